@@ -1,0 +1,1 @@
+"""Ajuste: an experiment lab for Linux configuration."""

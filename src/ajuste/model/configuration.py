@@ -1,0 +1,28 @@
+"""Factors and configurations: what is varied, and one choice of it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+KERNEL_FACTOR = "kernel"
+
+
+class Factor(BaseModel):
+    """A tunable, process attribute, workload parameter (``workload.NAME``) or ``kernel``, with the levels under study.
+
+    Levels are text as they are written, in the order given; ``baseline`` is one of them.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    levels: tuple[str, ...] = Field(min_length=1)
+    baseline: str
+
+
+class Configuration(BaseModel):
+    """One level for every factor, in the factors' order. ``name`` is unique in a study, e.g. ``nice=4 base_slice_ns=3000000``."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    levels: dict[str, str]
+    baseline: bool = False

@@ -1,0 +1,153 @@
+"""The events: what the agent says while it carries out a plan, one JSON document a line.
+
+This module and ``native/agent/src/event.rs`` describe the same lines; ``contract/events`` is checked by both sides.
+Every event carries ``at_ns``, CLOCK_MONOTONIC_RAW of the machine that is measured.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+Role = Literal["workload", "background"]
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    at_ns: int = Field(ge=0)
+
+
+class Hello(_Event):
+    """First of all: who speaks and from what machine. ``kernel`` is ``uname -r``, ``build`` is ``uname -v``."""
+
+    event: Literal["hello"] = "hello"
+    version: int
+    agent: str
+    kernel: str
+    build: str
+    machine: str
+    cpus: int
+    memory_bytes: int
+    guest: bool
+
+
+class Gate(_Event):
+    """A guest is ready for its plan. The machine stops here, a snapshot may be taken, and any number of trials start from it."""
+
+    event: Literal["gate"] = "gate"
+
+
+class Accepted(_Event):
+    """The plan was understood. Events are counted from this one (see ``End``)."""
+
+    event: Literal["accepted"] = "accepted"
+    id: str
+
+
+class ReadBack(_Event):
+    """The value of a tunable, without the final newline; ``error`` instead where it cannot be read."""
+
+    event: Literal["read"] = "read"
+    tunable: str
+    value: str | None = None
+    error: str | None = None
+
+
+class Written(_Event):
+    """A tunable was written. ``after`` is what was read back: it differs from ``asked`` where the kernel clamped or rounded."""
+
+    event: Literal["written"] = "written"
+    tunable: str
+    asked: str
+    before: str
+    after: str
+
+
+class Started(_Event):
+    """A process was started. ``index`` counts the background commands from 0; the workload's is 0."""
+
+    event: Literal["started"] = "started"
+    role: Role
+    index: int
+    pid: int
+
+
+class Output(_Event):
+    """What a process printed on one stream, after it ended; bytes that are not UTF-8 became U+FFFD."""
+
+    event: Literal["output"] = "output"
+    role: Role
+    index: int
+    stream: Literal["stdout", "stderr"]
+    text: str
+    dropped_bytes: int = 0
+
+
+class Exited(_Event):
+    """A process ended, with what wait4(2) says of it and of the children it waited for.
+
+    ``wall_ns`` from just before its exec to its end. Exactly one of ``exit_code`` and ``signal`` is set.
+    The background load is killed at the end of the workload: ``signal`` 9 is its ordinary end, and ``wall_ns`` and the
+    CPU times are those of the workload's duration (the ``started`` of the workload to its end) plus ``settle_ns``.
+    """
+
+    event: Literal["exited"] = "exited"
+    role: Role
+    index: int
+    exit_code: int | None = None
+    signal: int | None = None
+    timed_out: bool = False
+    wall_ns: int
+    user_ns: int
+    system_ns: int
+    voluntary_switches: int
+    involuntary_switches: int
+    minor_faults: int
+    major_faults: int
+    peak_rss_bytes: int
+
+
+class Counter(_Event):
+    """A perf event of the workload and its children. Either ``value``, or ``not_supported`` with the reason: never a false 0.
+
+    ``running_ns`` of ``enabled_ns`` were really counted; the value is already scaled by their ratio.
+    """
+
+    event: Literal["counter"] = "counter"
+    name: str
+    value: int | None = None
+    enabled_ns: int = 0
+    running_ns: int = 0
+    not_supported: str | None = None
+
+
+class Failed(_Event):
+    """The plan could not be carried out. ``stage``: boot, plan, read, write, background, workload, counters, restore."""
+
+    event: Literal["failed"] = "failed"
+    stage: str
+    message: str
+    tunable: str | None = None
+
+
+class End(_Event):
+    """Last of all. ``events`` is how many came before it since (and with) ``accepted``: a stream that lost one is known as such."""
+
+    event: Literal["end"] = "end"
+    id: str
+    ok: bool
+    events: int
+
+
+Event = Annotated[
+    Hello | Gate | Accepted | ReadBack | Written | Started | Output | Exited | Counter | Failed | End,
+    Field(discriminator="event"),
+]
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def parse_event(line: str | bytes) -> Event:
+    """Parse one line. Raises ``pydantic.ValidationError`` for anything that is not exactly one known event."""
+    return _ADAPTER.validate_json(line)

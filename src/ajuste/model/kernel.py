@@ -1,0 +1,56 @@
+"""Kernels that can be booted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from ajuste.model.error import RequestError
+
+
+class KernelVersion(BaseModel):
+    """``major.minor`` of a kernel, ordered. Locations of tunables depend on no more than that."""
+
+    model_config = ConfigDict(frozen=True)
+    major: int
+    minor: int
+
+    @classmethod
+    def parse(cls, text: str) -> KernelVersion:
+        """From ``5.10`` or a release such as ``6.12.94+deb13-cloud-amd64``. Raises RequestError otherwise."""
+        match = re.match(r"(\d+)\.(\d+)", text)
+        if not match:
+            raise RequestError(f"{text!r} is no kernel version; expected something like 5.10 or 6.12.94-amd64")
+        return cls(major=int(match[1]), minor=int(match[2]))
+
+    def __lt__(self, other: KernelVersion) -> bool:
+        return (self.major, self.minor) < (other.major, other.minor)
+
+    def __le__(self, other: KernelVersion) -> bool:
+        return (self.major, self.minor) <= (other.major, other.minor)
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+class KernelImage(BaseModel):
+    """A kernel on this disk. ``spec`` is how the person named it (``debian:5.10``), ``release`` what ``uname -r`` will say.
+
+    ``modules`` is the ``lib/modules/RELEASE`` directory, ``config`` the file of build options, where there are any.
+    ``package`` is the exact Debian package and version, empty for a kernel given as a path. ``sha256`` is of ``vmlinuz``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    spec: str
+    release: str
+    vmlinuz: Path
+    modules: Path | None = None
+    config: Path | None = None
+    package: str = ""
+    sha256: str
+
+    @property
+    def version(self) -> KernelVersion:
+        return KernelVersion.parse(self.release)

@@ -1,0 +1,37 @@
+"""Verdicts: what the analysis says of one configuration against the baseline on one metric."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ajuste.model.metric import Direction, Scale
+
+Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
+
+
+class Verdict(BaseModel):
+    """``estimate``, ``low`` and ``high`` are ratios to the baseline, or differences in ``unit`` where ``scale`` says so.
+
+    They are ``None`` where too little is known for a number (``low``/``high`` = None: unbounded on that side).
+    ``level`` is the confidence of the whole family, e.g. 0.95; ``blocks`` how many complete blocks it rests on;
+    ``more_blocks`` about how many more would decide it (undecided only). ``reason`` is a plain sentence.
+    ``deciding`` is False for metrics that are only described and do not keep the study going.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    configuration: str
+    metric: str
+    unit: str
+    direction: Direction
+    scale: Scale
+    verdict: Word
+    estimate: float | None
+    low: float | None
+    high: float | None
+    level: float
+    blocks: int
+    more_blocks: int | None = None
+    deciding: bool = True
+    reason: str
