@@ -8,7 +8,8 @@ KERNEL_FACTOR = "kernel"
 
 
 class Factor(BaseModel):
-    """A tunable, process attribute, workload parameter (``workload.NAME``) or ``kernel``, with the levels under study.
+    """A tunable, process attribute, workload parameter (``workload.NAME``) or ``kernel``, with the levels under
+    study.
 
     Levels are text as they are written, in the order given; ``baseline`` is one of them.
     """
@@ -20,7 +21,9 @@ class Factor(BaseModel):
 
 
 class Configuration(BaseModel):
-    """One level for every factor, in the factors' order. ``name`` is unique in a study, e.g. ``nice=4 base_slice_ns=3000000``."""
+    """One level for every factor, in the factors' order. ``name`` is unique in a study, e.g. ``nice=4
+    base_slice_ns=3000000``.
+    """
 
     model_config = ConfigDict(frozen=True)
     name: str

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a file something is wrong. ``line`` counts from 1; ``field`` is a dotted path such as ``budget.max_blocks``."""
+    """Where in a file something is wrong. ``line`` counts from 1; ``field`` is a dotted path such as
+    ``budget.max_blocks``.
+    """
 
     file: Path | str
     line: int | None = None

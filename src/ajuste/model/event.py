@@ -33,7 +33,9 @@ class Hello(_Event):
 
 
 class Gate(_Event):
-    """A guest is ready for its plan. The machine stops here, a snapshot may be taken, and any number of trials start from it."""
+    """A guest is ready for its plan. The machine stops here, a snapshot may be taken, and any number of trials
+    start from it.
+    """
 
     event: Literal["gate"] = "gate"
 
@@ -55,7 +57,9 @@ class ReadBack(_Event):
 
 
 class Written(_Event):
-    """A tunable was written. ``after`` is what was read back: it differs from ``asked`` where the kernel clamped or rounded."""
+    """A tunable was written. ``after`` is what was read back: it differs from ``asked`` where the kernel clamped
+    or rounded.
+    """
 
     event: Literal["written"] = "written"
     tunable: str
@@ -109,7 +113,8 @@ class Exited(_Event):
 
 
 class Counter(_Event):
-    """A perf event of the workload and its children. Either ``value``, or ``not_supported`` with the reason: never a false 0.
+    """A perf event of the workload and its children. Either ``value``, or ``not_supported`` with the reason: never
+    a false 0.
 
     ``running_ns`` of ``enabled_ns`` were really counted; the value is already scaled by their ratio.
     """
@@ -123,7 +128,9 @@ class Counter(_Event):
 
 
 class Failed(_Event):
-    """The plan could not be carried out. ``stage``: boot, plan, read, write, background, workload, counters, restore."""
+    """The plan could not be carried out. ``stage``: boot, plan, read, write, background, workload, counters,
+    restore.
+    """
 
     event: Literal["failed"] = "failed"
     stage: str
@@ -132,7 +139,9 @@ class Failed(_Event):
 
 
 class End(_Event):
-    """Last of all. ``events`` is how many came before it since (and with) ``accepted``: a stream that lost one is known as such."""
+    """Last of all. ``events`` is how many came before it since (and with) ``accepted``: a stream that lost one is
+    known as such.
+    """
 
     event: Literal["end"] = "end"
     id: str

@@ -36,10 +36,12 @@ class KernelVersion(BaseModel):
 
 
 class KernelImage(BaseModel):
-    """A kernel on this disk. ``spec`` is how the person named it (``debian:5.10``), ``release`` what ``uname -r`` will say.
+    """A kernel on this disk. ``spec`` is how the person named it (``debian:5.10``), ``release`` what ``uname -r``
+    will say.
 
     ``modules`` is the ``lib/modules/RELEASE`` directory, ``config`` the file of build options, where there are any.
-    ``package`` is the exact Debian package and version, empty for a kernel given as a path. ``sha256`` is of ``vmlinuz``.
+    ``package`` is the exact Debian package and version, empty for a kernel given as a path. ``sha256`` is of
+    ``vmlinuz``.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -11,7 +11,8 @@ Scale = Literal["ratio", "difference"]
 
 
 class Metric(BaseModel):
-    """``scale`` is how configurations are compared: ratios for what is always positive, differences for what can be 0.
+    """``scale`` is how configurations are compared: ratios for what is always positive, differences for what can
+    be 0.
 
     ``resolution`` is the smallest step the figure can take (1 for a count), in ``unit``: values that are all alike are
     known no better than that.

@@ -6,11 +6,11 @@ parsed, compared and written again by the tests of both sides, so that neither c
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-CONTRACT_VERSION = 1
+CONTRACT_VERSION: Final = 1
 
 Policy = Literal["other", "batch", "idle", "fifo", "rr"]
 

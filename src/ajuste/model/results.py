@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.configuration import Factor
 from ajuste.model.metric import Metric
@@ -18,7 +18,9 @@ class _Doc(BaseModel):
 
 
 class Summary(_Doc):
-    """One metric of one configuration over its clean trials. ``sd`` and ``sem`` are None below two trials; ``unit`` as the metric's."""
+    """One metric of one configuration over its clean trials. ``sd`` and ``sem`` are None below two trials;
+    ``unit`` as the metric's.
+    """
 
     n: int
     mean: float
@@ -35,9 +37,9 @@ class Measured(_Doc):
     name: str
     levels: dict[str, str]
     baseline: bool = False
-    read_back: dict[str, str] = {}
-    metrics: dict[str, Summary] = {}
-    not_supported: dict[str, str] = {}
+    read_back: dict[str, str] = Field(default_factory=dict)
+    metrics: dict[str, Summary] = Field(default_factory=dict)
+    not_supported: dict[str, str] = Field(default_factory=dict)
 
 
 class Point(_Doc):
@@ -51,11 +53,13 @@ class Point(_Doc):
     reason: str = ""
     warm_up: bool = False
     attempt: int = 0
-    metrics: dict[str, float] = {}
+    metrics: dict[str, float] = Field(default_factory=dict)
 
 
 class Explained(_Doc):
-    """A factor explained from the catalogue: ``where`` is its path in the kernel that was used, ``note`` e.g. names a successor."""
+    """A factor explained from the catalogue: ``where`` is its path in the kernel that was used, ``note`` e.g.
+    names a successor.
+    """
 
     name: str
     title: str
@@ -68,12 +72,15 @@ class Explained(_Doc):
 
 
 class Results(_Doc):
-    """``digest`` is SHA-256 over all that was measured (configurations, seeds, values read back, outputs, metrics), no host times.
+    """``digest`` is SHA-256 over all that was measured (configurations, seeds, values read back, outputs,
+    metrics), no host times.
 
     ``answer`` is the answer to ``question`` in a sentence or two, ``stopped`` says why the run ended (``decided``,
     ``budget``, ``time``, ``interrupted``, ``failed``) and ``stopped_because`` says it in words.
-    ``environment`` is a nested mapping of text for people (kernel, QEMU, CPUs, memory, workload command lines, versions).
-    ``reproduce`` are the exact commands, a line each. ``notes`` are sentences the reader must know (emulated CPU, clamped values, …).
+    ``environment`` is a nested mapping of text for people (kernel, QEMU, CPUs, memory, workload command lines,
+    versions).
+    ``reproduce`` are the exact commands, a line each. ``notes`` are sentences the reader must know (emulated CPU,
+    clamped values, …).
     """
 
     schema_version: int = 1
@@ -97,7 +104,7 @@ class Results(_Doc):
     metrics: tuple[Metric, ...]
     trials: tuple[Point, ...]
     explained: tuple[Explained, ...] = ()
-    environment: dict[str, Any] = {}
+    environment: dict[str, Any] = Field(default_factory=dict)
     reproduce: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     created: str = ""

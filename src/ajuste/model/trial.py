@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.event import Written
 
@@ -23,10 +23,13 @@ class Slot(BaseModel):
 
 
 class Trial(BaseModel):
-    """What is stored for ever. ``events`` are the agent's lines as they came; ``metrics`` can be computed again from them.
+    """What is stored for ever. ``events`` are the agent's lines as they came; ``metrics`` can be computed again
+    from them.
 
-    ``status``: *ok*; *flagged* (measured, but not cleanly: left out of the verdict, and repeated); *failed* (not measured).
-    ``attempt`` counts the repetitions of one slot from 0. ``started`` and ``host_seconds`` are the host's time and are no part of a digest.
+    ``status``: *ok*; *flagged* (measured, but not cleanly: left out of the verdict, and repeated); *failed* (not
+    measured).
+    ``attempt`` counts the repetitions of one slot from 0. ``started`` and ``host_seconds`` are the host's time and
+    are no part of a digest.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -34,8 +37,8 @@ class Trial(BaseModel):
     attempt: int = 0
     status: Status
     reason: str = ""
-    metrics: dict[str, float] = {}
-    not_supported: dict[str, str] = {}
+    metrics: dict[str, float] = Field(default_factory=dict)
+    not_supported: dict[str, str] = Field(default_factory=dict)
     written: tuple[Written, ...] = ()
     events: str = ""
     console: str = ""

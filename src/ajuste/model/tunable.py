@@ -15,7 +15,8 @@ class Where(BaseModel):
     """A place of a tunable for kernels ``since`` ≤ version < ``before`` (major.minor; ``None``: from ever, for ever).
 
     ``kind``: ``sysctl``, ``debugfs``, ``sysfs`` (a ``path``), ``flag`` (``path`` and ``flag``), ``choice`` (``path``),
-    ``process`` (an attribute of the workload's process, named by ``attribute``). ``needs`` names the kernel option that must be on.
+    ``process`` (an attribute of the workload's process, named by ``attribute``). ``needs`` names the kernel option
+    that must be on.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,7 +35,8 @@ class Where(BaseModel):
 
 
 class Tunable(BaseModel):
-    """A catalogue entry. ``what`` is two or three plain sentences; ``default`` the rule by which the kernel chooses it;
+    """A catalogue entry. ``what`` is two or three plain sentences; ``default`` the rule by which the kernel
+    chooses it;
     ``removed`` says when and why it went, ``successor`` names a related but different tunable of later kernels."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -12,7 +12,8 @@ Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
 
 class Verdict(BaseModel):
-    """``estimate``, ``low`` and ``high`` are ratios to the baseline, or differences in ``unit`` where ``scale`` says so.
+    """``estimate``, ``low`` and ``high`` are ratios to the baseline, or differences in ``unit`` where ``scale``
+    says so.
 
     They are ``None`` where too little is known for a number (``low``/``high`` = None: unbounded on that side).
     ``level`` is the confidence of the whole family, e.g. 0.95; ``blocks`` how many complete blocks it rests on;

@@ -10,7 +10,9 @@ from ajuste.model.metric import Metric
 
 
 class Parameter(BaseModel):
-    """A parameter of a bundled workload; ``{name}`` in its command is replaced by the value (never through a shell)."""
+    """A parameter of a bundled workload; ``{name}`` in its command is replaced by the value (never through a
+    shell).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     what: str
@@ -22,7 +24,9 @@ class Parameter(BaseModel):
 
 
 class WorkloadKind(BaseModel):
-    """A catalogue entry. ``parser`` names a module of ``ajuste.parse``; ``package`` the Debian package of ``program``."""
+    """A catalogue entry. ``parser`` names a module of ``ajuste.parse``; ``package`` the Debian package of
+    ``program``.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str

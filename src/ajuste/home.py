@@ -1,0 +1,58 @@
+"""Where Ajuste keeps things: under ``AJUSTE_HOME``, or else in the XDG directories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Home:
+    """``data`` is worth keeping (the store, reports), ``cache`` can be fetched or made again, ``state`` is of this machine.
+
+    Directories are made by whoever writes into them.
+    """
+
+    data: Path
+    cache: Path
+    state: Path
+
+    @property
+    def store_url(self) -> str:
+        """The SQLAlchemy URL of the store."""
+        return f"sqlite:///{self.data / 'store.sqlite'}"
+
+    @property
+    def reports(self) -> Path:
+        return self.data / "reports"
+
+    @property
+    def kernels(self) -> Path:
+        return self.cache / "kernels"
+
+    @property
+    def sessions(self) -> Path:
+        """Temporary directories of running machines: one for each, removed whatever happens."""
+        return self.state / "sessions"
+
+
+def home(environment: Mapping[str, str] = os.environ) -> Home:
+    """The home that ``environment`` names.
+
+    Source: XDG Base Directory Specification 0.8 for the defaults.
+    """
+    root = environment.get("AJUSTE_HOME")
+    if root:
+        base = Path(root).expanduser().absolute()
+        return Home(base / "data", base / "cache", base / "state")
+    user = Path(environment.get("HOME") or Path.home())
+
+    def xdg(name: str, default: str) -> Path:
+        value = environment.get(name, "")
+        return (Path(value) if Path(value).is_absolute() else user / default) / "ajuste"
+
+    return Home(
+        xdg("XDG_DATA_HOME", ".local/share"), xdg("XDG_CACHE_HOME", ".cache"), xdg("XDG_STATE_HOME", ".local/state")
+    )

@@ -1,0 +1,49 @@
+"""Targets: where trials run. The one interface that the runner knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self
+
+from ajuste.model.event import Hello
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Plan
+
+Say = Callable[[str], None]
+"""Told in a few words what happens now, e.g. ``booting debian:5.10``; for progress displays."""
+
+
+class Target(Protocol):
+    """A place that carries out plans. A context manager: entering makes it ready (a guest boots), leaving removes
+    all of it.
+
+    ``environment`` describes it to people, once entered: a mapping of text, such as kernel, QEMU version and
+    command line.
+    """
+
+    @property
+    def hello(self) -> Hello: ...
+
+    @property
+    def environment(self) -> dict[str, str]: ...
+
+    @property
+    def parallel(self) -> int:
+        """How many plans may run at once without disturbing what is measured (1 on a wall clock)."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    def run(self, plan: Plan) -> Observation:
+        """Carry out one plan from the target's initial state. Safe to call from several threads at once.
+
+        Never raises for what the guest does: that is in ``Observation.problem``. Raises RunError where the target
+        itself
+        is lost (no QEMU, no disk space).
+        """
+        ...
