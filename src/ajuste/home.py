@@ -10,7 +10,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Home:
-    """``data`` is worth keeping (the store, reports), ``cache`` can be fetched or made again, ``state`` is of this machine.
+    """``data`` is worth keeping (the store, reports), ``cache`` can be fetched or made again, ``state`` is of this
+    machine.
 
     Directories are made by whoever writes into them.
     """
