@@ -1,0 +1,55 @@
+# The two commands are `make demo` and `make test`; each does the set-up it needs.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+AJUSTE := .venv/bin/ajuste
+SYNCED := .venv/.synced
+
+.PHONY: help setup system native demo test test-quick bench lint format clean
+
+help: ## show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: system $(SYNCED) native ## install what is missing, build, and leave .venv/bin/ajuste
+
+system:
+	@setup/system run build rust
+
+$(SYNCED): uv.lock pyproject.toml | system
+	@test -x .venv/bin/python || python3 -m venv .venv
+	@test -x .venv/bin/uv || .venv/bin/python -m pip install --quiet uv
+	.venv/bin/uv sync --quiet --frozen --inexact --python .venv/bin/python
+	@touch $@
+
+native: | system
+	cargo build --quiet --release --locked
+
+demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a verdict and a report
+	$(AJUSTE) run granularity
+
+test: setup ## every test, on real kernels and in a real browser too
+	@setup/system test
+	cargo test --quiet --locked
+	.venv/bin/pytest
+
+test-quick: setup ## the tests that boot, download and browse nothing
+	.venv/bin/pytest -m "not vm and not browser and not network"
+
+bench: setup ## measure Ajuste beside its peers; tables here, JSON in benchmarks/results
+	.venv/bin/python -m benchmarks
+
+lint: setup ## formatting, types and lints of both languages
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	@setup/system rust-lint
+	cargo fmt --check
+	cargo clippy --quiet --locked --all-targets -- -D warnings
+
+format: setup ## format both languages
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+	cargo fmt
+
+clean: ## remove what was built here (not what was fetched: that is in AJUSTE_HOME)
+	rm -rf .venv target .pytest_cache .mypy_cache .ruff_cache

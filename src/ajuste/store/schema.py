@@ -1,0 +1,65 @@
+"""The tables. Every trial is kept for ever; what is shown can be computed again from here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, ForeignKey, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+STORE_VERSION = 1
+
+
+class Base(DeclarativeBase):
+    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON}  # noqa: RUF012 - SQLAlchemy's own way
+
+
+class VersionRow(Base):
+    """One row: which layout this store has."""
+
+    __tablename__ = "store_version"
+    version: Mapped[int] = mapped_column(primary_key=True)
+
+
+class RunRow(Base):
+    """One run of a study. ``fingerprint`` is of all that decides what is measured; ``stopped`` is empty while it
+    can go on.
+    """
+
+    __tablename__ = "runs"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    study: Mapped[str] = mapped_column(index=True)
+    fingerprint: Mapped[str] = mapped_column(index=True)
+    seed: Mapped[int]
+    created: Mapped[str]
+    ajuste: Mapped[str]
+    study_text: Mapped[str]
+    environment: Mapped[dict[str, Any]]
+    stopped: Mapped[str] = mapped_column(default="")
+    stopped_because: Mapped[str] = mapped_column(default="")
+    trials: Mapped[list[TrialRow]] = relationship(back_populates="run", cascade="all, delete-orphan")
+
+
+class TrialRow(Base):
+    """One trial as asked, as read back, and as printed. ``events`` are the agent's lines."""
+
+    __tablename__ = "trials"
+    __table_args__ = (UniqueConstraint("run_id", "block", "position", "attempt"),)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"), index=True)
+    block: Mapped[int]
+    position: Mapped[int]
+    attempt: Mapped[int]
+    configuration: Mapped[str]
+    seed: Mapped[str]  # 64 bits do not fit SQLite's signed integers
+    warm_up: Mapped[bool]
+    status: Mapped[str]
+    reason: Mapped[str]
+    metrics: Mapped[dict[str, Any]]
+    not_supported: Mapped[dict[str, Any]]
+    written: Mapped[list[Any]]
+    events: Mapped[str]
+    console: Mapped[str]
+    started: Mapped[str]
+    host_seconds: Mapped[float]
+    run: Mapped[RunRow] = relationship(back_populates="trials")

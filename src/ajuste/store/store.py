@@ -1,0 +1,253 @@
+"""The store: runs and their trials, in SQLite (or whatever SQLAlchemy URL is given)."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Engine, create_engine, event, select, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy.orm import Session
+
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.event import Written
+from ajuste.model.trial import Slot, Trial
+from ajuste.store.schema import STORE_VERSION, Base, RunRow, TrialRow, VersionRow
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a study as the store has it. ``stopped`` is empty while it can go on."""
+
+    id: str
+    study: str
+    fingerprint: str
+    seed: int
+    created: str
+    ajuste: str
+    study_text: str
+    stopped: str = ""
+    stopped_because: str = ""
+    environment: dict[str, Any] = field(default_factory=dict)
+
+
+class Store:
+    """A context manager. Each trial is on disk when ``add_trial`` returns; safe to use from several threads.
+
+    Raises RequestError where the store cannot be opened or is of a newer Ajuste, RunError where writing fails.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._engine = _open(url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._engine.dispose()
+
+    def new_run(
+        self, *, study: str, fingerprint: str, seed: int, ajuste: str, study_text: str, environment: dict[str, Any]
+    ) -> Run:
+        """Begin a run. Its id is the day and a random part, so that ids sort by age."""
+        now = datetime.now(UTC)
+        run = Run(
+            id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+            study=study,
+            fingerprint=fingerprint,
+            seed=seed,
+            created=now.isoformat(timespec="seconds"),
+            ajuste=ajuste,
+            study_text=study_text,
+            environment=environment,
+        )
+        with self._writing() as session:
+            session.add(RunRow(**vars(run)))
+        return run
+
+    def latest_run(self, fingerprint: str, seed: int) -> Run | None:
+        """The newest run of exactly this, finished or not."""
+        query = (
+            select(RunRow)
+            .where(RunRow.fingerprint == fingerprint, RunRow.seed == seed)
+            .order_by(RunRow.created.desc(), RunRow.id.desc())
+        )
+        with Session(self._engine) as session:
+            row = session.scalars(query).first()
+            return _run(row) if row else None
+
+    def find_run(self, text: str) -> Run:
+        """The run with the id ``text``, or the newest of the study of that name. Raises RequestError."""
+        query = (
+            select(RunRow)
+            .where((RunRow.id == text) | (RunRow.study == text))
+            .order_by(RunRow.created.desc(), RunRow.id.desc())
+        )
+        with Session(self._engine) as session:
+            row = session.scalars(query).first()
+        if row is None:
+            raise RequestError(
+                f"there is no run {text!r} in the store", hint="ajuste report without a name lists what there is"
+            )
+        return _run(row)
+
+    def runs(self) -> list[Run]:
+        """All runs, newest first."""
+        with Session(self._engine) as session:
+            return [_run(row) for row in session.scalars(select(RunRow).order_by(RunRow.created.desc()))]
+
+    def stop_run(self, run: Run, stopped: str, because: str) -> None:
+        """Record why a run ended. An empty ``stopped`` means that it can go on."""
+        with self._writing() as session:
+            session.execute(update(RunRow).where(RunRow.id == run.id).values(stopped=stopped, stopped_because=because))
+
+    def set_environment(self, run: Run, environment: dict[str, Any]) -> None:
+        """Record what the run was measured on, known only once its targets are ready."""
+        with self._writing() as session:
+            session.execute(update(RunRow).where(RunRow.id == run.id).values(environment=environment))
+
+    def add_trial(self, run: Run, trial: Trial) -> None:
+        """Keep a trial. Raises RunError if that very attempt is there already: two processes on one run."""
+        row = TrialRow(
+            run_id=run.id,
+            block=trial.slot.block,
+            position=trial.slot.position,
+            attempt=trial.attempt,
+            configuration=trial.slot.configuration,
+            seed=str(trial.slot.seed),
+            warm_up=trial.slot.warm_up,
+            status=trial.status,
+            reason=trial.reason,
+            metrics=trial.metrics,
+            not_supported=trial.not_supported,
+            written=[w.model_dump() for w in trial.written],
+            events=trial.events,
+            console=trial.console,
+            started=trial.started,
+            host_seconds=trial.host_seconds,
+        )
+        with self._writing() as session:
+            session.add(row)
+
+    def trials(self, run: Run) -> list[Trial]:
+        """All trials of a run in design order: block, position, attempt."""
+        query = (
+            select(TrialRow)
+            .where(TrialRow.run_id == run.id)
+            .order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
+        )
+        with Session(self._engine) as session:
+            return [_trial(row) for row in session.scalars(query)]
+
+    @contextmanager
+    def _writing(self) -> Iterator[Session]:
+        try:
+            with Session(self._engine) as session, session.begin():
+                yield session
+        except IntegrityError as error:
+            raise RunError(
+                f"the store already has this: {error.orig}", hint="is the same run going on elsewhere?"
+            ) from error
+        except DatabaseError as error:
+            raise RunError(
+                f"the store {self.url} cannot be written: {error.orig}",
+                hint="is the disk full? AJUSTE_HOME names another place",
+            ) from error
+
+
+@contextmanager
+def only_one(lock: Path, what: str) -> Iterator[None]:
+    """Hold ``lock`` for as long as the context lasts. Raises RequestError if another process holds it: ``what`` is
+    going on.
+    """
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RequestError(
+                f"{what} is going on in another process", hint="wait for it, or interrupt it: it goes on later"
+            ) from None
+        yield
+
+
+def lock_name(fingerprint: str, seed: int) -> str:
+    """A file name for ``only_one`` that is the same for the same study and seed."""
+    return hashlib.sha256(f"{fingerprint}:{seed}".encode()).hexdigest()[:24] + ".lock"
+
+
+def _open(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite" and parsed.database:
+        try:
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RequestError(
+                f"the directory of the store cannot be made: {error}", hint="AJUSTE_HOME names another place"
+            ) from error
+    engine = create_engine(parsed)
+    if parsed.get_backend_name() == "sqlite":
+        event.listen(engine, "connect", _durable)
+    try:
+        Base.metadata.create_all(engine)
+        with Session(engine) as session, session.begin():
+            version = session.scalar(select(VersionRow.version))
+            if version is None:
+                session.add(VersionRow(version=STORE_VERSION))
+    except (OperationalError, DatabaseError) as error:
+        raise RequestError(
+            f"the store {url} cannot be opened: {error.orig}", hint="AJUSTE_HOME names another place"
+        ) from error
+    if version is not None and version > STORE_VERSION:
+        raise RequestError(
+            f"the store {url} has layout {version}, this Ajuste knows {STORE_VERSION}", hint="use a newer Ajuste"
+        )
+    return engine
+
+
+def _durable(connection: Any, _: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA busy_timeout=30000")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _run(row: RunRow) -> Run:
+    return Run(**{name: getattr(row, name) for name in Run.__dataclass_fields__})
+
+
+def _trial(row: TrialRow) -> Trial:
+    slot = Slot(
+        block=row.block,
+        position=row.position,
+        configuration=row.configuration,
+        seed=int(row.seed),
+        warm_up=row.warm_up,
+    )
+    return Trial(
+        slot=slot,
+        attempt=row.attempt,
+        status=row.status,  # type: ignore[arg-type] # pydantic checks it
+        reason=row.reason,
+        metrics=row.metrics,
+        not_supported=row.not_supported,
+        written=tuple(Written.model_validate(w) for w in row.written),
+        events=row.events,
+        console=row.console,
+        started=row.started,
+        host_seconds=row.host_seconds,
+    )

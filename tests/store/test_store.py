@@ -1,0 +1,121 @@
+"""The store keeps what it was given, to the byte, and never twice."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.event import Written
+from ajuste.model.trial import Slot, Trial
+from ajuste.store.store import Run, Store, lock_name, only_one
+
+
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'a' / 'store.sqlite'}"
+
+
+def begin(store: Store, fingerprint: str = "f" * 64, seed: int = 1) -> Run:
+    return store.new_run(
+        study="s", fingerprint=fingerprint, seed=seed, ajuste="0", study_text="", environment={"kernel": "5.10"}
+    )
+
+
+def trial(block: int = 0, position: int = 0, **fields: object) -> Trial:
+    slot = Slot(block=block, position=position, configuration="nice=0", seed=2**64 - 1)
+    return Trial.model_validate({"slot": slot, "status": "ok", **fields})
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+trials = st.builds(
+    Trial,
+    slot=st.builds(
+        Slot,
+        block=st.integers(0, 50),
+        position=st.integers(0, 9),
+        configuration=texts,
+        seed=st.integers(0, 2**64 - 1),
+        warm_up=st.booleans(),
+    ),
+    attempt=st.integers(0, 3),
+    status=st.sampled_from(["ok", "flagged", "failed"]),
+    reason=texts,
+    metrics=st.dictionaries(texts, st.floats(allow_nan=False, allow_infinity=False)),
+    not_supported=st.dictionaries(texts, texts),
+    written=st.tuples(
+        st.builds(Written, at_ns=st.integers(0, 2**62), tunable=texts, asked=texts, before=texts, after=texts)
+    ),
+    events=texts,
+    console=texts,
+    started=texts,
+    host_seconds=st.floats(0, 1e6),
+)
+
+
+def key(one: Trial) -> tuple[int, int, int]:
+    return (one.slot.block, one.slot.position, one.attempt)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(trials, max_size=8, unique_by=key))
+def test_trials_come_back_exactly_and_in_design_order(tmp_path: Path, kept: list[Trial]) -> None:
+    with Store(url(tmp_path)) as store:
+        run = begin(store)
+        for one in kept:
+            store.add_trial(run, one)
+    with Store(url(tmp_path)) as store:
+        assert store.trials(run) == sorted(kept, key=key)
+
+
+def test_the_newest_run_of_a_fingerprint_and_seed_is_found(tmp_path: Path) -> None:
+    with Store(url(tmp_path)) as store:
+        begin(store, seed=2)
+        first = begin(store)
+        store.stop_run(first, "decided", "all verdicts are in")
+        found = store.latest_run("f" * 64, 1)
+        assert found is not None
+        assert (found.id, found.stopped, found.environment) == (first.id, "decided", {"kernel": "5.10"})
+        assert store.latest_run("0" * 64, 1) is None
+        assert store.find_run(first.id).id == first.id
+        with pytest.raises(RequestError, match="no run 'nothing'"):
+            store.find_run("nothing")
+
+
+def test_one_attempt_is_never_kept_twice(tmp_path: Path) -> None:
+    with Store(url(tmp_path)) as store:
+        run = begin(store)
+        store.add_trial(run, trial())
+        with pytest.raises(RunError, match="already"):
+            store.add_trial(run, trial())
+        assert len(store.trials(run)) == 1
+
+
+def test_threads_may_add_trials_at_once(tmp_path: Path) -> None:
+    with Store(url(tmp_path)) as store:
+        run = begin(store)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda n: store.add_trial(run, trial(block=n)), range(40)))
+        assert [t.slot.block for t in store.trials(run)] == list(range(40))
+
+
+def test_a_store_that_is_no_store_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "store.sqlite"
+    file.write_bytes(b"this is not a database, and it is long enough to be looked at" * 20)
+    before = file.read_bytes()
+    with pytest.raises(RequestError, match="cannot be opened"):
+        Store(f"sqlite:///{file}")
+    assert file.read_bytes() == before
+
+
+def test_a_second_holder_of_the_same_lock_is_refused(tmp_path: Path) -> None:
+    lock = tmp_path / "locks" / lock_name("f", 1)
+    assert lock_name("f", 1) != lock_name("f", 2)
+    with only_one(lock, "this study"):
+        with pytest.raises(RequestError, match="this study is going on"), only_one(lock, "this study"):
+            pass
+    with only_one(lock, "this study"):
+        pass
