@@ -114,8 +114,11 @@ def test_a_store_that_is_no_store_is_refused_and_left_as_it_was(tmp_path: Path) 
 def test_a_second_holder_of_the_same_lock_is_refused(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / lock_name("f", 1)
     assert lock_name("f", 1) != lock_name("f", 2)
-    with only_one(lock, "this study"):
-        with pytest.raises(RequestError, match="this study is going on"), only_one(lock, "this study"):
-            pass
+    with (
+        only_one(lock, "this study"),
+        pytest.raises(RequestError, match="this study is going on"),
+        only_one(lock, "this study"),
+    ):
+        pass
     with only_one(lock, "this study"):
         pass

@@ -241,7 +241,7 @@ def _trial(row: TrialRow) -> Trial:
     return Trial(
         slot=slot,
         attempt=row.attempt,
-        status=row.status,  # type: ignore[arg-type] # pydantic checks it
+        status=row.status,
         reason=row.reason,
         metrics=row.metrics,
         not_supported=row.not_supported,
