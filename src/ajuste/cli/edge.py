@@ -1,0 +1,54 @@
+"""The edge: where errors become one clear message and an exit code, and signals an orderly end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from ajuste.model.error import AjusteError
+
+INTERRUPTED = 130
+
+
+def exit_code(work: Callable[[], object]) -> int:
+    """Do ``work`` and say on stderr what went wrong, if anything did.
+
+    0 done, 1 the run failed, 2 the request was wrong, 130 interrupted (SIGINT, SIGTERM or SIGHUP).
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        result = work()
+    except AjusteError as error:
+        _say(str(error), error.hint)
+        return error.exit_code
+    except click.ClickException as error:
+        usage = error.ctx.get_usage() if isinstance(error, click.UsageError) and error.ctx else None
+        _say(error.format_message(), usage)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted", None)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away; what remains in the buffers has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _say(message: str, hint: str | None) -> None:
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console.print(Text("ajuste: ", style="bold red") + Text(message))
+    if hint:
+        console.print(Text("  " + hint.replace("\n", "\n  ")))
