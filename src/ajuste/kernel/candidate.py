@@ -1,0 +1,108 @@
+"""Which kernels the package lists offer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from debian.debian_support import Version
+
+from ajuste.kernel.apt import Apt, Package
+from ajuste.kernel.source import KernelSource, Series
+from ajuste.model.kernel import KernelVersion
+
+_RELEASE = re.compile(r"[0-9]+\.[0-9]+[+~.\-0-9a-zA-Z]*")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel that the lists offer. ``packages`` are all that it takes, the one of the image first."""
+
+    source: str
+    release: str
+    flavour: str
+    series: Series
+    packages: tuple[Package, ...]
+
+    @property
+    def version(self) -> str:
+        """The version of its packages, e.g. ``6.12.94-1``."""
+        return self.packages[0].version
+
+    @property
+    def upstream(self) -> str:
+        """The kernel's own version, e.g. ``6.12.94``."""
+        return upstream_of(self.version)
+
+    @property
+    def size_bytes(self) -> int:
+        """To download."""
+        return sum(p.size_bytes for p in self.packages)
+
+    @property
+    def installed_bytes(self) -> int:
+        return sum(p.installed_bytes for p in self.packages)
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        return self.packages[0].suites
+
+
+def upstream_of(version: str) -> str:
+    """``6.12.94`` of the package version ``6.12.94-1~bpo12+1``."""
+    return Version(version).upstream_version or version
+
+
+def find_candidates(apt: Apt, source: KernelSource) -> list[Candidate]:
+    """All kernels of ``source`` that apt's lists have, newest first."""
+    names = apt.names("linux-")
+    wanted = {name for release in _releases(names, source) for name in _part_names(release, source)}
+    return assemble(apt.packages(wanted.intersection(names)), source)
+
+
+def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
+    """Put packages together to kernels, newest first by Debian's order of versions.
+
+    A kernel of which a part is missing is left out. Source for the order: deb-version(7).
+    """
+    known = {(p.name, p.version): p for p in packages}
+    found = []
+    for release in _releases([p.name for p in packages], source):
+        flavour = source.flavour_of(release)
+        for version in {p.version for p in packages if p.name in _part_names(release, source)}:
+            series = source.series_of(KernelVersion.parse(upstream_of(version)))
+            parts = _parts(series, release, version, known) if series else None
+            if series and parts and flavour:
+                found.append(Candidate(source.name, release, flavour, series, parts))
+    return sorted(found, key=lambda c: (Version(c.version), c.release), reverse=True)
+
+
+def _parts(
+    series: Series, release: str, version: str, known: dict[tuple[str, str], Package]
+) -> tuple[Package, ...] | None:
+    parts = []
+    for alternatives in series.parts:
+        keys = ((pattern.format(release=release), version) for pattern in alternatives)
+        part = next((known[key] for key in keys if key in known), None)
+        if part is None:
+            return None
+        parts.append(part)
+    return tuple(parts)
+
+
+def _part_names(release: str, source: KernelSource) -> set[str]:
+    patterns = {pattern for series in source.series for part in series.parts for pattern in part}
+    return {pattern.format(release=release) for pattern in patterns}
+
+
+def _releases(names: list[str], source: KernelSource) -> set[str]:
+    """The releases that the names of packages tell, e.g. ``5.10.0-46-cloud-amd64``."""
+    images = {pattern.partition("{release}") for series in source.series for pattern in series.parts[0]}
+    found = set()
+    for name in names:
+        for before, _, after in images:
+            if name.startswith(before) and name.endswith(after):
+                release = name[len(before) : len(name) - len(after)]
+                if _RELEASE.fullmatch(release) and source.flavour_of(release) and release.count(".") >= 2:
+                    found.add(release)
+    return found

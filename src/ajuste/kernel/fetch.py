@@ -1,0 +1,186 @@
+"""Kernels by their spec: from the cache, or else from the machine's package mirror."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ajuste.home import Home
+from ajuste.kernel.apt import Apt, PackageGone
+from ajuste.kernel.bzimage import read_release, sha256_of
+from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, read_entry
+from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
+from ajuste.kernel.lock import locked
+from ajuste.kernel.mirror import machine_mirrors, origins
+from ajuste.kernel.source import KernelSource, kernel_sources
+from ajuste.kernel.space import require_space, writing_to
+from ajuste.kernel.spec import KernelFile, PackagedKernel, parse_spec
+from ajuste.kernel.unpack import arrange, unpack
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.kernel import KernelImage
+
+Say = Callable[[str], None]
+
+# An index can name versions whose files are gone; beyond so many of them something else is wrong.
+MOST_ATTEMPTS = 12
+# For directories, records and rounding up to blocks of the file system.
+_SPARE_BYTES = 32_000_000
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def fetch_kernel(spec: str, home: Home, *, say: Say = _silent, refresh: bool = False) -> KernelImage:
+    """The kernel that ``spec`` names, on this disk.
+
+    A series such as ``debian:6.1`` is the newest of it that the cache has; with ``refresh``, or if there is none, the
+    newest that the mirror has. What is cached needs no network. Raises RequestError for a kernel that there is not and
+    for a disk that is too full, RunError where fetching fails.
+    """
+    wanted = parse_spec(spec)
+    if isinstance(wanted, KernelFile):
+        return _open_file(spec, wanted)
+    if not refresh and (image := _from_cache(wanted, home, say)):
+        return image.model_copy(update={"spec": spec})
+    with (
+        writing_to(home.kernels, "kernels"),
+        locked(home.kernels / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching a kernel")),
+    ):
+        # The other process may just have fetched it.
+        if not refresh and (image := _from_cache(wanted, home, _silent)):
+            return image.model_copy(update={"spec": spec})
+        image = _from_mirror(spec, wanted, home, say, refresh)
+    return image.model_copy(update={"spec": spec})
+
+
+def package_lists(source: KernelSource, home: Home, say: Say) -> Apt:
+    """The private apt of a source."""
+    return Apt(home.cache / "apt" / source.name, origins(source, machine_mirrors()), say)
+
+
+def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
+    """Whether a cached kernel is (one of those) meant."""
+    source = kernel_sources()[wanted.source]
+    if not entry.image.spec.startswith(source.name + ":"):
+        return False
+    release = entry.image.release
+    return wanted.names(release, upstream_of(entry.package_version), source.flavour_of(release) or "")
+
+
+def _from_cache(wanted: PackagedKernel, home: Home, say: Say) -> KernelImage | None:
+    for entry in cached_entries(home):
+        if is_meant(wanted, entry):
+            damage = entry.damage()
+            if damage is None:
+                return entry.image
+            say(f"the cached kernel {entry.image.release} is damaged ({damage}): fetching it again")
+    return None
+
+
+def _from_mirror(spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool) -> KernelImage:
+    source = kernel_sources()[wanted.source]
+    apt = package_lists(source, home, say)
+    apt.refresh(force=refresh)
+    candidates = [c for c in find_candidates(apt, source) if wanted.names(c.release, c.upstream, c.flavour)]
+    if not candidates:
+        raise _not_found(spec, wanted, source, apt)
+    gone = ""
+    for candidate in candidates[:MOST_ATTEMPTS]:
+        directory = directory_of(home, candidate.release, candidate.version)
+        entry = read_entry(directory)
+        if entry and entry.damage() is None:
+            return entry.image
+        try:
+            return _fetch(candidate, directory, apt, say)
+        except PackageGone as error:
+            gone = str(error)
+            say(f"{candidate.packages[0]} is listed but cannot be downloaded ({gone}): taking the next newest")
+    raise RunError(
+        f"no kernel {spec} could be downloaded: the mirror lists {len(candidates)}, but not one of the files tried is "
+        f"there ({gone})",
+        hint=f"try again with --refresh, or another kernel: ajuste kernel list --all (of {source.title})",
+    )
+
+
+def _fetch(candidate: Candidate, directory: Path, apt: Apt, say: Say) -> KernelImage:
+    """Download and extract beside the cache, then put it there in one step."""
+    parent = directory.parent
+    needed = candidate.size_bytes + candidate.installed_bytes + _SPARE_BYTES
+    require_space(parent, needed, f"the kernel {candidate.release}")
+    say(f"downloading {candidate.packages[0]} ({candidate.size_bytes / 1e6:.0f} MB)")
+    _sweep(parent)
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=parent) as name:
+        temporary = Path(name)
+        (temporary / "packages").mkdir()
+        files = apt.download(candidate.packages, temporary / "packages")
+        say(f"extracting {candidate.release}")
+        unpack(files, temporary / "tree")
+        arrange(temporary / "tree", candidate, temporary / "kernel")
+        if directory.exists():
+            # A damaged entry: out of the way in one step too, and removed with the temporary directory.
+            directory.rename(temporary / "damaged")
+        (temporary / "kernel").rename(directory)
+    entry = read_entry(directory)
+    if entry is None:
+        raise RunError(f"the kernel that was put into {directory} cannot be read back")
+    return entry.image
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what killed processes left. The caller holds the lock: nobody is at work there."""
+    for leftover in parent.glob(".fetching-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _not_found(spec: str, wanted: PackagedKernel, source: KernelSource, apt: Apt) -> RequestError:
+    missing = set(apt.missing_suites())
+    text = f"no kernel {spec} in the package lists of {source.name}"
+    suites = {s for series in source.series for s in series.suites if _could_have(series.name, wanted, source)}
+    if lacking := sorted(missing & suites):
+        text += f"; the mirror has no {', '.join(lacking)}"
+    known = [c for c in find_candidates(apt, source) if c.flavour == wanted.flavour]
+    near = next((c for c in known if c.upstream.startswith(".".join(wanted.version.split(".")[:2]) + ".")), None)
+    return RequestError(
+        text,
+        hint=(f"there is {source.name}:{near.upstream}; " if near else "") + "see: ajuste kernel list --all",
+    )
+
+
+def _could_have(series: str, wanted: PackagedKernel, source: KernelSource) -> bool:
+    from ajuste.model.kernel import KernelVersion
+
+    version = wanted.version or wanted.release
+    chosen = next(s for s in source.series if s.name == series)
+    return chosen.reaches(int(version)) if version.isdigit() else chosen.holds_for(KernelVersion.parse(version))
+
+
+def _open_file(spec: str, wanted: KernelFile) -> KernelImage:
+    vmlinuz = wanted.vmlinuz.expanduser().absolute()
+    if not vmlinuz.is_file():
+        raise RequestError(f"{spec!r}: there is no file {vmlinuz}")
+    release = read_release(vmlinuz)
+    config = vmlinuz.parent / f"config-{release}"
+    return KernelImage(
+        spec=spec,
+        release=release,
+        vmlinuz=vmlinuz,
+        modules=_modules_directory(spec, wanted.modules, release) if wanted.modules else None,
+        config=config if config.is_file() else None,
+        sha256=sha256_of(vmlinuz),
+    )
+
+
+def _modules_directory(spec: str, given: Path, release: str) -> Path:
+    directory = given.expanduser().absolute()
+    for place in (directory / "lib/modules" / release, directory / release):
+        if place.is_dir():
+            return place
+    if directory.is_dir() and (directory.name == release or (directory / "modules.builtin").is_file()):
+        return directory
+    raise RequestError(
+        f"{spec!r}: {directory} has no modules of {release}; expected the directory lib/modules/{release} or one above",
+        hint="make modules_install INSTALL_MOD_PATH=DIR puts them into DIR/lib/modules",
+    )

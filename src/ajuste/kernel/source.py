@@ -1,0 +1,132 @@
+"""Where kernels and QEMU come from, as data: ``catalogue/kernels/*.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ajuste.model.error import AjusteError, Place
+from ajuste.model.kernel import KernelVersion
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Flavour(_Table):
+    """A way in which a distribution configures its kernels. ``suffix`` ends their release."""
+
+    suffix: str
+    title: str
+
+
+class Repository(_Table):
+    """An archive with several suites. ``known_by`` are suites by which a machine's own mirror of it is recognised."""
+
+    name: str
+    uri: str
+    suites: tuple[str, ...] = Field(min_length=1)
+    known_by: tuple[str, ...] = ()
+
+
+class Series(_Table):
+    """Kernels ``since`` ≤ major.minor < ``before``, which are packaged and scheduled alike.
+
+    ``parts``: for each package that is needed, the names it may have, best first. ``granularity`` is the file of the
+    scheduler's granularity.
+    """
+
+    name: str
+    since: str
+    before: str | None = None
+    suites: tuple[str, ...] = Field(min_length=1)
+    scheduler: Literal["CFS", "EEVDF"]
+    granularity: str
+    parts: tuple[tuple[str, ...], ...] = Field(min_length=1)
+
+    def holds_for(self, version: KernelVersion) -> bool:
+        if version < KernelVersion.parse(self.since):
+            return False
+        return self.before is None or version < KernelVersion.parse(self.before)
+
+    def reaches(self, major: int) -> bool:
+        """Whether it may have a kernel of this major version."""
+        first = KernelVersion.parse(self.since).major
+        if self.before is None:
+            return major >= first
+        before = KernelVersion.parse(self.before)
+        return first <= major <= (before.major if before.minor else before.major - 1)
+
+
+class KernelSource(_Table):
+    """A distribution whose kernels can be fetched."""
+
+    name: str
+    title: str
+    default_flavour: str
+    keyrings: tuple[Path, ...]
+    keyring_package: str
+    flavours: dict[str, Flavour]
+    repositories: tuple[Repository, ...]
+    series: tuple[Series, ...]
+
+    def series_of(self, version: KernelVersion) -> Series | None:
+        return next((s for s in self.series if s.holds_for(version)), None)
+
+    def flavour_of(self, release: str) -> str | None:
+        """The name of the flavour that a release such as ``5.10.0-46-cloud-amd64`` has."""
+        by_length = sorted(self.flavours.items(), key=lambda item: -len(item[1].suffix))
+        return next((name for name, flavour in by_length if release.endswith("-" + flavour.suffix)), None)
+
+    def series_names(self) -> str:
+        return ", ".join(s.name for s in self.series)
+
+
+class QemuSource(_Table):
+    """Packages of QEMU. ``suites`` by the code name of the machine's own distribution, or ``other``."""
+
+    source: str
+    minimum: str
+    package: str
+    companions: tuple[str, ...]
+    suites: dict[str, tuple[str, ...]]
+
+
+def _tables() -> list[Traversable]:
+    folder = files("ajuste.catalogue") / "kernels"
+    return sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
+
+
+def _load(model: type[T], table: object, file: Traversable) -> T:
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise AjusteError(first["msg"], place=Place(file.name, field=field)) from error
+
+
+@cache
+def kernel_sources() -> dict[str, KernelSource]:
+    """All of them by name. Raises AjusteError that names the file and the field of a mistake."""
+    found = [
+        _load(KernelSource, table, file)
+        for file in _tables()
+        if "qemu" not in (table := tomllib.loads(file.read_text(encoding="utf-8")))
+    ]
+    return {source.name: source for source in found}
+
+
+@cache
+def qemu_source() -> QemuSource:
+    file = next(f for f in _tables() if f.name == "qemu.toml")
+    return _load(QemuSource, tomllib.loads(file.read_text(encoding="utf-8"))["qemu"], file)
