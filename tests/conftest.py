@@ -1,0 +1,20 @@
+"""What several test folders share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ajuste.home import home
+
+
+@pytest.fixture
+def ajuste_home(tmp_path: Path) -> Path:
+    """A new AJUSTE_HOME whose cache is the ordinary one, so that kernels are downloaded once a machine, not once a test."""
+    root = tmp_path / "ajuste-home"
+    root.mkdir()
+    cache = home().cache
+    cache.mkdir(parents=True, exist_ok=True)
+    (root / "cache").symlink_to(cache)
+    return root

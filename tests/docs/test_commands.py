@@ -1,0 +1,87 @@
+"""Every command that the documents show is run, in the order they show them, and must succeed.
+
+A fenced ``toml`` block whose first line is a comment with a file name is written to that file first. Lines that begin
+with ``$ `` in a fenced ``console`` block are the commands. A document is one test, in a directory of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SET_UP = ("make ", "git ", "cd ", "sudo ")
+"""What installs and builds is run by whoever runs this test (see ``.ci/run``)."""
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+    line: int
+
+
+def blocks(document: Path) -> list[Block]:
+    found = []
+    text = document.read_text()
+    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        found.append(Block(match[1], match[2], text.count("\n", 0, match.start()) + 2))
+    return found
+
+
+def file_name(block: Block) -> str | None:
+    match = re.match(r"# ([\w.-]+\.toml)$", block.text.splitlines()[0]) if block.language == "toml" else None
+    return match[1] if match else None
+
+
+def commands(block: Block) -> list[str]:
+    if block.language != "console":
+        return []
+    return [line[2:] for line in block.text.splitlines() if line.startswith("$ ")]
+
+
+def has_commands(document: Path) -> bool:
+    return any(not c.startswith(SET_UP) for b in blocks(document) for c in commands(b))
+
+
+@pytest.mark.vm
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "document", [pytest.param(d, id=str(d.relative_to(ROOT))) for d in DOCUMENTS if has_commands(d)]
+)
+def test_every_command_of_a_document_works(document: Path, tmp_path: Path, ajuste_home: Path) -> None:
+    for block in blocks(document):
+        if name := file_name(block):
+            (tmp_path / name).write_text(block.text)
+        for command in commands(block):
+            if not command.startswith(SET_UP):
+                run(command, tmp_path, ajuste_home, f"{document.name}:{block.line}")
+
+
+def run(command: str, directory: Path, home: Path, place: str) -> None:
+    environment = {
+        **os.environ,
+        "AJUSTE_HOME": str(home),
+        "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=directory, env=environment, capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0, f"{place}: {shlex.quote(command)}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+
+
+def test_the_documents_have_commands_at_all() -> None:
+    assert sum(len(commands(b)) for d in DOCUMENTS for b in blocks(d)) > 10
+
+
+def test_no_document_names_a_file_that_is_not_there() -> None:
+    for document in DOCUMENTS:
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text()):
+            assert (document.parent / link).exists(), f"{document.name} links to {link}"
