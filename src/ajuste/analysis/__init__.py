@@ -1,0 +1,4 @@
+"""From trials to verdicts: effects, anytime-valid intervals, equivalence, the answer.
+
+Pure: no files, clocks or processes.
+"""

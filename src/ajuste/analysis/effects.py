@@ -1,0 +1,79 @@
+"""Effects: how much a configuration differs from another one within the same blocks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ajuste.analysis.pairs import Pairs
+from ajuste.analysis.sequence import Interval, mean_interval
+from ajuste.model.metric import Metric, Scale
+
+SMALLEST_RELATIVE_STEP = 1e-9
+"""The resolution, relative to the value, of a metric that states none: a nanosecond in a second."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """``interval`` is of the mean log ratio (``ratio``) or of the mean difference in the metric's unit.
+
+    ``baseline_mean`` is in the metric's unit. ``fell_back`` says that ratios were wanted but a value is not positive.
+    """
+
+    scale: Scale
+    interval: Interval
+    baseline_mean: float
+    fell_back: bool = False
+
+    def natural(self, value: float) -> float | None:
+        """A point of the interval as a ratio or a difference; ``None`` where it is not finite."""
+        if not math.isfinite(value):
+            return None
+        if self.scale == "difference":
+            return value
+        return math.exp(value) if value < 700 else None
+
+    @property
+    def estimate(self) -> float | None:
+        return self.natural(self.interval.mean)
+
+    @property
+    def low(self) -> float | None:
+        return self.natural(self.interval.low)
+
+    @property
+    def high(self) -> float | None:
+        return self.natural(self.interval.high)
+
+
+def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
+    """The effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without any pair.
+
+    The estimate of a ratio is the geometric mean of the ratios within the blocks. The variance has a floor: a figure
+    of resolution r carries a rounding error of variance r²/12 (Sheppard), each of the two of a pair.
+    """
+    if not len(pairs):
+        return None
+    baseline_mean = float(np.mean(pairs.baseline))
+    other_mean = float(np.mean(pairs.other))
+    positive = bool(np.all(pairs.baseline > 0) and np.all(pairs.other > 0))
+    largest = max(abs(baseline_mean), abs(other_mean))
+    rounding = (metric.resolution or SMALLEST_RELATIVE_STEP * largest) ** 2 / 12
+    if metric.scale == "ratio" and positive:
+        floor = rounding / baseline_mean**2 + rounding / other_mean**2
+        logs = np.log(pairs.other) - np.log(pairs.baseline)
+        return Effect("ratio", mean_interval(logs, alpha=alpha, floor=floor), baseline_mean)
+    interval = mean_interval(pairs.other - pairs.baseline, alpha=alpha, floor=2 * rounding)
+    return Effect("difference", interval, baseline_mean, fell_back=metric.scale == "ratio")
+
+
+def margin(found: Effect, smallest_effect: float) -> float:
+    """The half width of the zone of equivalence around no effect, on the scale of ``found.interval``.
+
+    Ratios between 1/(1+δ) and 1+δ are equivalent, and differences within δ × the baseline's mean.
+    """
+    if found.scale == "ratio":
+        return math.log1p(smallest_effect)
+    return smallest_effect * abs(found.baseline_mean)

@@ -1,0 +1,73 @@
+"""Trends: whether a metric moves strictly in one direction from level to level of one numeric factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from ajuste.analysis.effects import Effect, effect
+from ajuste.analysis.pairs import clean_trials, pairs
+from ajuste.model.configuration import Configuration, Factor
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Trial
+
+FEWEST_LEVELS = 3
+
+
+@dataclass(frozen=True)
+class Trend:
+    """``order`` has the configurations by rising level. ``steps`` are the effects from each to the next.
+
+    ``direction`` is that of all the estimates together, ``None`` if they do not agree; ``certain`` says that every
+    step's interval excludes no difference.
+    """
+
+    factor: str
+    levels: tuple[str, ...]
+    order: tuple[str, ...]
+    steps: tuple[Effect, ...]
+
+    @property
+    def direction(self) -> Literal["rises", "falls"] | None:
+        if all(step.interval.mean > 0 for step in self.steps):
+            return "rises"
+        return "falls" if all(step.interval.mean < 0 for step in self.steps) else None
+
+    @property
+    def certain(self) -> bool:
+        return self.direction is not None and all(
+            step.interval.low > 0 or step.interval.high < 0 for step in self.steps
+        )
+
+
+def trend(
+    factors: Sequence[Factor],
+    configurations: Sequence[Configuration],
+    trials: Sequence[Trial],
+    metric: Metric,
+    alpha: float,
+) -> Trend | None:
+    """The trend of ``metric``; ``None`` unless there is exactly one factor that varies, with three numeric levels.
+
+    Each step has an interval of error rate ``alpha``. That the metric moves strictly claims all steps at once and is
+    wrong only if one of them is, so that claim's own error rate is no more than ``alpha`` (an intersection-union
+    test; Berger 1982).
+    """
+    varied = [factor for factor in factors if len(factor.levels) > 1]
+    if len(varied) != 1 or len(varied[0].levels) < FEWEST_LEVELS:
+        return None
+    name = varied[0].name
+    try:
+        ordered = sorted(configurations, key=lambda c: float(c.levels[name]))
+    except ValueError:
+        return None
+    clean = clean_trials(trials)
+    steps = []
+    for one, two in pairwise(ordered):
+        step = effect(pairs(clean, one.name, two.name, metric.name), metric, alpha)
+        if step is None:
+            return None
+        steps.append(step)
+    return Trend(name, tuple(c.levels[name] for c in ordered), tuple(c.name for c in ordered), tuple(steps))

@@ -1,0 +1,199 @@
+"""Verdicts: what can be said of every configuration against the baseline, on every metric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ajuste.analysis.effects import Effect, effect, margin
+from ajuste.analysis.pairs import Cell, clean_trials, pairs
+from ajuste.analysis.sequence import fewest, values_needed
+from ajuste.analysis.wording import change, percent, quantity, signed
+from ajuste.model.configuration import Configuration
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Trial
+from ajuste.model.verdict import Verdict, Word
+
+MOST_BLOCKS = 10_000
+"""Beyond this many blocks a prediction is not worth giving."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """All the comparisons that decide a study, which together hold with ``confidence`` (Bonferroni's inequality)."""
+
+    comparisons: int
+    confidence: float
+
+    @property
+    def alpha(self) -> float:
+        """The error rate of one interval of the family."""
+        return (1 - self.confidence) / max(1, self.comparisons)
+
+    def describe(self, configurations: int, metrics: int) -> str:
+        """The correction in words, for ``configurations`` besides the baseline and ``metrics`` that decide."""
+        if self.comparisons < 2:
+            return f"none needed: one comparison, at {percent(self.confidence)}"
+        return (
+            f"Bonferroni: {_count(configurations, 'configuration')} × {_count(metrics, 'deciding metric')} = "
+            f"{self.comparisons} comparisons, each at {percent(1 - self.alpha)}, so that all hold together at "
+            f"{percent(self.confidence)} whenever the study stops; metrics that are only described have intervals of "
+            f"the same width but are not part of that promise"
+        )
+
+
+def family(configurations: Sequence[Configuration], deciding: Sequence[Metric], confidence: float) -> Family:
+    """The family of a study: every configuration but the baseline, on every deciding metric."""
+    return Family((len(configurations) - 1) * len(deciding), confidence)
+
+
+def judge(
+    configurations: Sequence[Configuration],
+    trials: Sequence[Trial],
+    deciding: Sequence[Metric],
+    described: Sequence[Metric] = (),
+    *,
+    confidence: float = 0.95,
+    smallest_effect: float = 0.05,
+) -> tuple[Verdict, ...]:
+    """The verdicts, metric by metric (deciding ones first), configuration by configuration.
+
+    Described metrics that no pair of trials has give no verdict. ``confidence`` is that of the whole family of
+    deciding comparisons, at all numbers of blocks together.
+    """
+    baseline = next(c for c in configurations if c.baseline)
+    others = [c for c in configurations if not c.baseline]
+    clean = clean_trials(trials)
+    alpha = family(configurations, deciding, confidence).alpha
+    verdicts = []
+    for metric in (*deciding, *described):
+        is_deciding = metric in deciding
+        for other in others:
+            found = effect(pairs(clean, baseline.name, other.name, metric.name), metric, alpha)
+            if found is not None:
+                verdicts.append(_verdict(found, other.name, metric, confidence, alpha, smallest_effect, is_deciding))
+            elif is_deciding:
+                reason = _why_none(clean, trials, (baseline.name, other.name), metric.name)
+                verdicts.append(_unmeasured(other.name, metric, confidence, reason))
+    return tuple(verdicts)
+
+
+def _verdict(
+    found: Effect,
+    configuration: str,
+    metric: Metric,
+    confidence: float,
+    alpha: float,
+    smallest_effect: float,
+    deciding: bool,
+) -> Verdict:
+    zone = margin(found, smallest_effect)
+    word = _word(found, metric, zone)
+    return Verdict(
+        configuration=configuration,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        scale=found.scale,
+        verdict=word,
+        estimate=found.estimate,
+        low=found.low,
+        high=found.high,
+        level=confidence,
+        blocks=found.interval.n,
+        more_blocks=_more_blocks(found, zone, alpha) if word == "undecided" else None,
+        deciding=deciding,
+        reason=_reason(word, found, metric, smallest_effect, zone, alpha),
+    )
+
+
+def _word(found: Effect, metric: Metric, zone: float) -> Word:
+    low, high = found.interval.low, found.interval.high
+    if -zone < low and high < zone:
+        return "equivalent"
+    if low <= 0 <= high:
+        return "undecided"
+    if metric.direction == "none":
+        return "differs"
+    return "improves" if (low > 0) == (metric.direction == "higher") else "worsens"
+
+
+def _more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
+    """About how many more blocks would decide, were mean and spread to stay as they are."""
+    n = found.interval.n
+    if n < 2:
+        return None
+    mean = abs(found.interval.mean)
+    variance = found.interval.variance * n / (n - 1)
+    needed = values_needed(variance, max(mean, zone - mean), alpha, most=MOST_BLOCKS)
+    return None if needed is None else max(1, needed - n)
+
+
+def _reason(word: Word, found: Effect, metric: Metric, smallest_effect: float, zone: float, alpha: float) -> str:
+    text = _finding(word, found, metric, smallest_effect, zone, alpha)
+    if found.fell_back:
+        text += " (compared by differences, because a value is 0 or negative)"
+    return text
+
+
+def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, zone: float, alpha: float) -> str:
+    def say(value: float | None) -> str:
+        return change(value, found.scale, metric.unit)
+
+    if found.low is None and found.high is None:
+        return f"{_count(found.interval.n, 'block')} of at least {fewest(alpha)} that an interval needs"
+    interval = f"{say(found.low)} to {say(found.high)}"
+    around = _zone(found, metric, smallest_effect, zone)
+    if word == "equivalent":
+        if found.interval.low > 0 or found.interval.high < 0:
+            return f"the difference, {interval}, is real but smaller than {around}"
+        return f"the difference is within {around}: {interval}"
+    if word == "undecided":
+        return f"the interval, {interval}, includes no difference and reaches beyond {around}"
+    side = "higher" if found.interval.mean > 0 else "lower"
+    if word == "differs":
+        return f"{side} by {interval}; neither direction is better by itself"
+    return f"{side} by {interval}, and {metric.direction} is better"
+
+
+def _zone(found: Effect, metric: Metric, smallest_effect: float, zone: float) -> str:
+    if found.scale == "ratio":
+        return f"±{percent(smallest_effect)}"
+    return f"±{quantity(signed(zone).lstrip('+'), metric.unit)} ({percent(smallest_effect)} of the baseline)"
+
+
+def _why_none(clean: dict[Cell, Trial], trials: Sequence[Trial], names: tuple[str, str], metric: str) -> str:
+    """Why there is no pair: not supported, no clean trial, or simply nothing yet."""
+    for trial in clean.values():
+        if trial.slot.configuration in names and metric in trial.not_supported:
+            return f"not supported: {trial.not_supported[metric]}"
+    for name in names:
+        own = [t for t in trials if t.slot.configuration == name and not t.slot.warm_up]
+        if own and not any(t.status == "ok" for t in own):
+            reason, _ = Counter(t.reason for t in own).most_common(1)[0]
+            return f"no clean trial of {name}: {reason}"
+    if clean:
+        return "no block has this metric under both the baseline and this configuration"
+    return "nothing was measured yet"
+
+
+def _unmeasured(configuration: str, metric: Metric, confidence: float, reason: str) -> Verdict:
+    return Verdict(
+        configuration=configuration,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        scale=metric.scale,
+        verdict="undecided",
+        estimate=None,
+        low=None,
+        high=None,
+        level=confidence,
+        blocks=0,
+        reason=reason,
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,44 @@
+"""Figures in words: short, with three significant digits and real minus signs."""
+
+from __future__ import annotations
+
+from ajuste.model.metric import Scale
+
+
+def number(value: float) -> str:
+    """``134``, ``0.0123``, ``228,510``."""
+    if value == 0:
+        return "0"
+    text = f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def signed(value: float) -> str:
+    """A difference: ``+12.5``, ``−134``, ``0``."""
+    return number(value) if value <= 0 else "+" + number(value)
+
+
+def percent(share: float) -> str:
+    """A share as a plain percentage: ``5 %``."""
+    return f"{100 * share:.4g} %".replace("-", "−")
+
+
+def change(value: float | None, scale: Scale, unit: str) -> str:
+    """An effect as people say it: a ratio as ``−12.3 %``, a difference as ``+0.2 ms``; ``?`` where unbounded."""
+    if value is None:
+        return "?"
+    if scale == "ratio":
+        return f"{signed(100 * (value - 1))} %"
+    return quantity(signed(value), unit)
+
+
+def quantity(text: str, unit: str) -> str:
+    """A figure with its unit, if it has one (counts need none)."""
+    return f"{text} {unit}" if unit and unit not in ("1", "count") else text
+
+
+def listed(parts: list[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return ", ".join(parts[:-1]) + " and " + parts[-1]

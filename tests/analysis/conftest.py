@@ -1,0 +1,54 @@
+"""Trials with a known answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from ajuste.model.configuration import Configuration
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Slot, Trial
+
+Build = Callable[..., list[Trial]]
+
+
+@pytest.fixture
+def elapsed() -> Metric:
+    return Metric(name="elapsed", title="elapsed time", unit="s", direction="lower", resolution=1e-9)
+
+
+@pytest.fixture
+def switches() -> Metric:
+    return Metric(
+        name="switches", title="involuntary switches", unit="", direction="none", scale="difference", resolution=1
+    )
+
+
+@pytest.fixture
+def configurations() -> Callable[..., list[Configuration]]:
+    def build(*levels: str, factor: str = "knob") -> list[Configuration]:
+        return [
+            Configuration(name=f"{factor}={level}", levels={factor: level}, baseline=index == 0)
+            for index, level in enumerate(levels)
+        ]
+
+    return build
+
+
+@pytest.fixture
+def trials() -> Build:
+    """``trials(metric="elapsed", values={"knob=1": [block 0, block 1, …], …})``."""
+
+    def build(values: Mapping[str, Sequence[float]], metric: str = "elapsed") -> list[Trial]:
+        return [
+            Trial(
+                slot=Slot(block=block, position=position, configuration=name, seed=block + 100),
+                status="ok",
+                metrics={metric: float(value)},
+            )
+            for position, (name, own) in enumerate(values.items())
+            for block, value in enumerate(own)
+        ]
+
+    return build

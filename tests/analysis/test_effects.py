@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ajuste.analysis.effects import effect, margin
+from ajuste.analysis.pairs import Pairs
+from ajuste.analysis.sequence import half_width
+from ajuste.model.metric import Metric
+
+POSITIVE = st.floats(1e-3, 1e6)
+
+
+@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=1, max_size=20))
+def test_a_ratio_is_the_geometric_mean_of_the_ratios_within_blocks(values: list[tuple[float, float]]) -> None:
+    table = np.array(values)
+    metric = Metric(name="m", title="m", unit="s", direction="lower")
+    found = effect(Pairs(table[:, 0], table[:, 1]), metric, 0.05)
+    assert found is not None
+    assert found.scale == "ratio"
+    assert found.estimate == pytest.approx(stats.gmean(table[:, 1] / table[:, 0]))
+
+
+def test_a_difference_is_the_mean_of_the_differences(switches: Metric) -> None:
+    found = effect(Pairs(np.array([10.0, 20, 30]), np.array([11.0, 19, 36])), switches, 0.05)
+    assert found is not None
+    assert (found.scale, found.estimate, found.fell_back) == ("difference", 2.0, False)
+
+
+def test_pairing_takes_what_a_block_shares_out_of_the_interval(elapsed: Metric) -> None:
+    """Blocks differ by a factor of two, the configurations within a block by exactly 10 %."""
+    baseline = np.array([1.0, 2.0, 1.5, 1.2, 1.9])
+    found = effect(Pairs(baseline, 1.1 * baseline), elapsed, 0.05)
+    assert found is not None
+    assert found.low == pytest.approx(1.1, rel=1e-6)
+    assert found.high == pytest.approx(1.1, rel=1e-6)
+    assert found.low != found.high
+
+
+def test_a_zero_makes_a_ratio_a_difference_and_says_so(elapsed: Metric) -> None:
+    found = effect(Pairs(np.array([0.0, 2, 3]), np.array([1.0, 3, 4])), elapsed, 0.05)
+    assert found is not None
+    assert (found.scale, found.estimate, found.fell_back) == ("difference", 1.0, True)
+
+
+def test_identical_counts_are_uncertain_by_the_rounding_of_both(switches: Metric) -> None:
+    found = effect(Pairs(np.full(6, 8.0), np.full(6, 8.0)), switches, 0.05)
+    assert found is not None
+    assert found.interval.half_width == pytest.approx(half_width(6, 2 / 12, 0.05))
+
+
+def test_without_a_resolution_identical_values_still_have_a_width() -> None:
+    metric = Metric(name="m", title="m", unit="s", direction="lower", resolution=0)
+    found = effect(Pairs(np.full(6, 8.0), np.full(6, 8.0)), metric, 0.05)
+    assert found is not None
+    assert 0 < found.interval.half_width < 1e-6
+
+
+def test_no_pair_no_effect(elapsed: Metric) -> None:
+    assert effect(Pairs(np.array([]), np.array([])), elapsed, 0.05) is None
+
+
+def test_the_zone_of_equivalence_is_symmetric_for_ratios_and_relative_for_differences(
+    elapsed: Metric, switches: Metric
+) -> None:
+    ratio = effect(Pairs(np.array([2.0, 2.0]), np.array([2.0, 2.1])), elapsed, 0.05)
+    difference = effect(Pairs(np.array([200.0, 300.0]), np.array([2.0, 2.1])), switches, 0.05)
+    assert ratio is not None
+    assert difference is not None
+    assert math.exp(margin(ratio, 0.05)) == pytest.approx(1.05)
+    assert math.exp(-margin(ratio, 0.05)) == pytest.approx(1 / 1.05)
+    assert margin(difference, 0.05) == pytest.approx(12.5)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ajuste.analysis.summary import measured, summarise
+from ajuste.model.event import Written
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
+def test_a_summary_agrees_with_the_standard_library_and_scipy(values: list[float]) -> None:
+    found = summarise(values)
+    assert found.n == len(values)
+    assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-6)
+    assert found.median == pytest.approx(statistics.median(values))
+    assert (found.minimum, found.maximum) == (min(values), max(values))
+    if len(values) < 2:
+        assert found.sd is None
+        assert found.sem is None
+    else:
+        assert found.sd == pytest.approx(statistics.stdev(values), rel=1e-6, abs=1e-6)
+        assert found.sem == pytest.approx(stats.sem(values), rel=1e-6, abs=1e-6)
+
+
+def test_only_clean_trials_are_summarised_and_what_was_read_back_is_shown(configurations: Any, trials: Any) -> None:
+    data = trials({"knob=1": [1.0, 2.0, 3.0]})
+    write = Written(at_ns=1, tunable="knob", asked="1", before="5", after="1")
+    data = [t.model_copy(update={"written": (write,), "not_supported": {"cycles": "no PMU"}}) for t in data]
+    data[2] = data[2].model_copy(update={"status": "flagged", "written": (write.model_copy(update={"after": "4"}),)})
+    (found,) = measured(configurations("1"), data)
+    assert found.baseline
+    assert found.metrics["elapsed"].n == 2
+    assert found.metrics["elapsed"].maximum == 2.0
+    assert found.read_back == {"knob": "1, 4"}
+    assert found.not_supported == {"cycles": "no PMU"}

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ajuste.analysis.answer import answer
+from ajuste.analysis.summary import measured
+from ajuste.analysis.trend import trend
+from ajuste.analysis.verdict import judge
+from ajuste.model.configuration import Factor
+from ajuste.model.metric import Metric
+
+LEVELS = ("750000", "7500000", "75000000", "750000000")
+
+
+def noisy(mean: float, spread: float, blocks: int = 6) -> list[float]:
+    noise = np.random.default_rng(int(mean)).normal(0, spread, blocks)
+    return [float(round(mean + e)) for e in noise]
+
+
+def ask(configurations: Any, trials: Any, metric: Metric, means: dict[str, list[float]]) -> tuple[Any, str]:
+    levels = tuple(means)
+    made = configurations(*levels)
+    data = trials({c.name: means[c.levels["knob"]] for c in made}, metric=metric.name)
+    factor = Factor(name="knob", levels=levels, baseline=levels[0])
+    found = trend([factor], made, data, metric, 0.05 / len(levels))
+    verdicts = judge(made, data, [metric])
+    text = answer([metric], verdicts, measured(made, data), {metric.name: found} if found else {}, smallest_effect=0.05)
+    return found, text
+
+
+def test_a_clear_fall_from_level_to_level_is_said_with_its_figures(
+    configurations: Any, trials: Any, switches: Metric
+) -> None:
+    means = {level: noisy(mean, 1) for level, mean in zip(LEVELS, (135, 68, 27, 1), strict=True)}
+    found, text = ask(configurations, trials, switches, means)
+    assert (found.direction, found.certain) == ("falls", True)
+    assert text.startswith("Involuntary switches: lower from level to level as knob rises (750000, 7500000,")
+    assert "every step excludes no change" in text
+    for mean in (np.mean(values) for values in means.values()):
+        assert f"{mean:.3g}" in text
+
+
+def test_levels_are_ordered_by_number_not_by_the_order_given(
+    configurations: Any, trials: Any, switches: Metric
+) -> None:
+    means = {"9": noisy(50, 1), "10": noisy(70, 1), "1": noisy(30, 1)}
+    found, _ = ask(configurations, trials, switches, means)
+    assert found.levels == ("1", "9", "10")
+    assert (found.direction, found.certain) == ("rises", True)
+
+
+def test_a_fall_with_an_uncertain_step_is_not_claimed(configurations: Any, trials: Any, switches: Metric) -> None:
+    base = [100.0, 110, 90, 105, 95, 101]
+    means = {"1": base, "2": [v - 0.4 + (-1) ** i * 9 for i, v in enumerate(base)], "3": [v - 60 for v in base]}
+    found, text = ask(configurations, trials, switches, means)
+    assert found.direction == "falls"
+    assert not found.certain
+    assert "not every step is certain" in text
+    assert "from level to level" not in text
+
+
+def test_up_and_down_is_no_trend(configurations: Any, trials: Any, switches: Metric) -> None:
+    means = {"1": noisy(100, 1), "2": noisy(50, 1), "3": noisy(80, 1)}
+    found, text = ask(configurations, trials, switches, means)
+    assert found.direction is None
+    assert "level" not in text
+    assert "knob=2 differs from the baseline by −" in text
+
+
+@pytest.mark.parametrize("levels", [("1", "2"), ("a", "b", "c")])
+def test_two_levels_or_words_have_no_trend(
+    configurations: Any, trials: Any, switches: Metric, levels: tuple[str, ...]
+) -> None:
+    found, _ = ask(configurations, trials, switches, {level: noisy(100, 1) for level in levels})
+    assert found is None
+
+
+def test_no_difference_is_answered_as_equivalent(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    base = [1.0, 1.1, 0.9, 1.05, 1.02, 0.97]
+    _, text = ask(configurations, trials, elapsed, {"1": base, "2": [v * 1.001 for v in base]})
+    assert text == "Elapsed time: knob=2 is equivalent to the baseline within ±5 %."
+
+
+def test_undecided_is_answered_as_undecided(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    base = [1.0, 1.1, 0.9, 1.05, 1.02, 0.97]
+    _, text = ask(configurations, trials, elapsed, {"1": base, "2": list(reversed(base))})
+    assert text.startswith("Elapsed time: knob=2, about ")
+    assert text.endswith("more blocks (undecided).")
+
+
+def test_a_grid_is_counted_and_its_ends_are_named(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    base = [1.0, 1.1, 0.9, 1.05, 1.02, 0.97, 1.01, 0.99]
+    factors = {"a": 1.0, "b": 1.2, "c": 0.7, "d": 1.3, "e": 0.8, "f": 1.0001}
+    made = {k: [v * f * (1 + 0.001 * (-1) ** i) for i, v in enumerate(base)] for k, f in factors.items()}
+    _, text = ask(configurations, trials, elapsed, made)
+    assert "of 5 configurations against the baseline: 2 better, 2 worse and 1 equivalent within ±5 %" in text
+    assert "lowest knob=c, −30 %" in text
+    assert "highest knob=d, +30 %" in text
+
+
+def test_one_configuration_is_only_described(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    _, text = ask(configurations, trials, elapsed, {"1": [2.0, 4.0]})
+    assert text == "Elapsed time, mean: 3 s (knob=1); there is no other configuration to compare with."
