@@ -5,7 +5,6 @@ Source: Documentation/arch/x86/boot.rst of the Linux kernel, "The Real-Mode Kern
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from pathlib import Path
 
@@ -50,8 +49,3 @@ def _what(head: bytes) -> str:
     if head[0x38:0x3C] == b"ARM\x64":
         return "it is a kernel for arm64"
     return "it is empty" if not head else 'there is no "HdrS" at offset 0x202'
-
-
-def sha256_of(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

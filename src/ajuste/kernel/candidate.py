@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from debian.debian_support import Version
@@ -63,7 +65,7 @@ def find_candidates(apt: Apt, source: KernelSource) -> list[Candidate]:
 def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
     """Put packages together to kernels, newest first by Debian's order of versions.
 
-    A kernel of which a part is missing is left out. Source for the order: deb-version(7).
+    A kernel of which a part is missing is left out; one that is packaged in two ways is there twice. Source for the order: deb-version(7).
     """
     known = {(p.name, p.version): p for p in packages}
     found = []
@@ -71,23 +73,22 @@ def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
         flavour = source.flavour_of(release)
         for version in {p.version for p in packages if p.name in _part_names(release, source)}:
             series = source.series_of(KernelVersion.parse(upstream_of(version)))
-            parts = _parts(series, release, version, known) if series else None
-            if series and parts and flavour:
-                found.append(Candidate(source.name, release, flavour, series, parts))
+            if series and flavour:
+                ways = _ways(series, release, version, known)
+                found += [Candidate(source.name, release, flavour, series, parts) for parts in ways]
+    # Sorting is stable: of one version, the preferred packages stay first.
     return sorted(found, key=lambda c: (Version(c.version), c.release), reverse=True)
 
 
-def _parts(
+def _ways(
     series: Series, release: str, version: str, known: dict[tuple[str, str], Package]
-) -> tuple[Package, ...] | None:
-    parts = []
-    for alternatives in series.parts:
-        keys = ((pattern.format(release=release), version) for pattern in alternatives)
-        part = next((known[key] for key in keys if key in known), None)
-        if part is None:
-            return None
-        parts.append(part)
-    return tuple(parts)
+) -> Iterator[tuple[Package, ...]]:
+    """The sets of packages that make up one kernel, best first: signed or, if that is not there, unsigned."""
+    parts = [
+        [known[key] for pattern in alternatives if (key := (pattern.format(release=release), version)) in known]
+        for alternatives in series.parts
+    ]
+    return itertools.product(*parts)
 
 
 def _part_names(release: str, source: KernelSource) -> set[str]:

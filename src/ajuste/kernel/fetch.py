@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, PackageGone
-from ajuste.kernel.bzimage import read_release, sha256_of
+from ajuste.kernel.bzimage import read_release
 from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, read_entry
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
+from ajuste.kernel.inventory import sha256_of
 from ajuste.kernel.lock import locked
 from ajuste.kernel.mirror import machine_mirrors, origins
 from ajuste.kernel.source import KernelSource, kernel_sources

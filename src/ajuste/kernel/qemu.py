@@ -1,0 +1,203 @@
+"""QEMU 10, fetched for machines whose own is older, and never installed: it lives in the cache like a kernel.
+
+Several CPUs under the virtual clock need it (with QEMU 7.2 they never reach user space).
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from debian.debian_support import Version
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ajuste.home import Home
+from ajuste.kernel.apt import Apt, Package, PackageGone
+from ajuste.kernel.fetch import package_lists
+from ajuste.kernel.inventory import find_damage, sha256_of, write_inventory
+from ajuste.kernel.libraries import add_missing_libraries, run_with_libraries
+from ajuste.kernel.lock import locked
+from ajuste.kernel.source import QemuSource, kernel_sources, qemu_source
+from ajuste.kernel.space import require_space, writing_to
+from ajuste.kernel.unpack import unpack
+from ajuste.model.error import RequestError, RunError
+
+Say = Callable[[str], None]
+
+RECORD = "qemu.json"
+PROGRAM = "qemu-system-x86_64"
+# Libraries that the machine may lack, and rounding.
+_SPARE_BYTES = 64_000_000
+
+
+class QemuImage(BaseModel):
+    """A QEMU on this disk. Start ``binary`` with ``-L firmware``; if ``libraries`` is not None, with that directory
+    first in LD_LIBRARY_PATH. ``version`` is for example ``10.0.2``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    binary: Path
+    firmware: Path
+    version: str
+    libraries: Path | None = None
+    package: str
+    sha256: str
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def fetch_qemu(home: Home, say: Say = _silent, *, refresh: bool = False) -> QemuImage:
+    """QEMU ≥ 10 from the cache, which needs no network, or else from the machine's package mirror.
+
+    With ``refresh`` the newest that the mirror has. Raises RequestError where there is none for this machine or the
+    disk is too full, RunError where fetching fails.
+    """
+    if platform.machine() != "x86_64":
+        raise RequestError(f"QEMU is fetched for x86_64 machines only; this is {platform.machine()}")
+    root = home.cache / "qemu"
+    if not refresh and (image := _from_cache(root, say)):
+        return image
+    with (
+        writing_to(root, "QEMU"),
+        locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching QEMU")),
+    ):
+        if not refresh and (image := _from_cache(root, _silent)):
+            return image
+        return _from_mirror(root, home, say, refresh)
+
+
+def cached_qemu(home: Home) -> QemuImage | None:
+    """The newest whole QEMU of the cache."""
+    return _from_cache(home.cache / "qemu", _silent)
+
+
+def _from_cache(root: Path, say: Say) -> QemuImage | None:
+    entries = [(d, image) for d in root.glob("[!.]*") if (image := _read(d))] if root.is_dir() else []
+    for directory, image in sorted(entries, key=lambda e: Version(e[1].package.split(" ")[1]), reverse=True):
+        damage = find_damage(directory)
+        if damage is None and sha256_of(image.binary) != image.sha256:
+            damage = "the program is not what was fetched (its SHA-256 differs)"
+        if damage is None:
+            return image
+        say(f"the cached QEMU {image.version} is damaged ({damage}): fetching it again")
+    return None
+
+
+def _read(directory: Path) -> QemuImage | None:
+    try:
+        record = QemuImage.model_validate_json((directory / RECORD).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    paths = {name: directory / path for name in ("binary", "firmware", "libraries") if (path := getattr(record, name))}
+    return record.model_copy(update=paths) if paths["binary"].is_file() else None
+
+
+def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
+    source = qemu_source()
+    suites = source.suites.get(_codename(), source.suites["other"])
+    apt = package_lists(kernel_sources()[source.source], home, say)
+    apt.refresh(force=refresh)
+    choices = _choose(apt, source, suites)
+    if not choices:
+        missing = sorted(set(apt.missing_suites()).intersection(suites))
+        lacking = f"; the mirror has no {', '.join(missing)}" if missing else ""
+        raise RequestError(f"no QEMU {source.minimum} or later in {', '.join(suites)}{lacking}")
+    gone = ""
+    for packages in choices:
+        directory = root / packages[0].version.rpartition(":")[2]
+        if (image := _read(directory)) and find_damage(directory) is None:
+            return image
+        try:
+            return _fetch(packages, directory, apt, suites, say)
+        except PackageGone as error:
+            gone = str(error)
+            say(f"{packages[0]} is listed but cannot be downloaded ({gone}): taking the next newest")
+    raise RunError(f"no QEMU {source.minimum} could be downloaded: {gone}", hint="try again with --refresh")
+
+
+def _codename() -> str:
+    try:
+        return platform.freedesktop_os_release().get("VERSION_CODENAME", "other")
+    except OSError:
+        return "other"
+
+
+def _choose(apt: Apt, source: QemuSource, suites: tuple[str, ...]) -> list[list[Package]]:
+    """The program's package and its companions, for each version that will do, newest first."""
+    known = [p for p in apt.packages([source.package, *source.companions]) if set(p.suites).intersection(suites)]
+    known.sort(key=lambda p: Version(p.version), reverse=True)
+    programs = [p for p in known if p.name == source.package and _upstream(p) >= Version(source.minimum)]
+    found = []
+    for program in programs:
+        packages = [program]
+        for name in source.companions:
+            # Data of the same build where there is such, else the newest.
+            same = [p for p in known if p.name == name and p.version == program.version]
+            packages += (same or [p for p in known if p.name == name])[:1]
+        if len(packages) == 1 + len(source.companions):
+            found.append(packages)
+    return found
+
+
+def _upstream(package: Package) -> Version:
+    return Version(Version(package.version).upstream_version or "0")
+
+
+def _fetch(packages: list[Package], directory: Path, apt: Apt, suites: tuple[str, ...], say: Say) -> QemuImage:
+    root = directory.parent
+    size_bytes = sum(p.size_bytes for p in packages)
+    require_space(root, size_bytes + sum(p.installed_bytes for p in packages) + _SPARE_BYTES, "QEMU")
+    say(f"downloading {packages[0]} ({size_bytes / 1e6:.0f} MB)")
+    for leftover in root.glob(".fetching-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as name:
+        temporary = Path(name)
+        (temporary / "packages").mkdir()
+        unpack(apt.download(packages, temporary / "packages"), temporary / "tree")
+        entry = temporary / "qemu"
+        _arrange(temporary / "tree", entry)
+        add_missing_libraries(entry / PROGRAM, entry / "lib", packages[0], apt, suites, temporary, say)
+        _describe(entry, packages[0])
+        if directory.exists():
+            directory.rename(temporary / "damaged")
+        entry.rename(directory)
+    image = _read(directory)
+    if image is None:
+        raise RunError(f"the QEMU that was put into {directory} cannot be read back")
+    return image
+
+
+def _arrange(tree: Path, entry: Path) -> None:
+    """Keep the program and the firmware for x86 machines; the packages have much more."""
+    (entry / "firmware").mkdir(parents=True)
+    program = tree / "usr/bin" / PROGRAM
+    if not program.is_file():
+        raise RunError(f"the package of QEMU has no {PROGRAM}")
+    program.rename(entry / PROGRAM)
+    for folder in ("usr/share/qemu", "usr/share/seabios"):
+        for file in sorted((tree / folder).glob("*")):
+            if file.suffix in (".bin", ".rom") and file.is_file() and not file.is_symlink():
+                file.rename(entry / "firmware" / file.name)
+
+
+def _describe(entry: Path, package: Package) -> None:
+    libraries = entry / "lib" if (entry / "lib").is_dir() else None
+    said = run_with_libraries([entry / PROGRAM, "--version"], libraries)
+    version = said.stdout.partition("version ")[2].split(" ")[0].strip()
+    if said.returncode != 0 or not version[:1].isdigit():
+        raise RunError(f"the fetched {package} does not start on this machine: {said.stderr.strip()[:300]}")
+    record = QemuImage(
+        binary=Path(PROGRAM),
+        firmware=Path("firmware"),
+        version=version,
+        libraries=Path("lib") if libraries else None,
+        package=str(package),
+        sha256=sha256_of(entry / PROGRAM),
+    )
+    write_inventory(entry)
+    (entry / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
