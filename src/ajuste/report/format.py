@@ -1,0 +1,190 @@
+"""Numbers and units for people: a unit that suits the figures, and as many digits as they deserve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+MINUS: Final = "−"
+NOTHING: Final = "–"
+
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
+_SECONDS_SHOWN: Final = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+_BYTES: Final = {
+    "B": 1.0,
+    "byte": 1.0,
+    "bytes": 1.0,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+    "TiB": 2.0**40,
+}
+_BYTES_SHOWN: Final = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
+_COUNTS_SHOWN: Final = (("", 1.0), ("million", 1e6), ("billion", 1e9))
+_SAME: Final = 1e-12  # relative: what is left of equal values after floating-point means
+
+_FEWEST_DIGITS_OF_LARGEST: Final = 4
+_FEWEST_DIGITS_OF_SMALLEST: Final = 2
+_MOST_DIGITS_OF_LARGEST: Final = 6
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How the figures of one row are shown: divided by ``divisor`` they are in ``unit``, with ``decimals``."""
+
+    unit: str
+    divisor: float = 1.0
+    decimals: int = 0
+
+    def scaled(self, value: float) -> float:
+        return value / self.divisor
+
+    def text(self, value: float) -> str:
+        """The figure without its unit."""
+        return number(self.scaled(value), self.decimals)
+
+    def signed(self, value: float) -> str:
+        """The figure with its sign, for differences."""
+        return signed(self.scaled(value), self.decimals)
+
+    def with_unit(self, value: float) -> str:
+        return f"{self.text(value)} {self.unit}".rstrip()
+
+
+def number(value: float, decimals: int) -> str:
+    """``value`` with thousands separated and a real minus sign; very large figures in powers of ten."""
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    text = f"{value:.3e}" if abs(value) >= 1e15 else f"{value:,.{decimals}f}"
+    if text.startswith("-"):
+        is_zero = not any(digit in text for digit in "123456789")
+        return text[1:] if is_zero else MINUS + text[1:]
+    return text
+
+
+def signed(value: float, decimals: int) -> str:
+    """As ``number``, with a plus sign for what is above 0."""
+    text = number(value, decimals)
+    if value > 0 and any(digit in text for digit in "123456789∞"):
+        return f"+{text}"
+    return text
+
+
+def significant(value: float, digits: int) -> str:
+    """``value`` to so many significant digits, never in powers of ten below 1e15."""
+    if value == 0 or not math.isfinite(value):
+        return number(value, 0)
+    return number(value, _clamp(digits - 1 - _exponent(value), 0, 12))
+
+
+def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> Shown:
+    """One unit and one number of decimals for figures that stand beside each other.
+
+    ``values`` are in ``unit``: times, bytes and large counts get the unit in which the largest is easiest to read.
+    ``spreads`` (standard deviations in ``unit``) keep the digits in which the figures differ.
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    name, divisor = _unit_for(max((abs(value) for value in finite), default=0.0), unit)
+    scaled = [value / divisor for value in finite]
+    noise = _SAME * max((abs(value) for value in scaled), default=0.0)
+    kept = [s / divisor for s in spreads if math.isfinite(s) and s / divisor > noise]
+    return Shown(name, divisor, decimals_for(scaled, kept))
+
+
+def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:
+    """So many decimals that the largest figure has four significant digits, the smallest two and the smallest
+    spread one; never more than six digits of the largest or two of the smallest spread.
+    """
+    sizes = [abs(value) for value in values if value != 0]
+    widths = [spread for spread in spreads if spread > 0]
+    if not sizes or (not widths and all(size == int(size) for size in sizes)):
+        return 0
+    largest = _exponent(max(sizes))
+    wanted = max(
+        _FEWEST_DIGITS_OF_LARGEST - 1 - largest,
+        _FEWEST_DIGITS_OF_SMALLEST - 1 - _exponent(min(sizes)),
+        *(-_exponent(width) for width in widths),
+    )
+    most = [_MOST_DIGITS_OF_LARGEST - 1 - largest, *(1 - _exponent(width) for width in sorted(widths)[:1])]
+    return _clamp(min(wanted, *most), 0, 9)
+
+
+def spread_percent(sd: float, mean: float) -> str:
+    """A standard deviation as a percentage of the mean: ``± 1.2 %``."""
+    if mean == 0:
+        return NOTHING
+    part = abs(sd / mean)
+    if part <= _SAME:
+        return "± 0 %"
+    percent = 100 * part
+    if percent < 0.005:
+        return "± <0.01 %"
+    return f"± {number(percent, 2 if percent < 1 else 1 if percent < 10 else 0)} %"
+
+
+def level_text(level: str, unit: str) -> str:
+    """A level as people say it: ``7500000`` in ``ns`` is ``7.5 ms``. Exact: what cannot be said shortly stays."""
+    try:
+        value = int(level)
+    except ValueError:
+        return level
+    if unit not in _SECONDS and unit not in _BYTES:
+        return f"{level} {unit}".rstrip().replace("-", MINUS, 1) if value < 0 else f"{level} {unit}".rstrip()
+    if value <= 0:
+        return f"{number(value, 0)} {unit}"
+    name, divisor = _unit_for(float(value), unit)
+    scaled = value / divisor
+    for decimals in range(4):
+        if math.isclose(round(scaled, decimals), scaled, rel_tol=1e-12):
+            return f"{number(scaled, decimals)} {name}"
+    return f"{number(value, 0)} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """A duration in words for progress and budgets: ``40 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        minutes, rest = divmod(whole, 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, rest = divmod(whole, 3600)
+    return f"{hours} h {rest // 60} min" if rest >= 60 else f"{hours} h"
+
+
+def count_of(count: int, noun: str) -> str:
+    """``1 trial``, ``12 trials``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _unit_for(largest: float, unit: str) -> tuple[str, float]:
+    """The name of the unit to show and how many of ``unit`` it is."""
+    if unit in _SECONDS:
+        return _fitting(largest * _SECONDS[unit], _SECONDS_SHOWN, _SECONDS[unit], unit)
+    if unit in _BYTES:
+        return _fitting(largest * _BYTES[unit], _BYTES_SHOWN, _BYTES[unit], unit)
+    if unit == "" and largest >= 1e7:
+        return _fitting(largest, _COUNTS_SHOWN, 1.0, unit)
+    return unit, 1.0
+
+
+def _fitting(size: float, steps: tuple[tuple[str, float], ...], own: float, unit: str) -> tuple[str, float]:
+    if size == 0:
+        return unit, 1.0
+    name, step = next(
+        ((name, step) for name, step in reversed(steps) if size >= step * (1 - 1e-9)),
+        steps[0],
+    )
+    return name, step / own
+
+
+def _exponent(value: float) -> int:
+    return math.floor(math.log10(abs(value)))
+
+
+def _clamp(value: int, low: int, high: int) -> int:
+    return max(low, min(high, value))

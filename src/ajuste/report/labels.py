@@ -1,0 +1,62 @@
+"""Factors and configurations named shortly: the factor once, then its levels as people say them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ajuste.model.configuration import Factor
+from ajuste.model.results import Measured, Results
+from ajuste.report.format import level_text
+from ajuste.report.visible import visible_line
+
+
+@dataclass(frozen=True)
+class Labels:
+    """``levels[factor][level]`` is how a level is said; ``units`` are the factors' units from the catalogue."""
+
+    factors: tuple[Factor, ...]
+    levels: Mapping[str, Mapping[str, str]]
+    units: Mapping[str, str]
+
+    def level(self, factor: str, level: str) -> str:
+        return self.levels.get(factor, {}).get(level) or visible_line(level)
+
+    def of(self, configuration: Measured) -> tuple[str, ...]:
+        """The levels of a configuration, in the factors' order."""
+        return tuple(self.level(name, level) for name, level in configuration.levels.items())
+
+    def short(self, configuration: Measured) -> str:
+        """All levels in one line; the configuration's name if it has none."""
+        return ", ".join(self.of(configuration)) or visible_line(configuration.name)
+
+    @property
+    def heading(self) -> str:
+        """The factors' names, in the order of ``short``."""
+        return ", ".join(visible_line(factor.name) for factor in self.factors)
+
+
+def labels_of(results: Results) -> Labels:
+    """Labels for all factors of ``results``, with the units that the explanations give."""
+    units = {explained.name: explained.unit for explained in results.explained}
+    return Labels(
+        factors=results.factors,
+        levels={factor.name: _levels(factor, units.get(factor.name, "")) for factor in results.factors},
+        units=units,
+    )
+
+
+def numeric_levels(factor: Factor) -> list[float] | None:
+    """The levels as numbers, or ``None`` if one of them is none."""
+    try:
+        return [float(int(level)) for level in factor.levels]
+    except ValueError:
+        return None
+
+
+def _levels(factor: Factor, unit: str) -> dict[str, str]:
+    """Levels as people say them; as they were written where two would be said alike."""
+    said = {level: visible_line(level_text(level, unit)) for level in factor.levels}
+    if len(set(said.values())) < len(said):
+        return {level: visible_line(level) for level in factor.levels}
+    return said

@@ -1,0 +1,163 @@
+"""The results in the terminal: a table in the style of ``perf stat``, the verdicts, the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ajuste.model.metric import Metric
+from ajuste.model.results import Results
+from ajuste.model.verdict import Verdict
+from ajuste.report.clock_words import clock_name, clock_warning
+from ajuste.report.effect import effect_style
+from ajuste.report.format import count_of
+from ajuste.report.labels import Labels, labels_of
+from ajuste.report.metric_table import factor_columns, factor_key, print_metrics
+from ajuste.report.rows import deciding_metrics, metric_rows, verdicts_of
+from ajuste.report.sheet import INDENT, Sheet, sheet
+from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
+from ajuste.report.visible import visible, visible_line
+
+_MOST_REASONS: Final = 24  # more verdicts than this are listed without their reasons
+_MOST_DESCRIBED: Final = 32
+
+
+def print_results(results: Results, console: Console, *, report: Path | None = None) -> None:
+    """Print ``results``; ``report`` is the path of the HTML report, if one was written.
+
+    Plain text where ``console`` is no terminal; nothing is cut off, at any width.
+    """
+    labels = labels_of(results)
+    with sheet(console) as out:
+        _print_title(out, results, labels)
+        _print_metrics(out, results, labels)
+        _print_verdicts(out, results, labels)
+        _print_described(out, results, labels)
+        _print_answer(out, results)
+        _print_footer(out, results, report)
+
+
+def _print_title(out: Sheet, results: Results, labels: Labels) -> None:
+    out.say(visible_line(results.title), style="bold")
+    out.say(
+        f"{count_of(len(results.configurations), 'configuration')}, {count_of(results.blocks, 'block')}, "
+        f"{count_of(len(results.trials), 'trial')}, {clock_name(results)}, seed {results.seed}"
+    )
+    for line in factor_key(labels):
+        out.say(line, indent=INDENT)
+
+
+def _print_metrics(out: Sheet, results: Results, labels: Labels) -> None:
+    rows = metric_rows(results)
+    if not rows or not results.configurations:
+        return
+    out.heading("Mean ± standard deviation (* baseline)")
+    print_metrics(out, results, rows, labels)
+    remarks = [*_changed_levels(results), *_left_out(results)]
+    if remarks:
+        out.blank()
+    for remark in remarks:
+        out.say(remark, style="yellow", indent=INDENT)
+
+
+def _changed_levels(results: Results) -> list[str]:
+    """Levels that the kernel did not take as they were written."""
+    return [
+        f"{visible_line(factor)}: {visible_line(level)} was written, {visible_line(read)} was read back."
+        for configuration in results.configurations
+        for factor, level in configuration.levels.items()
+        if (read := configuration.read_back.get(factor, level)) != level
+    ]
+
+
+def _left_out(results: Results) -> list[str]:
+    """How many trials are in no figure, and why."""
+    counts = {
+        "warm-up": sum(trial.warm_up for trial in results.trials),
+        "flagged": sum(trial.status == "flagged" and not trial.warm_up for trial in results.trials),
+        "failed": sum(trial.status == "failed" and not trial.warm_up for trial in results.trials),
+    }
+    reasons = dict.fromkeys(visible_line(trial.reason) for trial in results.trials if trial.reason)
+    said = [f"{count_of(count, f'{kind} trial')}" for kind, count in counts.items() if count]
+    return ([f"Left out of every figure: {', '.join(said)}."] if said else []) + [f"  {reason}" for reason in reasons]
+
+
+def _print_verdicts(out: Sheet, results: Results, labels: Labels) -> None:
+    deciding = deciding_metrics(results)
+    if not deciding:
+        out.heading("No verdict yet")
+        return
+    baseline = next((configuration for configuration in results.configurations if configuration.baseline), None)
+    levels = zip(factor_columns(labels), labels.of(baseline) if baseline else (), strict=False)
+    out.heading(f"Verdicts against the baseline {', '.join(f'{name} = {level}' for name, level in levels)}".rstrip())
+    out.say(
+        f"{100 * results.level:g} % intervals for all together; smallest effect that matters: "
+        f"{effect_band(results.smallest_effect)}"
+    )
+    with_reasons = sum(verdict.deciding for verdict in results.verdicts) <= _MOST_REASONS
+    for metric in results.metrics:
+        if metric.name in deciding:
+            _print_effects(out, results, verdicts_of(results, metric.name), metric, labels, with_reasons)
+    if not with_reasons:
+        out.say("The reasons are in the report.", indent=INDENT)
+
+
+def _print_described(out: Sheet, results: Results, labels: Labels) -> None:
+    deciding = deciding_metrics(results)
+    count = sum(verdict.metric not in deciding for verdict in results.verdicts)
+    if not count:
+        return
+    out.heading("Described only; these did not decide when to stop")
+    if count > _MOST_DESCRIBED:
+        out.say(f"{count_of(count, 'effect')}: see the report.", indent=INDENT)
+        return
+    for metric in results.metrics:
+        if metric.name not in deciding and (verdicts := verdicts_of(results, metric.name)):
+            _print_effects(out, results, verdicts, metric, labels, with_reasons=False)
+
+
+def _print_effects(
+    out: Sheet, results: Results, verdicts: tuple[Verdict, ...], metric: Metric, labels: Labels, with_reasons: bool
+) -> None:
+    """Configuration, estimate, interval and verdict, aligned; the reason of each below it."""
+    styles = effect_style(verdicts, metric.unit)
+    configurations = {configuration.name: configuration for configuration in results.configurations}
+    out.blank()
+    out.say(visible_line(metric.name), style="bold", indent=INDENT)
+    lines = []
+    for verdict in verdicts:
+        style = styles[verdict.scale]
+        configuration = configurations.get(verdict.configuration)
+        name = labels.short(configuration) if configuration else visible_line(verdict.configuration)
+        lines.append((name, style.estimate(verdict), style.interval(verdict)))
+    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    for line, verdict in zip(lines, verdicts, strict=True):
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for width in widths:
+            table.add_column(justify="right", min_width=min(width, out.width // 4), overflow="fold")
+        table.add_column(overflow="fold")
+        word = Text(verdict_text(verdict, results.smallest_effect), style=LOOKS[verdict.verdict].style)
+        table.add_row(*(Text(cell) for cell in line), word)
+        out.table(table, indent=2 * INDENT)
+        if with_reasons and verdict.reason:
+            out.say(visible_line(verdict.reason), style="dim", indent=4 * INDENT)
+
+
+def _print_answer(out: Sheet, results: Results) -> None:
+    out.heading("Answer")
+    out.say(visible(results.question), indent=INDENT, style="italic")
+    out.say(visible(results.answer), indent=INDENT, style="bold")
+    out.say(f"Stopped: {visible_line(results.stopped_because).rstrip('.')}.", indent=INDENT)
+
+
+def _print_footer(out: Sheet, results: Results, report: Path | None) -> None:
+    out.blank()
+    for note in filter(None, (clock_warning(results), *results.notes)):
+        out.say(f"Note: {visible_line(note)}")
+    out.say(f"digest {visible_line(results.digest)}")
+    if report is not None:
+        out.line(f"report {visible_line(str(report))}")

@@ -1,0 +1,410 @@
+"""Results of simulated studies with a known answer, and the browser that reports are looked at in."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ajuste.model.configuration import Factor
+from ajuste.model.metric import Metric
+from ajuste.model.results import Explained, Measured, Point, Results, Summary
+from ajuste.model.verdict import Verdict
+
+MIN_GRANULARITY = "sched_min_granularity_ns"
+WAKEUP_GRANULARITY = "sched_wakeup_granularity_ns"
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+
+INVOLUNTARY = Metric(
+    name="involuntary-switches",
+    title="Involuntary context switches",
+    unit="",
+    direction="none",
+    scale="difference",
+    resolution=1,
+    what="How often the scheduler took the CPU away from the workload while it could still run.",
+)
+VOLUNTARY = Metric(
+    name="voluntary-switches",
+    title="Voluntary context switches",
+    unit="",
+    direction="none",
+    scale="difference",
+    resolution=1,
+)
+ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower", resolution=1e-9)
+TASK_CLOCK = Metric(name="task-clock", title="Task clock", unit="ms", direction="lower", resolution=1e-6)
+CPUS = Metric(name="cpus-utilized", title="CPUs utilised", unit="", direction="none")
+MIGRATIONS = Metric(
+    name="cpu-migrations", title="CPU migrations", unit="", direction="none", scale="difference", resolution=1
+)
+FAULTS = Metric(name="page-faults", title="Page faults", unit="", direction="none", scale="difference", resolution=1)
+RSS = Metric(name="peak-rss", title="Peak resident memory", unit="bytes", direction="lower", resolution=4096)
+CYCLES = Metric(name="cycles", title="Cycles", unit="", direction="none")
+TIME = Metric(name="hackbench.time", title="Hackbench time", unit="s", direction="lower")
+
+Truth = Callable[[dict[str, str], np.random.Generator], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A study to simulate: ``truth`` draws one trial; ``spoilt`` maps (block, configuration) to a status."""
+
+    factors: tuple[Factor, ...]
+    metrics: tuple[Metric, ...]
+    deciding: tuple[Metric, ...]
+    truth: Truth
+    blocks: int
+    warm_up: int = 0
+    smallest_effect: float = 0.05
+    spoilt: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)
+    seed: int = 7
+
+
+def simulate(study: Simulated, /, **about: Any) -> Results:
+    """Trials from the truth; verdicts by a fixed-sample paired t interval, corrected by Bonferroni."""
+    combinations = itertools.product(*(factor.levels for factor in study.factors))
+    levels = [dict(zip((f.name for f in study.factors), values, strict=True)) for values in combinations]
+    names = [" ".join(f"{name}={level}" for name, level in one.items()) for one in levels]
+    trials = _trials(study, levels, names)
+    clean = [trial for trial in trials if trial.status == "ok" and not trial.warm_up]
+    missing = {metric.name: "No such file or directory" for metric in (CYCLES,) if metric in study.metrics}
+    measured = tuple(
+        Measured(
+            name=name,
+            levels=one,
+            baseline=place == 0,
+            read_back=dict(one),
+            metrics=_summaries([t for t in clean if t.configuration == name], study.metrics),
+            not_supported=missing,
+        )
+        for place, (name, one) in enumerate(zip(names, levels, strict=True))
+    )
+    verdicts = tuple(
+        _verdict(study, metric, name, names[0], clean)
+        for metric in study.metrics
+        if metric is not CYCLES
+        for name in names[1:]
+    )
+    defaults: dict[str, Any] = {
+        "study": "simulated",
+        "title": "A simulated study",
+        "question": "Does it matter?",
+        "answer": "It depends on the level.",
+        "run": "3f1c",
+        "seed": study.seed,
+        "clock": "virtual",
+        "digest": hashlib.sha256(repr(trials).encode()).hexdigest(),
+        "stopped": "decided",
+        "stopped_because": "every verdict is in",
+        "level": 0.95,
+        "smallest_effect": study.smallest_effect,
+        "correction": f"Bonferroni over {len(names) - 1} configurations × {len(study.deciding)} deciding metrics",
+        "blocks": study.blocks,
+        "verdicts": verdicts,
+        "configurations": measured,
+        "factors": study.factors,
+        "metrics": study.metrics,
+        "trials": trials,
+        "created": "2026-03-01T12:00:00Z",
+        "ajuste": "0.1.0",
+    }
+    return Results(**(defaults | about))
+
+
+def _trials(study: Simulated, levels: list[dict[str, str]], names: list[str]) -> tuple[Point, ...]:
+    random = np.random.default_rng(study.seed)
+    points = []
+    for block in range(study.warm_up + study.blocks):
+        for position, place in enumerate(random.permutation(len(names))):
+            status, reason = study.spoilt.get((block, int(place)), ("ok", ""))
+            common: dict[str, Any] = {
+                "configuration": names[place],
+                "block": block,
+                "position": position,
+                "seed": 2**63 + block,
+                "warm_up": block < study.warm_up,
+            }
+            values = study.truth(levels[place], random)
+            points.append(Point(**common, status=status, reason=reason, metrics={} if status == "failed" else values))
+            if status != "ok":
+                again = study.truth(levels[place], random)
+                points.append(Point(**common, status="ok", attempt=1, metrics=again))
+    return tuple(points)
+
+
+def _summaries(trials: list[Point], metrics: tuple[Metric, ...]) -> dict[str, Summary]:
+    found = {}
+    for metric in metrics:
+        values = np.array([t.metrics[metric.name] for t in trials if metric.name in t.metrics])
+        if len(values) == 0:
+            continue
+        sd = float(values.std(ddof=1)) if len(values) > 1 else None
+        found[metric.name] = Summary(
+            n=len(values),
+            mean=float(values.mean()),
+            median=float(np.median(values)),
+            sd=sd,
+            sem=None if sd is None else sd / math.sqrt(len(values)),
+            minimum=float(values.min()),
+            maximum=float(values.max()),
+        )
+    return found
+
+
+def _verdict(study: Simulated, metric: Metric, name: str, baseline: str, clean: list[Point]) -> Verdict:
+    value = {(t.configuration, t.block): t.metrics[metric.name] for t in clean}
+    pairs = [(value[name, b], value[baseline, b]) for c, b in value if c == name and (baseline, b) in value]
+    ratio = metric.scale == "ratio"
+    deltas = np.array([math.log(x / y) if ratio else x - y for x, y in pairs])
+    back = math.exp if ratio else float
+    n = len(deltas)
+    mean = float(deltas.mean())
+    base = float(np.mean([y for _, y in pairs]))
+    width = math.inf
+    floor = metric.resolution / math.sqrt(6) / (base if ratio else 1)
+    if n > 1:
+        alpha = 0.05 / ((len({c for c, _ in value}) - 1) * len(study.deciding))
+        width = float(stats.t.ppf(1 - alpha / 2, n - 1) * max(deltas.std(ddof=1), floor) / math.sqrt(n))
+    band = math.log1p(study.smallest_effect) if ratio else study.smallest_effect * base
+    low, high = (mean - width, mean + width) if width < math.inf else (None, None)
+    word, reason, more = "undecided", f"after {n} blocks the interval still holds no effect and one that matters", None
+    if low is not None and high is not None:
+        if -band < low and high < band:
+            word, reason = "equivalent", "the whole interval lies within the smallest effect that matters"
+        elif low > 0 or high < 0:
+            better = {"none": "differs", "lower": "improves", "higher": "worsens"}[metric.direction]
+            worse = {"none": "differs", "lower": "worsens", "higher": "improves"}[metric.direction]
+            word, reason = (better if high < 0 else worse), "the interval excludes no effect"
+        else:
+            more = 4 * n
+    return Verdict(
+        configuration=name,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        scale=metric.scale,
+        verdict=word,  # type: ignore[arg-type]
+        estimate=back(mean),
+        low=None if low is None else back(low),
+        high=None if high is None else back(high),
+        level=0.95,
+        blocks=n,
+        more_blocks=more,
+        deciding=metric in study.deciding,
+        reason=reason,
+    )
+
+
+EXPLAINED_MIN = Explained(
+    name=MIN_GRANULARITY,
+    title="Shortest time on the CPU",
+    what="How long a task may run before the fair scheduler takes the CPU away for another one that waits. Larger "
+    "values mean fewer switches and longer waits.",
+    unit="ns",
+    default="0.75 ms × (1 + log2(CPUs)), CPUs counted up to 8",
+    where="/proc/sys/kernel/sched_min_granularity_ns",
+    initial_value="750000",
+    note="Gone from 6.6 on, where base_slice_ns is a related but different knob.",
+)
+EXPLAINED_WAKEUP = Explained(
+    name=WAKEUP_GRANULARITY,
+    title="Advantage a woken task needs",
+    what="By how much less a waking task must have run before it may take the CPU from the running one.",
+    unit="ns",
+    default="1 ms × (1 + log2(CPUs)), CPUs counted up to 8",
+    where="/proc/sys/kernel/sched_wakeup_granularity_ns",
+    initial_value="1000000",
+)
+ENVIRONMENT = {
+    "kernel": {"release": "5.10.0-46-cloud-amd64", "package": "linux-image-5.10.0-46-cloud-amd64 5.10.262-1"},
+    "machine": {"QEMU": "7.2.22", "accelerator": "tcg", "CPUs": "1", "memory": "256 MiB"},
+    "workload": {
+        "command": "/ajuste/bin/ajuste-workloads matrix --size 200 --repetitions 40",
+        "background": "/ajuste/bin/ajuste-workloads spin",
+        "kernel command line": "console=ttyS0 quiet panic=-1 nokaslr tsc=reliable ajuste.gate=1 random.trust_cpu=off",
+    },
+    "ajuste": "0.1.0",
+}
+
+
+def _granularity_truth(levels: dict[str, str], random: np.random.Generator) -> dict[str, float]:
+    level = int(levels[MIN_GRANULARITY])
+    switches = {750000: 135, 7500000: 68, 75000000: 7, 750000000: 1}[level]
+    elapsed = 2.52 * (1 - 0.004 * math.log10(level / 750000)) * math.exp(random.normal(0, 0.004))
+    return {
+        "involuntary-switches": float(max(0, switches + round(random.normal(0, 0.012 * switches)))),
+        "voluntary-switches": float(random.integers(1, 4)),
+        "elapsed": elapsed,
+        "task-clock": 1260.4 * math.exp(random.normal(0, 0.0006)),
+        "cpus-utilized": 1.2604 / elapsed,
+        "cpu-migrations": 0.0,
+        "page-faults": float(122 + random.integers(0, 3)),
+        "peak-rss": 2_162_688.0 + 4096 * int(random.integers(0, 2)),
+    }
+
+
+GRANULARITY_METRICS = (INVOLUNTARY, VOLUNTARY, ELAPSED, TASK_CLOCK, CPUS, MIGRATIONS, FAULTS, RSS, CYCLES)
+GRANULARITY_FACTOR = Factor(
+    name=MIN_GRANULARITY, levels=("750000", "7500000", "75000000", "750000000"), baseline="750000"
+)
+REPRODUCE = ("ajuste kernel fetch debian:5.10", "ajuste run granularity --kernel debian:5.10 --seed 1")
+
+
+@pytest.fixture(scope="session")
+def granularity() -> Results:
+    """Four levels of one factor, a clear effect on switches, next to none on time."""
+    study = Simulated(
+        factors=(GRANULARITY_FACTOR,),
+        metrics=GRANULARITY_METRICS,
+        deciding=(INVOLUNTARY, ELAPSED),
+        truth=_granularity_truth,
+        blocks=8,
+    )
+    return simulate(
+        study,
+        study="granularity",
+        title="Scheduler granularity and context switches",
+        question="Does a larger minimum granularity reduce the involuntary context switches of a busy task?",
+        answer="Yes: involuntary context switches fall from level to level, from 135 at 750 µs to 1 at 750 ms. "
+        "Elapsed time stays within ±5 % at every level.",
+        explained=(EXPLAINED_MIN,),
+        environment=ENVIRONMENT,
+        reproduce=REPRODUCE,
+        notes=("Replicates under the virtual clock are seeds: they change the memory layout and the start time.",),
+    )
+
+
+def _hackbench_truth(levels: dict[str, str], random: np.random.Generator) -> dict[str, float]:
+    m, w = int(levels[MIN_GRANULARITY]) / 1e6, int(levels[WAKEUP_GRANULARITY]) / 1e6
+    time = 2.34 + 1.1 / m**1.2 + 0.05 * math.log(w / 8) ** 2 + 0.004 * (m - 16) ** 2 / 16
+    return {
+        "hackbench.time": time * math.exp(random.normal(0, 0.012)),
+        "voluntary-switches": float(round(9000 + 120_000 / (m * w) * math.exp(random.normal(0, 0.05)))),
+        "involuntary-switches": float(round(300 + 108_000 / (m * w) ** 1.1 * math.exp(random.normal(0, 0.05)))),
+    }
+
+
+@pytest.fixture(scope="session")
+def grid() -> Results:
+    """Hackbench over a grid of two factors, 6 × 5 levels, three metrics."""
+    ms = ("1000000", "4000000", "8000000", "16000000", "20000000", "30000000")
+    ws = ("1000000", "4000000", "8000000", "16000000", "30000000")
+    study = Simulated(
+        factors=(
+            Factor(name=MIN_GRANULARITY, levels=ms, baseline=ms[0]),
+            Factor(name=WAKEUP_GRANULARITY, levels=ws, baseline=ws[0]),
+        ),
+        metrics=(TIME, VOLUNTARY, INVOLUNTARY),
+        deciding=(TIME,),
+        truth=_hackbench_truth,
+        blocks=5,
+    )
+    return simulate(
+        study,
+        study="hackbench-grid",
+        title="Hackbench over two granularities",
+        question="Which minimum and wake-up granularity make hackbench fastest?",
+        answer="Hackbench is fastest at 16 ms and 8 ms; every combination with a minimum granularity of 4 ms or more "
+        "improves on the baseline.",
+        explained=(EXPLAINED_MIN, EXPLAINED_WAKEUP),
+        environment=ENVIRONMENT,
+        reproduce=("ajuste run hackbench-grid --seed 7",),
+    )
+
+
+def _noisy_truth(levels: dict[str, str], random: np.random.Generator) -> dict[str, float]:
+    return {"elapsed": 0.21 * math.exp(random.normal(0, 0.18)), "peak-rss": 44_040_192.0}
+
+
+@pytest.fixture(scope="session")
+def undecided() -> Results:
+    """Noise on a wall clock: nothing is decided, some trials were flagged or failed, the first block warms up."""
+    study = Simulated(
+        factors=(Factor(name="vm.swappiness", levels=("60", "10", "100"), baseline="60"),),
+        metrics=(ELAPSED, RSS),
+        deciding=(ELAPSED,),
+        truth=_noisy_truth,
+        blocks=5,
+        warm_up=1,
+        spoilt={
+            (2, 1): ("flagged", "another process used 31 % of the CPU"),
+            (3, 0): ("failed", "the guest panicked: Kernel panic - not syncing: sysrq triggered crash"),
+            (4, 2): ("failed", "the workload ran into its time limit of 60 s"),
+        },
+    )
+    return simulate(
+        study,
+        clock="wall",
+        study="swappiness",
+        title="Swappiness and a job that fits into memory",
+        question="Does vm.swappiness change how long the job takes?",
+        answer="Not known yet: neither 10 nor 100 can be told from 60 after 5 blocks.",
+        stopped="budget",
+        stopped_because="the budget of 5 blocks is spent",
+        environment=ENVIRONMENT,
+        notes=("2 of 20 trials failed and 1 was flagged; each was repeated.",),
+        reproduce=("ajuste run swappiness.toml --seed 7",),
+    )
+
+
+@pytest.fixture(scope="session")
+def hostile(granularity: Results) -> Results:
+    """Every free text says something that would be a script if it were taken for HTML."""
+    renamed = {c.name: f"{c.name} {HOSTILE}" for c in granularity.configurations}
+    factor = f"{MIN_GRANULARITY}{HOSTILE}"
+    return granularity.model_copy(
+        update={
+            "title": f"Title {HOSTILE}",
+            "question": f"Question {HOSTILE} \u2028 \u202e",
+            "answer": f"Answer {HOSTILE} \x1b[31m",
+            "notes": (f"Note {HOSTILE}", "{{ 7 * 7 }} ${7*7} %{x}"),
+            "reproduce": (f"ajuste run '{HOSTILE}'",),
+            "environment": {f"key {HOSTILE}": {HOSTILE: f"value {HOSTILE}"}},
+            "explained": (EXPLAINED_MIN.model_copy(update={"name": factor, "what": HOSTILE, "note": HOSTILE}),),
+            "factors": (Factor(name=factor, levels=tuple(f"{x}{HOSTILE}" for x in "1234"), baseline=f"1{HOSTILE}"),),
+            "metrics": tuple(
+                m.model_copy(update={"title": f"{m.title} {HOSTILE}", "unit": m.unit and f"{m.unit}{HOSTILE}"})
+                for m in granularity.metrics
+            ),
+            "configurations": tuple(
+                c.model_copy(update={"name": renamed[c.name], "levels": {factor: f"{place}{HOSTILE}"}})
+                for place, c in enumerate(granularity.configurations, 1)
+            ),
+            "verdicts": tuple(
+                v.model_copy(update={"configuration": renamed[v.configuration], "reason": HOSTILE})
+                for v in granularity.verdicts
+            ),
+            "trials": tuple(
+                t.model_copy(update={"configuration": renamed[t.configuration], "reason": HOSTILE})
+                for t in granularity.trials
+            ),
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    arguments = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
+        yield chromium
+        chromium.close()
