@@ -11,7 +11,7 @@ from ajuste.home import home
 
 @pytest.fixture
 def ajuste_home(tmp_path: Path) -> Path:
-    """A new AJUSTE_HOME whose cache is the ordinary one, so that kernels are downloaded once a machine, not once a test."""
+    """A new AJUSTE_HOME whose cache is the ordinary one, so that kernels are downloaded only once."""
     root = tmp_path / "ajuste-home"
     root.mkdir()
     cache = home().cache
