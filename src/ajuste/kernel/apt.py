@@ -6,7 +6,6 @@ Nothing of the machine's own apt state is read or changed. Source: apt-get(8), a
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import subprocess
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debian.deb822 import Deb822
+from pydantic import BaseModel, ValidationError
 
 from ajuste.kernel.lock import locked
 from ajuste.kernel.mirror import Origin
@@ -53,12 +53,21 @@ class Package:
         return f"{self.name} {self.version}"
 
 
+class _Stamp(BaseModel):
+    """When lists of which sources (a hash) were fetched, in seconds since the epoch, and whether all were there."""
+
+    sources: str
+    time_s: float
+    complete: bool
+
+
 class Apt:
     """Package lists of ``sources`` in ``directory``, and downloads from them."""
 
-    def __init__(self, directory: Path, sources: tuple[Origin, ...], say: Say) -> None:
+    def __init__(self, directory: Path, sources: tuple[Origin, ...], keyring_package: str, say: Say) -> None:
         self.directory = directory
         self.sources = sources
+        self._keyring_package = keyring_package
         self._say = say
         self._stamp = directory / "refreshed.json"
 
@@ -78,14 +87,13 @@ class Apt:
             if len(missing) == len({s.suite for s in self.sources}):
                 self._raise_unless_full(update.stderr)
                 raise RunError(
-                    f"no package list could be fetched: {_first_error(update.stderr)}",
-                    hint="is the network up, and does 'apt-get update' work on this machine?",
+                    f"no package list could be fetched: {_first_error(update.stderr)}", hint=self._hint(update.stderr)
                 )
             failed = update.returncode != 0 or "failed to fetch" in update.stderr.lower()
             if failed:
                 self._say(f"not all package lists could be fetched: {_first_error(update.stderr)}")
-            stamp = {"sources": self._fingerprint(), "time": time.time(), "complete": not failed and not missing}
-            self._stamp.write_text(json.dumps(stamp), encoding="utf-8")
+            stamp = _Stamp(sources=self._fingerprint(), time_s=time.time(), complete=not failed and not missing)
+            self._stamp.write_text(stamp.model_dump_json(), encoding="utf-8")
 
     def missing_suites(self) -> list[str]:
         """The suites of which there is no list."""
@@ -138,9 +146,13 @@ class Apt:
         if _GONE.search(download.stderr):
             raise PackageGone(_first_error(download.stderr))
         raise RunError(
-            f"could not download {' '.join(wanted)}: {_first_error(download.stderr)}",
-            hint="is the network up, and does apt-get download work on this machine?",
+            f"could not download {' '.join(wanted)}: {_first_error(download.stderr)}", hint=self._hint(download.stderr)
         )
+
+    def _hint(self, stderr: str) -> str:
+        if "NO_PUBKEY" in stderr or "not signed" in stderr:
+            return f"install the package {self._keyring_package}, which has the keys of the archive"
+        return "is the network up, and does apt-get update work on this machine?"
 
     def _suites(self, names: list[str]) -> dict[tuple[str, str], tuple[str, ...]]:
         found: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -161,12 +173,11 @@ class Apt:
 
     def _recent(self) -> bool:
         try:
-            stamp = json.loads(self._stamp.read_text(encoding="utf-8"))
-            age_s = time.time() - stamp["time"]
-            valid_s = LISTS_VALID_S if stamp["complete"] else INCOMPLETE_LISTS_VALID_S
-            return stamp["sources"] == self._fingerprint() and 0 <= age_s < valid_s
-        except (OSError, ValueError, KeyError, TypeError):
+            stamp = _Stamp.model_validate_json(self._stamp.read_bytes())
+        except (OSError, ValidationError):
             return False
+        valid_s = LISTS_VALID_S if stamp.complete else INCOMPLETE_LISTS_VALID_S
+        return stamp.sources == self._fingerprint() and 0 <= time.time() - stamp.time_s < valid_s
 
     def _sources_list(self) -> str:
         return "".join(f"{source.line}\n" for source in self.sources)

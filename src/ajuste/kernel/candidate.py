@@ -65,7 +65,8 @@ def find_candidates(apt: Apt, source: KernelSource) -> list[Candidate]:
 def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
     """Put packages together to kernels, newest first by Debian's order of versions.
 
-    A kernel of which a part is missing is left out; one that is packaged in two ways is there twice. Source for the order: deb-version(7).
+    A kernel of which a part is missing is left out; one that is packaged in two ways is there twice. Source for the
+    order: deb-version(7).
     """
     known = {(p.name, p.version): p for p in packages}
     found = []

@@ -59,7 +59,7 @@ def fetch_kernel(spec: str, home: Home, *, say: Say = _silent, refresh: bool = F
 
 def package_lists(source: KernelSource, home: Home, say: Say) -> Apt:
     """The private apt of a source."""
-    return Apt(home.cache / "apt" / source.name, origins(source, machine_mirrors()), say)
+    return Apt(home.cache / "apt" / source.name, origins(source, machine_mirrors()), source.keyring_package, say)
 
 
 def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
@@ -85,9 +85,10 @@ def _from_mirror(spec: str, wanted: PackagedKernel, home: Home, say: Say, refres
     source = kernel_sources()[wanted.source]
     apt = package_lists(source, home, say)
     apt.refresh(force=refresh)
-    candidates = [c for c in find_candidates(apt, source) if wanted.names(c.release, c.upstream, c.flavour)]
+    known = find_candidates(apt, source)
+    candidates = [c for c in known if wanted.names(c.release, c.upstream, c.flavour)]
     if not candidates:
-        raise _not_found(spec, wanted, source, apt)
+        raise _not_found(spec, wanted, source, apt, known)
     gone = ""
     for candidate in candidates[:MOST_ATTEMPTS]:
         directory = directory_of(home, candidate.release, candidate.version)
@@ -100,9 +101,8 @@ def _from_mirror(spec: str, wanted: PackagedKernel, home: Home, say: Say, refres
             gone = str(error)
             say(f"{candidate.packages[0]} is listed but cannot be downloaded ({gone}): taking the next newest")
     raise RunError(
-        f"no kernel {spec} could be downloaded: the mirror lists {len(candidates)}, but not one of the files tried is "
-        f"there ({gone})",
-        hint=f"try again with --refresh, or another kernel: ajuste kernel list --all (of {source.title})",
+        f"no kernel {spec} could be downloaded; the lists name {len(candidates)}, and the last one tried gave: {gone}",
+        hint="try again with --refresh, or another kernel: ajuste kernel list --all",
     )
 
 
@@ -136,26 +136,18 @@ def _sweep(parent: Path) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _not_found(spec: str, wanted: PackagedKernel, source: KernelSource, apt: Apt) -> RequestError:
-    missing = set(apt.missing_suites())
-    text = f"no kernel {spec} in the package lists of {source.name}"
-    suites = {s for series in source.series for s in series.suites if _could_have(series.name, wanted, source)}
-    if lacking := sorted(missing & suites):
-        text += f"; the mirror has no {', '.join(lacking)}"
-    known = [c for c in find_candidates(apt, source) if c.flavour == wanted.flavour]
-    near = next((c for c in known if c.upstream.startswith(".".join(wanted.version.split(".")[:2]) + ".")), None)
-    return RequestError(
-        text,
-        hint=(f"there is {source.name}:{near.upstream}; " if near else "") + "see: ajuste kernel list --all",
-    )
-
-
-def _could_have(series: str, wanted: PackagedKernel, source: KernelSource) -> bool:
-    from ajuste.model.kernel import KernelVersion
-
+def _not_found(
+    spec: str, wanted: PackagedKernel, source: KernelSource, apt: Apt, known: list[Candidate]
+) -> RequestError:
     version = wanted.version or wanted.release
-    chosen = next(s for s in source.series if s.name == series)
-    return chosen.reaches(int(version)) if version.isdigit() else chosen.holds_for(KernelVersion.parse(version))
+    suites = {suite for series in source.series if series.may_have(version) for suite in series.suites}
+    lacking = sorted(suites.intersection(apt.missing_suites()))
+    text = f"the package lists of {source.name} have no kernel {spec}"
+    if lacking:
+        text += f"; lists of {', '.join(lacking)} could not be fetched"
+    alike = [c.upstream for c in known if c.flavour == wanted.flavour and c.series.may_have(version)]
+    listed = ", ".join(f"{source.name}:{upstream}" for upstream in list(dict.fromkeys(alike))[:3])
+    return RequestError(text, hint=(f"there is {listed}, …; " if listed else "") + "see: ajuste kernel list --all")
 
 
 def _open_file(spec: str, wanted: KernelFile) -> KernelImage:

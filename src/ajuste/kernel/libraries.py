@@ -89,7 +89,9 @@ def _dependencies(packages: Iterable[Package], seen: set[str], apt: Apt, suites:
     newest: dict[str, Package] = {}
     for found in apt.packages(names - seen):
         known = newest.get(found.name)
-        if set(found.suites).intersection(suites) and (known is None or Version(known.version) < Version(found.version)):
+        if set(found.suites).intersection(suites) and (
+            known is None or Version(known.version) < Version(found.version)
+        ):
             newest[found.name] = found
     return [newest[name] for name in sorted(newest)]
 

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ajuste.model.error import AjusteError, Place
 from ajuste.model.kernel import KernelVersion
 
-
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -58,13 +57,15 @@ class Series(_Table):
             return False
         return self.before is None or version < KernelVersion.parse(self.before)
 
-    def reaches(self, major: int) -> bool:
-        """Whether it may have a kernel of this major version."""
+    def may_have(self, version: str) -> bool:
+        """Whether a kernel of ``version`` can be in it: ``7``, ``6.12``, ``6.12.94`` or a release."""
+        if not version.isdigit():
+            return self.holds_for(KernelVersion.parse(version))
         first = KernelVersion.parse(self.since).major
         if self.before is None:
-            return major >= first
-        before = KernelVersion.parse(self.before)
-        return first <= major <= (before.major if before.minor else before.major - 1)
+            return int(version) >= first
+        end = KernelVersion.parse(self.before)
+        return first <= int(version) <= (end.major if end.minor else end.major - 1)
 
 
 class KernelSource(_Table):

@@ -122,11 +122,7 @@ def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
 
 def _check_series(text: str, source: KernelSource, version: str) -> None:
     """Refuse what the catalogue knows that no suite can have."""
-    if version.isdigit():
-        known = any(s.reaches(int(version)) for s in source.series)
-    else:
-        known = source.series_of(KernelVersion.parse(version)) is not None
-    if not known:
+    if not any(series.may_have(version) for series in source.series):
         near = _nearest(source, version)
         raise RequestError(
             f"{text!r}: {source.name} suites have no kernel {version}; there are {source.series_names()}",

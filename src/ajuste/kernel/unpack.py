@@ -37,7 +37,9 @@ def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
     Returns the image with paths relative to ``into``. Raises RunError where the packages are not as expected.
     """
     release = candidate.release
-    modules = next((d for d in (tree / "usr/lib/modules" / release, tree / "lib/modules" / release) if d.is_dir()), None)
+    modules = next(
+        (d for d in (tree / "usr/lib/modules" / release, tree / "lib/modules" / release) if d.is_dir()), None
+    )
     image = _first(
         tree,
         f"boot/vmlinuz-{release}",

@@ -1,0 +1,117 @@
+"""``ajuste kernel``: which kernels there are, and fetching them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ajuste.home import Home, home
+from ajuste.kernel.available import AvailableKernel, available_kernels
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
+from ajuste.kernel.spec import parse_spec
+from ajuste.model.kernel import KernelImage
+
+QEMU = "qemu"
+
+app = typer.Typer(no_args_is_help=True, help="List and fetch kernels to boot, and QEMU.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Refresh = Annotated[
+    bool, typer.Option("--refresh", help="Fetch the package lists anew, and the newest kernel of a series.")
+]
+
+
+@app.command("list")
+def list_kernels(
+    as_json: Json = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every version, not only the newest of each series.")
+    ] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Fetch the package lists anew.")] = False,
+) -> None:
+    """Show the kernels that can be booted: what to type for each, its scheduler, and whether it is fetched already."""
+    place = home()
+    kernels = available_kernels(place, _say(), every=every, refresh=refresh)
+    qemu = cached_qemu(place)
+    if as_json:
+        document = {
+            "kernels": [kernel.model_dump(mode="json") for kernel in kernels],
+            "qemu": qemu.model_dump(mode="json") if qemu else None,
+        }
+        print(json.dumps(document, indent=2))
+        return
+    console = Console()
+    if not console.is_terminal:
+        for kernel in kernels:
+            print("\t".join(_fields(kernel)))
+        return
+    for knob, group in groupby(kernels, key=lambda k: (k.scheduler, k.granularity)):
+        console.print(f"{knob[0]}, granularity in {knob[1]}", style="bold", highlight=False, soft_wrap=True)
+        console.print(_table(group))
+    console.print("debian:7 is the newest 7.x; a kernel of your own is path:VMLINUZ,modules=DIR", highlight=False)
+    console.print(f"QEMU {qemu.version} is fetched" if qemu else "QEMU 10 is fetched with: ajuste kernel fetch qemu")
+
+
+@app.command("fetch")
+def fetch(
+    specs: Annotated[list[str], typer.Argument(metavar="SPEC…", help="debian:5.10, debian:6.1/rt, …, or qemu.")],
+    as_json: Json = False,
+    refresh: Refresh = False,
+) -> None:
+    """Fetch kernels (or QEMU 10, as qemu) into the cache, and say where they are. What is cached needs no network."""
+    for spec in specs:
+        if spec != QEMU:
+            parse_spec(spec)
+    fetched = []
+    for spec in specs:
+        image = _fetch_one(spec, home(), _say(), refresh)
+        fetched.append({"spec": spec, **image.model_dump(mode="json")})
+        if not as_json:
+            print(f"{spec}: {_described(image)}")
+    if as_json:
+        print(json.dumps({"fetched": fetched}, indent=2))
+
+
+def _fetch_one(spec: str, place: Home, say: Callable[[str], None], refresh: bool) -> KernelImage | QemuImage:
+    if spec == QEMU:
+        return fetch_qemu(place, say, refresh=refresh)
+    return fetch_kernel(spec, place, say=say, refresh=refresh)
+
+
+def _say() -> Callable[[str], None]:
+    """Tells on stderr what happens now, a line each."""
+    console = Console(stderr=True)
+    return lambda text: console.print(text, markup=False, highlight=False, style="dim", soft_wrap=True)
+
+
+def _described(image: KernelImage | QemuImage) -> str:
+    if isinstance(image, KernelImage):
+        return f"{image.release} in {image.vmlinuz.parent}"
+    return f"QEMU {image.version} in {image.binary.parent}"
+
+
+def _table(kernels: Iterable[AvailableKernel]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for kernel in kernels:
+        state = f"fetched, {_mb(kernel.disk_bytes)}" if kernel.cached else f"{_mb(kernel.download_bytes)} to fetch"
+        name = "" if kernel.spec.endswith(":" + kernel.release) else kernel.release
+        table.add_row(kernel.spec, name, state, style=None if kernel.cached else "dim")
+    return table
+
+
+def _fields(kernel: AvailableKernel) -> tuple[str, ...]:
+    """For other programs: what to type, release, scheduler, file of the granularity, fetched or not, bytes."""
+    size_bytes = kernel.disk_bytes if kernel.cached else kernel.download_bytes
+    fetched = "fetched" if kernel.cached else "available"
+    return (kernel.spec, kernel.release, kernel.scheduler, kernel.granularity, fetched, str(size_bytes))
+
+
+def _mb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.0f} MB"
