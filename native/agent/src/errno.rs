@@ -1,0 +1,16 @@
+//! The words for what the kernel refuses, the same on every machine.
+
+use std::ffi::CStr;
+use std::io;
+
+/// `No such file or directory` for ENOENT.
+pub fn text(number: i32) -> String {
+    // SAFETY: the agent has one thread, and strerror(3) returns a string that is valid until its next call.
+    unsafe { CStr::from_ptr(libc::strerror(number)) }.to_string_lossy().into_owned()
+}
+
+/// The same for an error of the standard library or of rustix, without "(os error 2)".
+pub fn of<E: Into<io::Error>>(error: E) -> String {
+    let error = error.into();
+    error.raw_os_error().map_or_else(|| error.to_string(), text)
+}

@@ -1,0 +1,190 @@
+//! The events: what the agent says while it carries out a plan, one JSON document a line.
+//!
+//! This module and `src/ajuste/model/event.py` describe the same lines; the files under `contract/events` are read
+//! by the tests of both sides. `at_ns` is CLOCK_MONOTONIC_RAW of the machine that is measured.
+
+use serde::{Deserialize, Serialize};
+
+/// One line. Internally tagged by `event`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum Event {
+    Hello(Hello),
+    Gate(Gate),
+    Accepted(Accepted),
+    Read(ReadBack),
+    Written(Written),
+    Started(Started),
+    Output(Output),
+    Exited(Exited),
+    Counter(Counter),
+    Failed(Failed),
+    End(End),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Workload,
+    Background,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// What the agent was doing when something went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    Boot,
+    Plan,
+    Read,
+    Write,
+    Background,
+    Workload,
+    Counters,
+    Restore,
+}
+
+/// First of all: who speaks and from what machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    pub at_ns: u64,
+    pub version: u32,
+    pub agent: String,
+    pub kernel: String,
+    pub build: String,
+    pub machine: String,
+    pub cpus: u64,
+    pub memory_bytes: u64,
+    pub guest: bool,
+}
+
+/// A guest is ready for its plan and stops here.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gate {
+    pub at_ns: u64,
+}
+
+/// The plan was understood. Events are counted from this one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accepted {
+    pub at_ns: u64,
+    pub id: String,
+}
+
+/// The value of a tunable, or why it cannot be read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadBack {
+    pub at_ns: u64,
+    pub tunable: String,
+    #[serde(default)]
+    pub value: Option<String>,
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+/// A tunable was written; `after` is what the kernel made of what was `asked`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Written {
+    pub at_ns: u64,
+    pub tunable: String,
+    pub asked: String,
+    pub before: String,
+    pub after: String,
+}
+
+/// A process is about to execute its program.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Started {
+    pub at_ns: u64,
+    pub role: Role,
+    pub index: usize,
+    pub pid: i32,
+}
+
+/// What a process printed on one stream.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    pub at_ns: u64,
+    pub role: Role,
+    pub index: usize,
+    pub stream: Stream,
+    pub text: String,
+    #[serde(default)]
+    pub dropped_bytes: u64,
+}
+
+/// A process ended, with what wait4(2) says of it and of the children it waited for.
+///
+/// Switches and faults are those since its exec was released: what the agent's own preparation in that process cost
+/// is taken off.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exited {
+    pub at_ns: u64,
+    pub role: Role,
+    pub index: usize,
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    #[serde(default)]
+    pub signal: Option<i32>,
+    #[serde(default)]
+    pub timed_out: bool,
+    pub wall_ns: u64,
+    pub user_ns: u64,
+    pub system_ns: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub peak_rss_bytes: u64,
+}
+
+/// A perf event of the workload: its value, or why there is none.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counter {
+    pub at_ns: u64,
+    pub name: String,
+    #[serde(default)]
+    pub value: Option<u64>,
+    #[serde(default)]
+    pub enabled_ns: u64,
+    #[serde(default)]
+    pub running_ns: u64,
+    #[serde(default)]
+    pub not_supported: Option<String>,
+}
+
+/// The plan could not be carried out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failed {
+    pub at_ns: u64,
+    pub stage: Stage,
+    pub message: String,
+    #[serde(default)]
+    pub tunable: Option<String>,
+}
+
+/// Last of all; `events` came before it since (and with) `accepted`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    pub at_ns: u64,
+    pub id: String,
+    pub ok: bool,
+    pub events: u64,
+}

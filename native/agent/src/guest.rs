@@ -1,0 +1,114 @@
+//! The first process of a guest: makes it usable, says hello, stops at the gate, carries out its plan, powers off.
+//!
+//! Whatever happens, the last thing is to power off: a guest that hangs says nothing about why.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use rustix::system::RebootCommand;
+
+use crate::boot::Boot;
+use crate::event::{Event, Gate, Stage};
+use crate::launch::Surroundings;
+use crate::plan::{Plan, PLAN_LIMIT_BYTES};
+use crate::ports::{Ports, EVENT_PORT};
+use crate::stream::EventStream;
+use crate::trial::Trial;
+use crate::{cgroup, clock, errno, firmware, lifted, machine, modules, mounts, perturb};
+
+const PLAN_ITEM: &str = "opt/ajuste/plan";
+/// How long a guest sleeps at a quiet gate. The watchdog goes off after half of it.
+const QUIET: Duration = Duration::from_secs(4);
+
+/// Whether this process was started by a kernel as its init.
+pub fn is_init() -> bool {
+    std::process::id() == 1 && std::env::args_os().next().is_some_and(|name| name == "/init")
+}
+
+/// Be the first process. Never returns.
+pub fn run() -> ! {
+    say_panics_on(EVENT_PORT);
+    if let Err(error) = live() {
+        eprintln!("ajuste: {error}");
+    }
+    power_off()
+}
+
+/// All of a guest's life. An error means that not even events could be said.
+fn live() -> io::Result<()> {
+    let prepared = mounts::mount_all().and_then(|()| Boot::read());
+    let event_port = prepared.as_ref().map_or(EVENT_PORT, |boot| boot.event_port);
+    say_panics_on(event_port);
+    let ports = Ports::open(event_port)?;
+    let mut stream = EventStream::new(&ports);
+    match prepared.and_then(|boot| prepare(&boot).map(|()| boot)) {
+        Ok(boot) => carry_on(&boot, &ports, &mut stream),
+        Err(reason) => stream.fail(Stage::Boot, reason, None),
+    }
+}
+
+fn prepare(boot: &Boot) -> Result<(), String> {
+    modules::load(&boot.modules)?;
+    bring_loopback_up()?;
+    cgroup::enable_cpu();
+    lifted::lift()
+}
+
+fn carry_on<W: Write>(boot: &Boot, ports: &Ports, stream: &mut EventStream<W>) -> io::Result<()> {
+    stream.say(Event::Hello(machine::hello(true)))?;
+    stream.say(Event::Gate(Gate { at_ns: clock::raw_ns() }))?;
+    if boot.gate && boot.quiet_gate {
+        ports.arm_watchdog();
+        clock::sleep(QUIET);
+    } else if boot.gate {
+        ports.pause_machine();
+    }
+    let document = match firmware::item(ports, PLAN_ITEM, PLAN_LIMIT_BYTES) {
+        Ok(document) => document,
+        Err(reason) => return stream.fail(Stage::Plan, reason, None),
+    };
+    let plan = match Plan::parse(&document) {
+        Ok(plan) => plan,
+        Err(reason) => return stream.fail(Stage::Plan, reason, None),
+    };
+    let surroundings = Surroundings { event_port: Some(boot.event_port), ..Surroundings::default() };
+    let trial = Trial { plan: &plan, surroundings: &surroundings, interrupts: None, mix: Some(perturb::mix) };
+    trial.carry_out(stream).map(|_| ())
+}
+
+/// `ip link set lo up` (netdevice(7)). A kernel without a network has none, which is no error.
+fn bring_loopback_up() -> Result<(), String> {
+    let refused = || format!("cannot bring lo up: {}", errno::of(io::Error::last_os_error()));
+    // SAFETY: the request is zeroed and then filled in as SIOCSIFFLAGS reads it; the socket is closed on every path.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        if socket < 0 {
+            return Ok(());
+        }
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        let result = if libc::ioctl(socket, libc::SIOCSIFFLAGS, &request) == 0 { Ok(()) } else { Err(refused()) };
+        libc::close(socket);
+        result
+    }
+}
+
+fn say_panics_on(event_port: u16) {
+    std::panic::set_hook(Box::new(move |panic| {
+        eprintln!("{panic}");
+        if let Ok(ports) = Ports::open(event_port) {
+            let _ = EventStream::new(&ports).fail(Stage::Boot, format!("the agent is broken: {panic}"), None);
+        }
+        power_off();
+    }));
+}
+
+fn power_off() -> ! {
+    rustix::fs::sync();
+    let _ = rustix::system::reboot(RebootCommand::PowerOff);
+    // Only a machine without a power switch gets here.
+    let _ = rustix::system::reboot(RebootCommand::Restart);
+    std::process::exit(1)
+}

@@ -1,0 +1,174 @@
+//! Starting a program so that everything that was asked for is in place before its first instruction.
+//!
+//! The child prepares itself (group, priority, CPUs, streams), says that it is ready and sleeps until it is released;
+//! meanwhile counters are opened on it. Its exec either succeeds, which closes the report pipe, or is reported.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::pipe::{pipe_with, PipeFlags};
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+
+use crate::capture::Capture;
+use crate::cgroup::Group;
+use crate::event::Stream;
+use crate::image::{Image, Report, Streams};
+use crate::plan::Command;
+use crate::process::{self, Baseline};
+use crate::{clock, errno};
+
+/// Where commands are searched for if their environment has no PATH (as execvp(3) of most shells).
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What is the same for every process of a trial.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Surroundings {
+    /// Of a guest: the ports that its processes must not inherit.
+    pub event_port: Option<u16>,
+    /// Of a host: whether processes get SIGKILL when the agent dies. (A guest dies with it.)
+    pub die_with_agent: bool,
+    /// What to set where the plan asks for nothing: the agent's own nice value before it was lifted.
+    pub nice: Option<i32>,
+}
+
+/// A process that is ready and waits for its release.
+pub struct Launched {
+    pub pid: i32,
+    pub pidfd: OwnedFd,
+    pub stdout: Capture,
+    pub stderr: Capture,
+    pub baseline: Baseline,
+    program: String,
+    door: OwnedFd,
+    report: OwnedFd,
+    _group: Option<Group>,
+}
+
+/// Fork a process for `command` and have it prepare itself. `padding_bytes` of environment are added. The error names
+/// the program and what could not be done.
+pub fn launch(
+    command: &Command,
+    name: &str,
+    surroundings: &Surroundings,
+    padding_bytes: usize,
+    output_limit_bytes: u64,
+    patience: Duration,
+) -> Result<Launched, String> {
+    let program = command.argv[0].clone();
+    let says = |reason: String| format!("{program}: {reason}");
+    let broken = |error: io::Error| format!("{program}: {}", errno::of(error));
+    let path = find(command).map_err(says)?;
+    let group = command.attributes.cgroup_weight.map(|weight| Group::create(name, weight)).transpose()?;
+    let group_door = group.as_ref().map(Group::door).transpose()?;
+    let stdout = Capture::create(output_limit_bytes).map_err(broken)?;
+    let stderr = Capture::create(output_limit_bytes).map_err(broken)?;
+    let stdin = File::open("/dev/null").map_err(broken)?;
+    let (sleeper, door) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| says(errno::of(error)))?;
+    let (report, reporter) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| says(errno::of(error)))?;
+    let streams = Streams {
+        stdin: stdin.as_raw_fd(),
+        stdout: stdout.as_fd().as_raw_fd(),
+        stderr: stderr.as_fd().as_raw_fd(),
+        door: sleeper.as_raw_fd(),
+        report: reporter.as_raw_fd(),
+        group: group_door.as_ref().map(|file| file.as_raw_fd() as RawFd),
+    };
+    let image = Image::new(command, path, padding_bytes, surroundings, streams);
+    // SAFETY: the agent has one thread, and the child only makes system calls on what was made before.
+    let pid = match unsafe { libc::fork() } {
+        -1 => return Err(broken(io::Error::last_os_error())),
+        0 => image.become_it(),
+        pid => pid,
+    };
+    drop((sleeper, reporter));
+    let ready = Pid::from_raw(pid)
+        .ok_or_else(|| "no process number".to_owned())
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).map_err(errno::of))
+        .and_then(|pidfd| await_ready(report.as_fd(), patience).map(|()| pidfd));
+    let pidfd = ready.map_err(|reason| {
+        // SAFETY: our own child, not reaped yet.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        let _ = process::reap(pid);
+        says(reason)
+    })?;
+    let baseline = Baseline::of_sleeping(pid);
+    Ok(Launched { pid, pidfd, stdout, stderr, baseline, program, door, report, _group: group })
+}
+
+impl Launched {
+    /// Let it execute its program. Returns CLOCK_MONOTONIC_RAW of just before.
+    pub fn release(&self) -> u64 {
+        let released_ns = clock::raw_ns();
+        // A pipe's reader is woken without preempting its writer, who is about to sleep.
+        let _ = rustix::io::write(&self.door, &[1]);
+        released_ns
+    }
+
+    /// Wait until it executes its program, at most for `patience`. The error says why it does not.
+    pub fn await_exec(&self, patience: Duration) -> Result<(), String> {
+        let result = match next_report(self.report.as_fd(), patience) {
+            Ok(Some(report)) => Err(report.words()),
+            Ok(None) => Ok(()),
+            Err(reason) => Err(reason),
+        };
+        result.map_err(|reason| format!("{}: {reason}", self.program))
+    }
+
+    pub fn capture(&self, stream: Stream) -> &Capture {
+        match stream {
+            Stream::Stdout => &self.stdout,
+            Stream::Stderr => &self.stderr,
+        }
+    }
+}
+
+fn await_ready(report: BorrowedFd<'_>, patience: Duration) -> Result<(), String> {
+    match next_report(report, patience)? {
+        Some(report) if report.is_ready() => Ok(()),
+        Some(report) => Err(report.words()),
+        None => Err("it ended before it was ready".to_owned()),
+    }
+}
+
+/// The next report of the child, `None` if there will be none: it executes its program (or is dead).
+fn next_report(report: BorrowedFd<'_>, patience: Duration) -> Result<Option<Report>, String> {
+    let mut waiting = [PollFd::new(&report, PollFlags::IN)];
+    match poll(&mut waiting, Some(&clock::timespec(patience))) {
+        Ok(0) => return Err(format!("it did not start within {} s", patience.as_secs_f64())),
+        Ok(_) => {}
+        Err(error) => return Err(errno::of(error)),
+    }
+    let mut bytes = [0; Report::BYTES];
+    match rustix::io::read(report, &mut bytes) {
+        Ok(Report::BYTES) => Ok(Some(Report::from_bytes(bytes))),
+        Ok(_) => Ok(None),
+        Err(error) => Err(errno::of(error)),
+    }
+}
+
+/// The file of the program: as it is if it has a slash (execve(2) resolves it in the command's directory), otherwise
+/// in the PATH of the command's own environment.
+fn find(command: &Command) -> Result<CString, String> {
+    let program = &command.argv[0];
+    let c_string =
+        |path: &Path| CString::new(path.as_os_str().to_owned().into_vec()).map_err(|error| error.to_string());
+    if program.contains('/') {
+        return c_string(Path::new(program));
+    }
+    let search = command.environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+    let candidates =
+        search.split(':').filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(program));
+    let executable = |path: &std::path::PathBuf| {
+        path.is_file() && rustix::fs::access(path.as_path(), rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    match candidates.into_iter().find(executable) {
+        Some(path) => c_string(&path),
+        None => Err(format!("no such program in {search}")),
+    }
+}

@@ -1,0 +1,31 @@
+//! The agent: takes one plan, carries it out on the machine it runs on, and says what happened as JSON lines.
+//!
+//! It runs as a program on a host ([`host`]) and, as the very same binary, as the first process of a guest
+//! ([`guest`]), so that both are measured by the same code ([`trial`]). It knows no statistics.
+
+pub mod boot;
+pub mod capture;
+pub mod cgroup;
+pub mod clock;
+pub mod counters;
+pub mod errno;
+pub mod event;
+pub mod firmware;
+pub mod guest;
+pub mod host;
+pub mod image;
+pub mod interrupts;
+pub mod launch;
+pub mod lifted;
+pub mod machine;
+pub mod modules;
+pub mod mounts;
+pub mod perturb;
+pub mod plan;
+pub mod ports;
+pub mod process;
+pub mod stream;
+pub mod supervise;
+pub mod sweep;
+pub mod trial;
+pub mod tunable;

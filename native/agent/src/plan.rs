@@ -1,0 +1,244 @@
+//! The plan: what one trial writes, runs and counts, as the agent is told it.
+//!
+//! This module and `src/ajuste/model/plan.py` describe the same JSON document; the files under `contract/plan` are
+//! read by the tests of both sides.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::counters;
+
+/// Of plans and events. Changes when an old reader would misunderstand a new document.
+pub const CONTRACT_VERSION: u32 = 1;
+
+/// A longer document is no plan.
+pub const PLAN_LIMIT_BYTES: usize = 4 << 20;
+
+/// Where a tunable is, and how its value is written there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Location {
+    /// A file of its own: a sysctl, a debugfs or sysfs file.
+    File(FileLocation),
+    /// One word in a file of words: `NAME` is on (`"1"`), `NO_NAME` is off (`"0"`).
+    Flag(FlagLocation),
+    /// A file that lists its choices with the current one in brackets or parentheses.
+    Choice(ChoiceLocation),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileLocation {
+    pub path: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlagLocation {
+    pub path: String,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChoiceLocation {
+    pub path: String,
+}
+
+/// A tunable whose value is reported before anything is written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Read {
+    pub tunable: String,
+    pub location: Location,
+}
+
+/// A tunable that gets `value`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    pub tunable: String,
+    pub location: Location,
+    pub value: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    Other,
+    Batch,
+    Idle,
+    Fifo,
+    Rr,
+}
+
+/// How a process is run. `None` leaves what the kernel would do by itself; a real-time policy without a priority
+/// gets the lowest, 1.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Attributes {
+    pub nice: Option<i32>,
+    pub policy: Option<Policy>,
+    pub priority: Option<i32>,
+    pub affinity: Option<Vec<u32>>,
+    pub cgroup_weight: Option<u32>,
+}
+
+/// A program with its arguments (no shell), its whole environment, and how it is run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    pub argv: Vec<String>,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    #[serde(default = "root_directory")]
+    pub directory: String,
+    #[serde(default)]
+    pub attributes: Attributes,
+}
+
+/// What a seed changes, so that replicates under the virtual clock are not one and the same trial.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Perturbation {
+    pub entropy: u64,
+    pub environment_bytes: usize,
+    pub start_delay_ns: u64,
+}
+
+/// One trial. Without a workload it only reads and writes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    #[serde(default = "contract_version")]
+    pub version: u32,
+    pub id: String,
+    #[serde(default)]
+    pub reads: Vec<Read>,
+    #[serde(default)]
+    pub writes: Vec<Write>,
+    #[serde(default)]
+    pub background: Vec<Command>,
+    #[serde(default)]
+    pub settle_ns: u64,
+    #[serde(default)]
+    pub workload: Option<Command>,
+    #[serde(default = "default_timeout_ns")]
+    pub timeout_ns: u64,
+    #[serde(default = "default_output_limit_bytes")]
+    pub output_limit_bytes: u64,
+    #[serde(default)]
+    pub counters: Vec<String>,
+    #[serde(default)]
+    pub perturbation: Perturbation,
+}
+
+fn root_directory() -> String {
+    "/".to_owned()
+}
+
+fn contract_version() -> u32 {
+    CONTRACT_VERSION
+}
+
+fn default_timeout_ns() -> u64 {
+    600_000_000_000
+}
+
+fn default_output_limit_bytes() -> u64 {
+    1_048_576
+}
+
+impl Plan {
+    /// Parse and check one document. The error says in one line what is wrong and where.
+    pub fn parse(document: &[u8]) -> Result<Plan, String> {
+        if document.len() > PLAN_LIMIT_BYTES {
+            return Err(format!("the plan is longer than {PLAN_LIMIT_BYTES} bytes"));
+        }
+        let plan: Plan = serde_json::from_slice(document).map_err(|error| error.to_string())?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.version != CONTRACT_VERSION {
+            return Err(format!("version is {}, this agent understands {CONTRACT_VERSION}", self.version));
+        }
+        if self.timeout_ns == 0 {
+            return Err("timeout_ns is 0, it must be greater".to_owned());
+        }
+        within("perturbation.environment_bytes", self.perturbation.environment_bytes as i64, 0, 65536)?;
+        for name in &self.counters {
+            if !counters::is_known(name) {
+                return Err(format!("unknown counter {name:?}; known are {}", counters::names()));
+            }
+        }
+        for write in &self.writes {
+            if matches!(write.location, Location::Flag(_)) && !["0", "1"].contains(&write.value.as_str()) {
+                return Err(format!("{} is a flag: its value is \"1\" or \"0\", not {:?}", write.tunable, write.value));
+            }
+        }
+        for (index, command) in self.background.iter().enumerate() {
+            command.check().map_err(|reason| format!("background[{index}]: {reason}"))?;
+        }
+        self.workload.as_ref().map_or(Ok(()), Command::check).map_err(|reason| format!("workload: {reason}"))
+    }
+
+    /// Every command, the workload first.
+    pub fn commands(&self) -> impl Iterator<Item = &Command> {
+        self.workload.iter().chain(&self.background)
+    }
+}
+
+impl Command {
+    fn check(&self) -> Result<(), String> {
+        if self.argv.first().is_none_or(String::is_empty) {
+            return Err("argv names no program".to_owned());
+        }
+        if !self.directory.starts_with('/') {
+            return Err(format!("directory {:?} is not absolute", self.directory));
+        }
+        let texts = self.argv.iter().chain(self.environment.values()).chain([&self.directory]);
+        if let Some(text) = texts.into_iter().find(|text| text.contains('\0')) {
+            return Err(format!("{text:?} contains a zero byte"));
+        }
+        if let Some(name) = self.environment.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            return Err(format!("{name:?} is no name of an environment variable"));
+        }
+        self.attributes.check()
+    }
+}
+
+impl Attributes {
+    fn check(&self) -> Result<(), String> {
+        if let Some(nice) = self.nice {
+            within("nice", nice.into(), -20, 19)?;
+        }
+        if let Some(priority) = self.priority {
+            within("priority", priority.into(), 1, 99)?;
+        }
+        if let Some(weight) = self.cgroup_weight {
+            within("cgroup_weight", weight.into(), 1, 10000)?;
+        }
+        if self.priority.is_some() && !self.is_realtime() {
+            return Err("priority is for the policies fifo and rr only".to_owned());
+        }
+        if self.affinity.as_ref().is_some_and(Vec::is_empty) {
+            return Err("affinity names no CPU".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether it runs before every ordinary process.
+    pub fn is_realtime(&self) -> bool {
+        matches!(self.policy, Some(Policy::Fifo | Policy::Rr))
+    }
+}
+
+fn within(name: &str, value: i64, low: i64, high: i64) -> Result<(), String> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{name} is {value}, it must be from {low} to {high}"))
+}

@@ -1,0 +1,150 @@
+//! Processes as the kernel accounts for them: what they have used, how they ended, who is left.
+
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use crate::clock;
+
+/// What a process has used before its exec, which is the agent's doing and not the program's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Baseline {
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+}
+
+const LOOKS: u32 = 1000;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
+
+impl Baseline {
+    /// Wait until `pid` sleeps (it waits for its release), then read what it has used so far (proc_pid_stat(5),
+    /// proc_pid_status(5)).
+    pub fn of_sleeping(pid: i32) -> Baseline {
+        let mut stat = Vec::new();
+        for _ in 0..LOOKS {
+            stat = stat_fields(pid);
+            if stat.first().is_some_and(|state| state == "S") {
+                break;
+            }
+            clock::sleep(BETWEEN_LOOKS);
+        }
+        let number = |index: usize| stat.get(index).and_then(|field: &String| field.parse().ok()).unwrap_or(0);
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name));
+            value.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+        };
+        Baseline {
+            voluntary_switches: line("voluntary_ctxt_switches:"),
+            involuntary_switches: line("nonvoluntary_ctxt_switches:"),
+            minor_faults: number(7),
+            major_faults: number(9),
+        }
+    }
+}
+
+/// The fields of `/proc/PID/stat` from the state on (the name before it may contain anything).
+fn stat_fields(pid: i32) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    after_name.split_whitespace().map(str::to_owned).collect()
+}
+
+/// How a process ended, with wait4(2)'s account.
+#[derive(Clone, Copy)]
+pub struct Ended {
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub usage: libc::rusage,
+}
+
+impl Ended {
+    pub fn user_ns(&self) -> u64 {
+        nanoseconds(self.usage.ru_utime)
+    }
+
+    pub fn system_ns(&self) -> u64 {
+        nanoseconds(self.usage.ru_stime)
+    }
+}
+
+fn nanoseconds(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+}
+
+/// Wait for a child of ours that has ended or is about to.
+pub fn reap(pid: i32) -> io::Result<Ended> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both places are ours and of the right type.
+        if unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) } == pid {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // SAFETY: wait4 filled it in, and zeros are valid too.
+    let usage = unsafe { usage.assume_init() };
+    let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+    let exit_code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+    Ok(Ended { exit_code, signal, usage })
+}
+
+/// Send `signal` to a process group. That none is left of it is no error.
+pub fn signal_group(leader: i32, signal: i32) {
+    // SAFETY: kill(2) only takes numbers.
+    unsafe { libc::kill(-leader, signal) };
+}
+
+/// Become the parent of descendants that lost theirs (PR_SET_CHILD_SUBREAPER), so that [`kill_children`] finds them.
+pub fn adopt_orphans() {
+    let _ = rustix::process::set_child_subreaper(rustix::process::getpid().into());
+}
+
+/// Kill and reap every child that is left, and the children that thereby become ours, until there is none.
+pub fn kill_children() {
+    loop {
+        // The first process of a guest may kill everybody. Elsewhere only those that the kernel says are ours.
+        if std::process::id() == 1 {
+            // SAFETY: as above.
+            unsafe { libc::kill(-1, libc::SIGKILL) };
+        }
+        for child in children() {
+            // SAFETY: as above. Nobody else reaps our children, so the number is still theirs.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+        }
+        // SAFETY: as in reap.
+        if unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return;
+            }
+        }
+    }
+}
+
+fn children() -> Vec<i32> {
+    let text = fs::read_to_string(format!("/proc/self/task/{}/children", std::process::id())).unwrap_or_default();
+    text.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_name_in_parentheses_does_not_hide_the_state() {
+        let mut child = Command::new("sleep").arg("100").stdout(Stdio::null()).spawn().unwrap();
+        let baseline = Baseline::of_sleeping(child.id() as i32);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(baseline.minor_faults > 0);
+    }
+}

@@ -1,0 +1,47 @@
+//! The stream of events: JSON lines to wherever they are read, counted from `accepted`.
+
+use std::io::{self, BufWriter, Write};
+
+use crate::event::{Event, Failed, Stage};
+use crate::{clock, event};
+
+/// Where events go: standard output on a host, a port in a guest.
+pub struct EventStream<W: Write> {
+    sink: BufWriter<W>,
+    counted: Option<u64>,
+    failed: bool,
+}
+
+impl<W: Write> EventStream<W> {
+    pub fn new(sink: W) -> Self {
+        EventStream { sink: BufWriter::new(sink), counted: None, failed: false }
+    }
+
+    /// Say one event. An error means that nobody listens any more.
+    pub fn say(&mut self, event: Event) -> io::Result<()> {
+        self.failed |= matches!(event, Event::Failed(_));
+        if matches!(event, Event::Accepted(_)) {
+            self.counted = Some(0);
+        }
+        if let Some(counted) = &mut self.counted {
+            *counted += 1;
+        }
+        serde_json::to_writer(&mut self.sink, &event)?;
+        self.sink.write_all(b"\n")?;
+        self.sink.flush()
+    }
+
+    /// Say that something could not be done.
+    pub fn fail(&mut self, stage: Stage, message: impl Into<String>, tunable: Option<&str>) -> io::Result<()> {
+        let tunable = tunable.map(str::to_owned);
+        self.say(Event::Failed(Failed { at_ns: clock::raw_ns(), stage, message: message.into(), tunable }))
+    }
+
+    /// Say the last event. True if nothing failed.
+    pub fn end(&mut self, id: &str) -> io::Result<bool> {
+        let ok = !self.failed;
+        let events = self.counted.unwrap_or(0);
+        self.say(Event::End(event::End { at_ns: clock::raw_ns(), id: id.to_owned(), ok, events }))?;
+        Ok(ok)
+    }
+}

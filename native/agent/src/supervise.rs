@@ -1,0 +1,217 @@
+//! Watching over the processes of a trial: asleep until one of them ends, the time is up, or somebody says stop.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::io::Errno;
+
+use crate::capture::Watch;
+use crate::clock;
+use crate::event::{Exited, Role};
+use crate::interrupts::Interrupts;
+use crate::launch::Launched;
+use crate::process::{self, Ended};
+
+/// Between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_millis(100);
+/// A killed process that is not gone after that hangs in the kernel.
+const DEATH: Duration = Duration::from_secs(10);
+
+/// A process that was released.
+struct Running {
+    role: Role,
+    index: usize,
+    launched: Launched,
+    released_ns: u64,
+    ended: Option<(Ended, u64)>,
+    timed_out: bool,
+}
+
+/// Why a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// The process that was waited for ended.
+    Ended,
+    /// The time is up.
+    Elapsed,
+    /// A signal asks the agent to stop.
+    Interrupted,
+}
+
+/// The processes of a trial. All that are left are killed when it is dropped.
+pub struct Supervision<'a> {
+    running: Vec<Running>,
+    watch: Watch,
+    interrupts: Option<&'a Interrupts>,
+}
+
+impl<'a> Supervision<'a> {
+    pub fn new(interrupts: Option<&'a Interrupts>) -> Self {
+        Supervision { running: Vec::new(), watch: Watch::start(), interrupts }
+    }
+
+    /// Release a process and watch over it from now on. Returns its place here.
+    pub fn start(&mut self, role: Role, index: usize, launched: Launched) -> usize {
+        self.watch.add(&launched.stdout);
+        self.watch.add(&launched.stderr);
+        let released_ns = launched.release();
+        self.running.push(Running { role, index, launched, released_ns, ended: None, timed_out: false });
+        self.running.len() - 1
+    }
+
+    pub fn launched(&self, place: usize) -> &Launched {
+        &self.running[place].launched
+    }
+
+    /// Role, index and streams of every process.
+    pub fn processes(&self) -> impl Iterator<Item = (Role, usize, &Launched)> {
+        self.running.iter().map(|running| (running.role, running.index, &running.launched))
+    }
+
+    /// Sleep until the process at `leader` ended, at most for `limit`. Others that end meanwhile are reaped.
+    pub fn wait(&mut self, leader: Option<usize>, limit: Duration) -> Woken {
+        let deadline = Instant::now().checked_add(limit);
+        loop {
+            if leader.is_some_and(|place| self.running[place].ended.is_some()) {
+                return Woken::Ended;
+            }
+            let woken = self.sleep_until([deadline, self.watch.next_look()].into_iter().flatten().min());
+            let now = Instant::now();
+            if woken.printed {
+                self.watch.printed(now);
+            }
+            if self.watch.next_look().is_some_and(|look| look <= now) {
+                let streams = self.running.iter_mut().map(|running| &mut running.launched);
+                self.watch.look(streams.flat_map(|launched| [&mut launched.stdout, &mut launched.stderr]), now);
+            }
+            for place in woken.ended {
+                self.running[place].note_end(woken.at_ns);
+            }
+            if woken.interrupted && self.interrupts.is_some_and(Interrupts::take) {
+                return Woken::Interrupted;
+            }
+            if deadline.is_some_and(|deadline| deadline <= now)
+                && !leader.is_some_and(|place| self.running[place].ended.is_some())
+            {
+                return Woken::Elapsed;
+            }
+        }
+    }
+
+    /// One ppoll(2) on everything that can happen.
+    fn sleep_until(&self, when: Option<Instant>) -> Wake {
+        let alive: Vec<usize> = (0..self.running.len()).filter(|place| self.running[*place].ended.is_none()).collect();
+        let descriptors: Vec<BorrowedFd<'_>> = alive
+            .iter()
+            .map(|place| self.running[*place].launched.pidfd.as_fd())
+            .chain(self.interrupts.map(AsFd::as_fd))
+            .chain(self.watch.first_write())
+            .collect();
+        let mut waiting: Vec<PollFd<'_>> =
+            descriptors.iter().map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
+        let timeout = when.map(|when| clock::timespec(when.saturating_duration_since(Instant::now())));
+        let result = poll(&mut waiting, timeout.as_ref());
+        let at_ns = clock::raw_ns();
+        let mut ready = waiting.iter().map(|each| result.is_ok() && !each.revents().is_empty());
+        let ended = alive.into_iter().filter(|_| ready.next().unwrap_or(false)).collect();
+        let interrupted = self.interrupts.is_some() && ready.next().unwrap_or(false);
+        let printed = self.watch.first_write().is_some() && ready.next().unwrap_or(false);
+        Wake { at_ns, ended, interrupted, printed }
+    }
+
+    /// End the process at `place` before it does so itself: SIGTERM to its group, SIGKILL a moment later.
+    pub fn end(&mut self, place: usize, timed_out: bool) {
+        self.running[place].timed_out = timed_out;
+        process::signal_group(self.running[place].launched.pid, libc::SIGTERM);
+        if !self.running[place].ends_within(GRACE) {
+            process::signal_group(self.running[place].launched.pid, libc::SIGKILL);
+        }
+        self.running[place].die();
+    }
+
+    /// Kill whatever is left, and all of its descendants. The error names a process that cannot be killed.
+    pub fn stop(&mut self) -> Result<(), String> {
+        for running in self.running.iter().filter(|running| running.ended.is_none()) {
+            process::signal_group(running.launched.pid, libc::SIGKILL);
+        }
+        for running in &mut self.running {
+            if !running.die() {
+                return Err(format!("process {} cannot be killed: it hangs in the kernel", running.launched.pid));
+            }
+        }
+        process::kill_children();
+        Ok(())
+    }
+
+    /// How every process ended, in the order of their start.
+    pub fn exits(&self) -> Vec<Exited> {
+        self.running.iter().filter_map(Running::exited).collect()
+    }
+}
+
+impl Drop for Supervision<'_> {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// What a sleep ended with.
+struct Wake {
+    at_ns: u64,
+    ended: Vec<usize>,
+    interrupted: bool,
+    printed: bool,
+}
+
+impl Running {
+    /// It has ended: kill what is left of its group (whose number is safe as long as it is not reaped), reap it.
+    fn note_end(&mut self, at_ns: u64) {
+        process::signal_group(self.launched.pid, libc::SIGKILL);
+        if let Ok(ended) = process::reap(self.launched.pid) {
+            self.ended = Some((ended, at_ns.saturating_sub(self.released_ns)));
+        }
+    }
+
+    fn ends_within(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            let mut waiting = [PollFd::new(&self.launched.pidfd, PollFlags::IN)];
+            let rest = clock::timespec(deadline.saturating_duration_since(Instant::now()));
+            match poll(&mut waiting, Some(&rest)) {
+                Err(Errno::INTR) => {}
+                result => return result.is_ok_and(|ready| ready > 0),
+            }
+        }
+    }
+
+    /// True if it is gone, after having been killed.
+    fn die(&mut self) -> bool {
+        if self.ended.is_none() && self.ends_within(DEATH) {
+            self.note_end(clock::raw_ns());
+        }
+        self.ended.is_some()
+    }
+
+    fn exited(&self) -> Option<Exited> {
+        let (ended, wall_ns) = self.ended.as_ref()?;
+        let count = |total: libc::c_long, before: u64| (total as u64).saturating_sub(before);
+        let (usage, before) = (&ended.usage, &self.launched.baseline);
+        Some(Exited {
+            at_ns: clock::raw_ns(),
+            role: self.role,
+            index: self.index,
+            exit_code: ended.exit_code,
+            signal: ended.signal,
+            timed_out: self.timed_out,
+            wall_ns: *wall_ns,
+            user_ns: ended.user_ns(),
+            system_ns: ended.system_ns(),
+            voluntary_switches: count(usage.ru_nvcsw, before.voluntary_switches),
+            involuntary_switches: count(usage.ru_nivcsw, before.involuntary_switches),
+            minor_faults: count(usage.ru_minflt, before.minor_faults),
+            major_faults: count(usage.ru_majflt, before.major_faults),
+            peak_rss_bytes: usage.ru_maxrss as u64 * 1024,
+        })
+    }
+}
