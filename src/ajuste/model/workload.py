@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ajuste.model.metric import Metric
 
+PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+"""``{name}`` in a workload's arguments stands for the parameter of that name."""
+
 
 class Parameter(BaseModel):
-    """A parameter of a bundled workload; ``{name}`` in its command is replaced by the value (never through a
-    shell).
+    """A parameter of a bundled workload.
+
+    ``integer``: ``{name}`` is replaced by the number, ``minimum`` … ``maximum``. ``choice``: an argument that is just
+    ``{name}`` is replaced by the arguments that ``choices`` has for the value, which may be none at all. ``flag``: the
+    same with the values ``0`` and ``1``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     what: str
     type: Literal["integer", "choice", "flag"] = "integer"
     default: str
+    unit: str = ""
     minimum: int | None = None
     maximum: int | None = None
     choices: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.type == "integer" and (self.minimum is None or self.maximum is None):
+            raise ValueError("an integer needs a minimum and a maximum")
+        if self.type == "choice" and self.default not in self.choices:
+            raise ValueError("the default is not among the choices")
+        if self.type == "flag" and set(self.choices) != {"0", "1"}:
+            raise ValueError("the choices of a flag are 0 and 1")
+        return self
+
 
 class WorkloadKind(BaseModel):
     """A catalogue entry. ``parser`` names a module of ``ajuste.parse``; ``package`` the Debian package of
-    ``program``.
+    ``program``. ``endless`` workloads never end by themselves: they are for the background.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     title: str
     what: str
     program: str
@@ -39,3 +57,10 @@ class WorkloadKind(BaseModel):
     parser: str = ""
     metrics: tuple[Metric, ...] = ()
     endless: bool = False
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        used = {name for argument in self.arguments for name in PLACEHOLDER.findall(argument)}
+        if used != set(self.parameters):
+            raise ValueError(f"arguments use {sorted(used)}, parameters are {sorted(self.parameters)}")
+        return self

@@ -1,0 +1,159 @@
+"""The catalogue: every tunable, workload and base metric that Ajuste knows, read from TOML once."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+from rapidfuzz import fuzz, process
+
+from ajuste.catalogue import level, place
+from ajuste.model.error import AjusteError, Place, RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.metric import Metric
+from ajuste.model.plan import Location
+from ajuste.model.tunable import ProcessAttribute, Tunable
+from ajuste.model.workload import WorkloadKind
+
+M = TypeVar("M", Tunable, WorkloadKind, Metric)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What there is, by name, in the order of the files. Metrics are those that every trial has."""
+
+    tunables: dict[str, Tunable]
+    workloads: dict[str, WorkloadKind]
+    metrics: dict[str, Metric]
+
+    def find_tunable(self, name: str) -> Tunable:
+        """The tunable ``name``, or one instance of it as in ``fair_server_runtime_ns@cpu0``.
+
+        A name may also be written as sysctl(8) does (``kernel.sched_rt_runtime_us``). Raises RequestError with the
+        nearest names.
+        """
+        wanted, at, instance = name.strip().removeprefix("kernel.").partition("@")
+        tunable = self.tunables.get(wanted)
+        if tunable is None:
+            raise _unknown("tunable", name, list(self.tunables), "ajuste tunables lists them all")
+        if not at:
+            return tunable
+        found = tunable.instance(instance)
+        if found:
+            return found
+        if not tunable.instances:
+            raise RequestError(f"there is only one {wanted}; leave out {at + instance!r}")
+        raise RequestError(f"{name!r}: an instance of {wanted} is written {wanted}@{tunable.instances}, N a number")
+
+    def find_workload(self, name: str) -> WorkloadKind:
+        """The workload ``name``. Raises RequestError with the nearest names."""
+        if name in self.workloads:
+            return self.workloads[name]
+        raise _unknown("workload", name, list(self.workloads), f"there are {', '.join(self.workloads)}")
+
+    def search(self, words: list[str]) -> list[Tunable]:
+        """The tunables that have every one of ``words`` in name, title, subsystem or explanation, best first.
+
+        Where there are none, those with a similar word in the name or title.
+        """
+        wanted = [word.lower() for word in words if word.strip()]
+        scored = [(_score(tunable, wanted), tunable) for tunable in self.tunables.values()] if wanted else []
+        hits = [(score, tunable) for score, tunable in scored if score > 0]
+        if not hits:
+            hits = [(_likeness(tunable, wanted), tunable) for _, tunable in scored]
+            hits = [(score, tunable) for score, tunable in hits if score >= 75]
+        return [tunable for _, tunable in sorted(hits, key=lambda hit: (-hit[0], hit[1].name))]
+
+    def locate(self, tunable: Tunable, version: KernelVersion) -> Location | ProcessAttribute:
+        """Where to read and write ``tunable`` in a kernel of ``version``.
+
+        Raises RequestError that says which kernels have it and what its successor or predecessor in this one is.
+        """
+        return place.locate(self.tunables, tunable, version)
+
+    def counterpart(self, tunable: Tunable, version: KernelVersion) -> Tunable | None:
+        """The related but different tunable that a kernel of ``version`` has instead, if there is one."""
+        return place.counterpart(self.tunables, tunable, version)
+
+    def check_level(self, tunable: Tunable, text: str, version: KernelVersion | None = None) -> str:
+        """See ``ajuste.catalogue.level.check_level``."""
+        return level.check_level(tunable, text, version)
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The catalogue that comes with Ajuste. Raises AjusteError that names file and field of what is wrong in it."""
+    folder = files("ajuste.catalogue")
+    return Catalogue(
+        tunables=load(folder / "tunables", "tunable", Tunable),
+        workloads=load(folder / "workloads", "workload", WorkloadKind),
+        metrics=load(folder / "metrics.toml", "metric", Metric),
+    )
+
+
+def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
+    """The entries ``[[table]]`` of a TOML file, or of all in a folder by name. Raises AjusteError naming the place."""
+    entries: dict[str, M] = {}
+    paths = sorted(source.iterdir(), key=lambda file: file.name) if source.is_dir() else [source]
+    for path in (path for path in paths if path.name.endswith(".toml")):
+        text = path.read_text(encoding="utf-8")
+        for number, values in enumerate(_tables(path, text, table)):
+            entry = _entry(path, number, table, values, model)
+            if entry.name in entries:
+                raise AjusteError(f"a second {table} {entry.name}", place=Place(Path(path.name), field=entry.name))
+            entries[entry.name] = entry
+    return entries
+
+
+def _tables(path: Traversable, text: str, table: str) -> list[object]:
+    file = Path(path.name)
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        raise AjusteError(f"not TOML: {error}", place=Place(file, int(line[1]) if line else None)) from error
+    found = content.pop(table, [])
+    if content or not isinstance(found, list):
+        raise AjusteError(f"expected only [[{table}]] tables, found {', '.join(content)}", place=Place(file))
+    return found
+
+
+def _entry(path: Traversable, number: int, table: str, values: object, model: type[M]) -> M:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = values.get("name", number) if isinstance(values, dict) else number
+        field = ".".join(str(part) for part in (table, name, *first["loc"]))
+        raise AjusteError(first["msg"], place=Place(Path(path.name), field=field)) from error
+
+
+def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:
+    near = [hit[0] for hit in process.extract(name, known, scorer=fuzz.WRatio, limit=3, score_cutoff=70)]
+    return RequestError(f"no {kind} is called {name!r}", hint=f"did you mean {' or '.join(near)}?" if near else otherwise)
+
+
+def _score(tunable: Tunable, words: list[str]) -> int:
+    total = 0
+    for word in words:
+        fields = ((8, tunable.name.lower()), (4, tunable.title.lower()), (2, tunable.subsystem), (1, tunable.what.lower()))
+        score = sum(weight for weight, text in fields if word in text)
+        score += 16 * (word in (tunable.name.lower(), tunable.name.lower().removeprefix("sched_")))
+        if not score:
+            return 0
+        total += score
+    return total
+
+
+def _likeness(tunable: Tunable, words: list[str]) -> float:
+    parts = re.split(r"[_\s]+", f"{tunable.name} {tunable.title}".lower())
+    return min(max(fuzz.ratio(word, part) for part in parts) for word in words)
+
+

@@ -1,0 +1,81 @@
+"""Where a tunable is in a kernel, and what that kernel has instead if it is nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Choice, File, Flag, Location
+from ajuste.model.tunable import INSTANCE, ProcessAttribute, Tunable, Where
+
+
+def locate(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> Location | ProcessAttribute:
+    """See ``Catalogue.locate``."""
+    where = tunable.place_in(version)
+    if where is None:
+        raise _absent(tunables, tunable, version)
+    if INSTANCE in where.path:
+        raise RequestError(
+            f"there are several {tunable.name}; say which one: {tunable.name}@{tunable.instances}, N a number",
+            hint=f"for example {tunable.name}@{tunable.instances.replace('N', '0')}",
+        )
+    return location(where)
+
+
+def location(where: Where) -> Location | ProcessAttribute:
+    """The place as the agent is told it; an attribute is no place of its own but a field of the plan's command."""
+    if where.attribute:
+        return ProcessAttribute(name=where.attribute)
+    if where.kind == "flag":
+        return Flag(path=where.path, name=where.flag)
+    if where.kind == "choice":
+        return Choice(path=where.path)
+    return File(path=where.path)
+
+
+def counterpart(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> Tunable | None:
+    """See ``Catalogue.counterpart``. Follows the chain of successors, then that of predecessors."""
+    for link in ("successor", "predecessor"):
+        seen = {tunable.name}
+        name = getattr(tunable, link)
+        while name and name not in seen:
+            seen.add(name)
+            if tunables[name].place_in(version):
+                return tunables[name]
+            name = getattr(tunables[name], link)
+    return None
+
+
+def kernels(tunable: Tunable) -> str:
+    """Which kernels have it, in words: ``all``, ``up to 6.5``, ``5.13 to 6.5``, ``6.12 and later``."""
+    spans: list[tuple[str | None, str | None]] = []
+    for where in tunable.where:
+        if spans and where.since is not None and spans[-1][1] == where.since:
+            spans[-1] = (spans[-1][0], where.before)
+        else:
+            spans.append((where.since, where.before))
+    return ", ".join(_words(since, before) for since, before in spans)
+
+
+def _words(since: str | None, before: str | None) -> str:
+    if before is None:
+        return "all" if since is None else f"{since} and later"
+    last = _last_before(KernelVersion.parse(before))
+    if since is None:
+        return f"up to {last}"
+    return since if since == last else f"{since} to {last}"
+
+
+def _last_before(version: KernelVersion) -> str:
+    """The release before ``version``: 5.19 and 6.19 were the last of their majors."""
+    return f"{version.major}.{version.minor - 1}" if version.minor else f"{version.major - 1}.19"
+
+
+def _absent(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> RequestError:
+    other = counterpart(tunables, tunable, version)
+    hint = f"choose a kernel that has it, for example with --kernel; ajuste tunables show {tunable.name} says more"
+    if other:
+        hint = f"its counterpart in {version} is {other.name}, which is related but different: ask for it by its own name"
+    message = f"Linux {version} has no {tunable.name}; kernels that have it: {kernels(tunable)}"
+    return RequestError(message + (f". {tunable.removed}" if tunable.removed else ""), hint=hint)
