@@ -1,0 +1,195 @@
+"""From the bytes that an agent said to events, believing nothing: the guest may be broken, cut off or hostile."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from ajuste.model.event import (
+    Accepted,
+    Counter,
+    End,
+    Event,
+    Exited,
+    Failed,
+    Gate,
+    Hello,
+    Output,
+    ReadBack,
+    Started,
+    Written,
+    parse_event,
+)
+from ajuste.model.plan import Plan
+
+LONGEST_STREAM_BYTES = 64 << 20
+MOST_EVENTS = 100_000
+
+_REPLACEMENT_BYTES = 3
+"""A byte that is not UTF-8 becomes U+FFFD, which takes three."""
+_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Boot:
+    """How a guest began. ``problem`` is empty if it arrived at its gate; ``rest`` is all that was said after that."""
+
+    hello: Hello | None
+    gate: Gate | None
+    rest: bytes
+    problem: str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One trial's events. ``lines`` are exactly those that ``events`` were parsed from: all of them if ``problem`` is
+    empty, else those before it.
+    """
+
+    lines: str
+    events: tuple[Event, ...]
+    problem: str
+
+
+class _Wrong(Exception):
+    """Something about the stream is not as it must be; the message is the problem in one line."""
+
+
+def read_boot(said: bytes) -> Boot:
+    """Split what a guest said into its beginning (``hello``, ``gate``) and the rest."""
+    hello: Hello | None = None
+    rest = said
+    try:
+        for number in (1, 2):
+            raw, newline, rest = rest.partition(b"\n")
+            if not newline:
+                raise _Wrong("the guest did not arrive at its gate" if hello else "the guest said nothing")
+            event = _parse(number, raw)
+            if isinstance(event, Failed):
+                raise _Wrong(f"the guest failed at {event.stage}: {event.message}")
+            if isinstance(event, Gate) and hello is not None:
+                return Boot(hello, event, rest, "")
+            if not isinstance(event, Hello) or hello is not None:
+                raise _Wrong(f"the guest said {event.event} where {'gate' if hello else 'hello'} was expected")
+            hello = event
+    except _Wrong as wrong:
+        return Boot(hello, None, b"", str(wrong))
+    raise AssertionError("the loop returns or raises")
+
+
+def read_trial(said: bytes, plan: Plan) -> Stream:
+    """The events of ``plan``, from ``accepted`` to ``end``, checked: every line known, nothing missing or repeated,
+    nothing after the end, and all that the plan asked for reported if ``end`` says that all went well.
+    """
+    lines: list[bytes] = []
+    events: list[Event] = []
+    try:
+        if len(said) > LONGEST_STREAM_BYTES:
+            raise _Wrong(f"the events have more than {LONGEST_STREAM_BYTES >> 20} MiB")
+        pieces = said.split(b"\n")
+        unfinished = pieces.pop()
+        if len(pieces) > MOST_EVENTS:
+            raise _Wrong(f"there are more than {MOST_EVENTS} events")
+        for number, raw in enumerate(pieces, start=1):
+            event = _parse(number, raw)
+            _check_place(number, event, events, plan)
+            lines.append(raw)
+            events.append(event)
+        if unfinished:
+            raise _Wrong(f"the events break off in line {len(pieces) + 1}: {_shown(unfinished)}")
+        _check_whole(events, plan)
+    except _Wrong as wrong:
+        return Stream(_joined(lines), tuple(events), str(wrong))
+    return Stream(_joined(lines), tuple(events), "")
+
+
+def _joined(lines: list[bytes]) -> str:
+    # Each line was parsed as JSON, and so is UTF-8.
+    return "".join(f"{line.decode()}\n" for line in lines)
+
+
+def _parse(number: int, raw: bytes) -> Event:
+    try:
+        raw.decode()
+        return parse_event(raw)
+    except UnicodeDecodeError as error:
+        raise _Wrong(f"line {number} of the events is not UTF-8: {_shown(raw)}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        reason = f"{where}: {first['msg']}" if where else first["msg"]
+        raise _Wrong(f"line {number} of the events is malformed ({reason}): {_shown(raw)}") from error
+
+
+def _shown(raw: bytes) -> str:
+    text = ascii(raw[:_SHOWN].decode(errors="replace"))
+    return f"{text} …" if len(raw) > _SHOWN else text
+
+
+def _check_place(number: int, event: Event, before: list[Event], plan: Plan) -> None:
+    """Whether ``event`` may come after those ``before``."""
+    if not before:
+        if isinstance(event, Failed):
+            raise _Wrong(f"the plan was not accepted: {event.stage}: {event.message}")
+        if not isinstance(event, Accepted):
+            raise _Wrong(f"the first event is {event.event}, not accepted")
+        if event.id != plan.id:
+            raise _Wrong(f"the plan {event.id!r} was accepted, not {plan.id!r}")
+        return
+    if isinstance(before[-1], End):
+        raise _Wrong(f"line {number} of the events comes after the end")
+    if isinstance(event, Hello | Gate | Accepted):
+        raise _Wrong(f"line {number} of the events is a second {event.event}")
+    if isinstance(event, Output):
+        size = len(event.text.encode(errors="surrogatepass"))
+        if size > _REPLACEMENT_BYTES * plan.output_limit_bytes:
+            raise _Wrong(f"line {number} of the events has {size} bytes of output, more than the plan allows")
+
+
+def _check_whole(events: list[Event], plan: Plan) -> None:
+    if not events:
+        raise _Wrong("the agent said nothing")
+    end = events[-1]
+    if not isinstance(end, End):
+        raise _Wrong(f"the events end with {end.event}, without an end")
+    if end.id != plan.id:
+        raise _Wrong(f"the end is that of the plan {end.id!r}, not of {plan.id!r}")
+    if end.events != len(events) - 1:
+        raise _Wrong(f"the end counts {end.events} events, and {len(events) - 1} arrived")
+    for what, times in Tally(_identity(event) for event in events).items():
+        if times > 1 and what is not None:
+            raise _Wrong(f"{what} is reported {times} times")
+    if end.ok:
+        _check_complete(events, plan)
+
+
+def _identity(event: Event) -> str | None:
+    """What there can be only one of."""
+    match event:
+        case Started() | Exited():
+            return f"that the {event.role} {event.index} {event.event}"
+        case Output():
+            return f"the {event.stream} of the {event.role} {event.index}"
+        case Counter():
+            return f"the counter {event.name}"
+        case _:
+            return None
+
+
+def _check_complete(events: list[Event], plan: Plan) -> None:
+    """An agent that says that all went well must have done all that was asked."""
+    written = [(e.tunable, e.asked) for e in events if isinstance(e, Written)]
+    if written != [(w.tunable, w.value) for w in plan.writes]:
+        raise _Wrong("not all values that the plan asked for are reported as written")
+    if [e.tunable for e in events if isinstance(e, ReadBack)] != [r.tunable for r in plan.reads]:
+        raise _Wrong("not all values that the plan asked for are reported as read")
+    if plan.workload is None:
+        return
+    exited = {(e.role, e.index) for e in events if isinstance(e, Exited)}
+    expected = {("workload", 0), *(("background", index) for index in range(len(plan.background)))}
+    if exited != expected:
+        raise _Wrong("not every process of the plan is reported as ended")
+    if {e.name for e in events if isinstance(e, Counter)} != set(plan.counters):
+        raise _Wrong("not all counters of the plan are reported")

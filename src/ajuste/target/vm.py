@@ -1,0 +1,276 @@
+"""The target ``vm``: a real kernel in QEMU. Every plan starts from the same machine, a snapshot taken after boot."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import psutil
+
+from ajuste.home import Home
+from ajuste.kernel.space import require_space
+from ajuste.model.error import RequestError
+from ajuste.model.event import Hello
+from ajuste.model.kernel import KernelImage
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Plan
+from ajuste.model.results import Clock
+from ajuste.target.stream import read_trial
+from ajuste.target.target import Say
+from ajuste.vm.accelerator import Accelerator, choose_accelerator
+from ajuste.vm.boot import Arrival, BootFailure, await_gate
+from ajuste.vm.command_line import Machine
+from ajuste.vm.emulator import Emulator, choose_emulator
+from ajuste.vm.guest_files import GuestFiles
+from ajuste.vm.initramfs import Initramfs, build_initramfs
+from ajuste.vm.machine import LARGEST_OUTPUT_BYTES, Limit, Outcome, RunningMachine
+from ajuste.vm.session import Session
+from ajuste.vm.snapshot import restore, save
+
+_BOOT_PLAN = Plan(id="boot")
+_PROBE_LIMIT = Limit(host_s=30)
+_MOST_CPUS = 16
+_MEMORY_OF_QEMU_MIB = 150
+_SPARE_BYTES = 256 << 20
+
+_SLOWEST = 30
+"""Emulation of a busy machine may take so many seconds for one of the guest's."""
+_SLACK_SECONDS = 60
+_GUEST_SLACK_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What entering made."""
+
+    session: Session
+    machine: Machine
+    arrival: Arrival
+    snapshot: Path | None
+    environment: dict[str, str]
+    parallel: int
+
+
+class VmTarget:
+    """A guest with the given kernel and files.
+
+    ``clock`` ``virtual``: time is counted in instructions, and everything is exact to the bit. ``wall``: the time of
+    this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with the same result.
+    ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for files
+    that a guest cannot be given.
+    """
+
+    def __init__(
+        self,
+        image: KernelImage,
+        *,
+        clock: Clock,
+        cpus: int = 1,
+        memory_mib: int = 256,
+        seed: int = 1,
+        files: GuestFiles,
+        home: Home,
+        snapshot: bool = True,
+        jobs: int | None = None,
+        kernel_arguments: tuple[str, ...] = (),
+        say: Say = lambda _: None,
+    ) -> None:
+        self._image = image
+        self._clock: Clock = clock
+        self._cpus = _within(cpus, "CPUs", 1, _MOST_CPUS)
+        self._memory_mib = _within(memory_mib, "MiB of memory", 64, 1 << 20)
+        self._seed = _within(seed, "as a seed", 0, 2**63 - 1)
+        self._files = files
+        self._home = home
+        self._snapshot = snapshot
+        self._jobs = jobs
+        self._kernel_arguments = kernel_arguments
+        self._say = say
+        self._stack = ExitStack()
+        self._ready: _Ready | None = None
+
+    @property
+    def hello(self) -> Hello:
+        return self._entered.arrival.hello
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return dict(self._entered.environment)
+
+    @property
+    def parallel(self) -> int:
+        return self._entered.parallel
+
+    @property
+    def _entered(self) -> _Ready:
+        assert self._ready is not None, "the target was not entered"
+        return self._ready
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            emulator = choose_emulator(self._clock, self._cpus, self._home, self._say)
+            session = stack.enter_context(Session(self._home))
+            initramfs = build_initramfs(
+                self._files, self._image, session.directory / "initramfs", quiet_gate=self._clock == "virtual"
+            )
+            self._check_memory(initramfs)
+            accelerator = self._choose_accelerator(emulator, initramfs, session)
+            machine = self._machine(emulator, initramfs, accelerator.name)
+            self._ready = self._boot(session, machine, initramfs, accelerator)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
+
+    def run(self, plan: Plan) -> Observation:
+        began = time.monotonic()
+        ready = self._entered
+        restored = ready.snapshot is not None
+        with RunningMachine(ready.machine, ready.session, _plan_bytes(plan), restored=restored) as running:
+            if ready.snapshot is not None:
+                restore(running, ready.snapshot)
+                before = b""
+            else:
+                try:
+                    await_gate(running)
+                except BootFailure as failure:
+                    problem = f"the guest did not boot: {failure}"
+                    return Observation(problem=problem, console=failure.console, host_seconds=time.monotonic() - began)
+                before = running.events()
+            running.resume()
+            outcome = running.wait(self._limit(plan))
+            stream = read_trial(running.events()[len(before) :], plan)
+            console = running.console()
+            problem = _problem(running, outcome, console) or stream.problem
+        return Observation(
+            lines=stream.lines,
+            events=stream.events,
+            problem=problem,
+            console=console,
+            host_seconds=time.monotonic() - began,
+        )
+
+    def _check_memory(self, initramfs: Initramfs) -> None:
+        if self._memory_mib < initramfs.least_memory_mib:
+            raise RequestError(
+                f"{self._memory_mib} MiB of memory are too few: the files of this guest need "
+                f"{initramfs.least_memory_mib} MiB at least"
+            )
+
+    def _choose_accelerator(self, emulator: Emulator, initramfs: Initramfs, session: Session) -> Accelerator:
+        if self._clock == "virtual":
+            return Accelerator(name="tcg", reason="the virtual clock counts emulated instructions")
+
+        def boots() -> str:
+            self._say("trying KVM")
+            machine = self._machine(emulator, initramfs, "kvm")
+            with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
+                try:
+                    await_gate(running, _PROBE_LIMIT)
+                except BootFailure as failure:
+                    return str(failure)
+            return ""
+
+        return choose_accelerator(self._home, emulator.version, self._image.sha256, boots)
+
+    def _machine(self, emulator: Emulator, initramfs: Initramfs, accelerator: Literal["tcg", "kvm"]) -> Machine:
+        return Machine(
+            emulator=emulator,
+            kernel=self._image.vmlinuz.resolve(),
+            initramfs=initramfs.path,
+            clock=self._clock,
+            accelerator=accelerator,
+            cpus=self._cpus,
+            memory_mib=self._memory_mib,
+            seed=self._seed,
+            kernel_arguments=self._kernel_arguments,
+        )
+
+    def _boot(self, session: Session, machine: Machine, initramfs: Initramfs, accelerator: Accelerator) -> _Ready:
+        """Boot once: for the snapshot, or to see that the kernel does boot."""
+        self._say(f"booting {self._image.spec}")
+        snapshot = session.directory / "snapshot" if self._snapshot else None
+        if snapshot is not None:
+            require_space(session.directory, (self._memory_mib << 20) + _SPARE_BYTES, "a snapshot of the machine")
+        with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
+            try:
+                arrival = await_gate(running)
+            except BootFailure as failure:
+                raise RequestError(
+                    f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
+                    f"of its console:\n{failure.last_lines or '(nothing was printed)'}"
+                ) from failure
+            shown = shlex.join(running.arguments).replace(str(session.directory), "SESSION")
+            if snapshot is not None:
+                save(running, snapshot)
+        environment = {
+            "kernel": arrival.hello.kernel,
+            "kernel build": arrival.hello.build,
+            "kernel package": self._image.package or str(self._image.vmlinuz),
+            "QEMU": machine.emulator.version,
+            "accelerator": f"{accelerator.name} ({accelerator.reason})",
+            "clock": machine.clock,
+            "CPUs": str(machine.cpus),
+            "memory": f"{machine.memory_mib} MiB",
+            "machine seed": str(machine.seed),
+            "command line": shown,
+            "initramfs": f"sha256:{initramfs.sha256}",
+            "snapshot": "yes" if snapshot else "no",
+            "boot": f"{arrival.gate.at_ns / 1e9:.3f} s of the guest's time",
+        }
+        return _Ready(session, machine, arrival, snapshot, environment, self._how_many_at_once())
+
+    def _how_many_at_once(self) -> int:
+        if self._clock == "wall":
+            return 1
+        by_cpus = self._jobs or len(os.sched_getaffinity(0))
+        by_memory = psutil.virtual_memory().available // ((self._memory_mib + _MEMORY_OF_QEMU_MIB) << 20)
+        return max(1, min(by_cpus, by_memory))
+
+    def _limit(self, plan: Plan) -> Limit:
+        work_ns = plan.settle_ns + plan.perturbation.start_delay_ns + (plan.timeout_ns if plan.workload else 0)
+        work_s = work_ns / 1e9
+        if self._clock == "wall":
+            return Limit(host_s=work_s + _SLACK_SECONDS)
+        return Limit(host_s=_SLOWEST * work_s + _SLACK_SECONDS, guest_s=work_s + _GUEST_SLACK_SECONDS)
+
+
+def _within(number: int, what: str, least: int, most: int) -> int:
+    if not least <= number <= most:
+        raise RequestError(f"a guest cannot have {number} {what}; expected {least} to {most}")
+    return number
+
+
+def _plan_bytes(plan: Plan) -> bytes:
+    return plan.model_dump_json().encode()
+
+
+def _problem(running: RunningMachine, outcome: Outcome, console: str) -> str:
+    """What went wrong with the machine, or an empty text."""
+    if outcome is Outcome.LATE:
+        return "the guest hung: it did not end within its time limit"
+    if outcome is Outcome.STOPPED or "Kernel panic" in console:
+        return f"the guest's kernel panicked{_panic_reason(console)}"
+    code = running.exit_code
+    if code == -signal.SIGXFSZ:
+        return f"the guest printed more than {LARGEST_OUTPUT_BYTES >> 20} MiB and was ended"
+    if code:
+        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        return f"QEMU ended {how}: {running.complaint() or 'it did not say why'}"
+    return ""
+
+
+def _panic_reason(console: str) -> str:
+    line = next((line for line in console.splitlines() if "Kernel panic" in line), "")
+    reason = line.partition("Kernel panic - not syncing: ")[2]
+    return f": {reason[:200]}" if reason else ""

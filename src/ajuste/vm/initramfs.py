@@ -1,0 +1,144 @@
+"""The initramfs of a guest: all that it ever has, in one archive that is the same to the byte for the same input."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict
+
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+from ajuste.native import AGENT, WORKLOADS, native_program
+from ajuste.vm.cpio import Regular, write_archive
+from ajuste.vm.guest_files import GuestFiles
+from ajuste.vm.library import needed_by
+from ajuste.vm.module import modules_for
+from ajuste.vm.script import check_self_contained, interpreters_of
+from ajuste.vm.tree import Tree
+
+EVENT_PORT = 0x4A0
+"""The I/O port of QEMU's isa-debugcon through which the agent speaks."""
+
+LARGEST_STUDY_FILE_BYTES = 64 << 20
+LARGEST_STUDY_BYTES = 256 << 20
+
+_DEEPEST_SCRIPT = 4
+
+
+class Initramfs(BaseModel):
+    """An archive on this disk. ``sha256`` is of its content."""
+
+    model_config = ConfigDict(frozen=True)
+    path: Path
+    sha256: str
+    size_bytes: int
+
+    @property
+    def least_memory_mib(self) -> int:
+        """What a guest must have at least: the archive, its unpacked copy and room for a kernel."""
+        return 2 * (self.size_bytes >> 20) + 128
+
+
+def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_gate: bool) -> Initramfs:
+    """Write the initramfs for ``kernel`` to ``out``: the agent as ``/init``, the bundled workloads, ``files`` with
+    what they need.
+
+    ``quiet_gate`` has the guest sleep at its gate (see docs/determinism.md). Not compressed: unpacking costs more
+    emulated instructions than reading. Raises RequestError for files that are missing, unsuitable or too large.
+    """
+    tree = Tree()
+    tree.add("/init", Regular(native_program(AGENT), 0o755))
+    tree.add(f"/ajuste/bin/{WORKLOADS}", Regular(native_program(WORKLOADS), 0o755))
+    for program in files.programs:
+        _add_program(tree, program, files.packages)
+    _add_study_files(tree, files.study_files)
+    modules = modules_for(files.modules, kernel)
+    for module in modules:
+        tree.add(str(module.path), Regular(module.content))
+    tree.add("/ajuste/boot.json", Regular(_boot(tuple(str(module.path) for module in modules), quiet_gate)))
+    with out.open("wb") as archive:
+        write_archive(tree, archive)
+    with out.open("rb") as archive:
+        digest = hashlib.file_digest(archive, "sha256").hexdigest()
+    return Initramfs(path=out, sha256=digest, size_bytes=out.stat().st_size)
+
+
+def _boot(modules: tuple[str, ...], quiet_gate: bool) -> bytes:
+    boot = {"version": 1, "modules": modules, "event_port": EVENT_PORT, "gate": True, "quiet_gate": quiet_gate}
+    return json.dumps(boot, separators=(",", ":")).encode() + b"\n"
+
+
+def _add_program(tree: Tree, program: Path, packages: dict[str, str]) -> None:
+    if not program.is_absolute():
+        raise RequestError(f"{program} is no absolute path of a program")
+    if not program.is_file():
+        package = packages.get(program.name)
+        raise RequestError(
+            f"the program {program} does not exist on this machine",
+            hint=f"it is in the Debian package {package}: apt install {package}" if package else None,
+        )
+    if not os.access(program, os.X_OK):
+        raise RequestError(f"{program} is not executable", hint=f"chmod +x {program}")
+    _add_loadable(tree, program, wanted_by=str(program), depth=0)
+
+
+def _add_loadable(tree: Tree, program: Path, *, wanted_by: str, depth: int) -> None:
+    """Add a program and all that is needed to start it."""
+    check_self_contained(program, wanted_by)
+    tree.add_from_host(program)
+    _add_needs(tree, program, wanted_by=wanted_by, depth=depth)
+
+
+def _add_needs(tree: Tree, program: Path, *, wanted_by: str, depth: int) -> None:
+    if depth > _DEEPEST_SCRIPT:
+        raise RequestError(f"{wanted_by} is a script of a script of a script: the kernel would refuse it")
+    interpreters = interpreters_of(program)
+    for interpreter in interpreters:
+        _add_loadable(tree, interpreter, wanted_by=wanted_by, depth=depth + 1)
+    if interpreters:
+        return
+    needed = needed_by(program)
+    for file in needed.files:
+        tree.add_from_host(file)
+    for link, target in needed.links:
+        tree.add_link(link, target)
+
+
+def _add_study_files(tree: Tree, study_files: dict[str, Path]) -> None:
+    total_bytes = 0
+    for name, source in sorted(study_files.items()):
+        place = _study_place(name)
+        size_bytes, executable = _check_study_file(name, source)
+        total_bytes += size_bytes
+        if total_bytes > LARGEST_STUDY_BYTES:
+            raise RequestError(f"the files of the study have more than {LARGEST_STUDY_BYTES >> 20} MiB in all")
+        tree.add(place, Regular(source.resolve(), 0o755 if executable else 0o644))
+        if executable:
+            _add_needs(tree, source, wanted_by=str(source), depth=0)
+
+
+def _study_place(name: str) -> str:
+    path = PurePosixPath(name)
+    if not name or path.is_absolute() or ".." in path.parts or str(path) != name or not name.isprintable():
+        raise RequestError(f"{name!r} is no name of a study's file; expected a relative path such as data/input.txt")
+    return f"/study/{name}"
+
+
+def _check_study_file(name: str, source: Path) -> tuple[int, bool]:
+    """Its size in bytes, and whether it can be executed."""
+    try:
+        status = source.stat()
+    except OSError as error:
+        raise RequestError(f"the study's file {name} ({source}) cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(status.st_mode) or not os.access(source, os.R_OK):
+        raise RequestError(f"the study's file {name} ({source}) is no file that can be read")
+    if status.st_size > LARGEST_STUDY_FILE_BYTES:
+        raise RequestError(
+            f"the study's file {name} has {status.st_size >> 20} MiB; "
+            f"at most {LARGEST_STUDY_FILE_BYTES >> 20} MiB are taken"
+        )
+    return status.st_size, bool(status.st_mode & 0o111)

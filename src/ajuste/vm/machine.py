@@ -1,0 +1,214 @@
+"""A running QEMU: started so that it cannot outlive this process, watched, and killed on leaving."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import resource
+import signal
+import socket
+import subprocess
+import time
+from calendar import timegm
+from dataclasses import dataclass
+from enum import Enum
+from types import TracebackType
+from typing import Any, Self
+
+from ajuste.model.error import RequestError, RunError
+from ajuste.vm.command_line import Channels, Machine, command_line
+from ajuste.vm.qmp import Monitor, MonitorClosed
+from ajuste.vm.session import Session
+
+LARGEST_OUTPUT_BYTES = 64 << 20
+"""What a guest may print on its console, and say as events: each. The kernel ends a QEMU that writes more."""
+
+_CONSOLE_TAIL_BYTES = 8192
+_LOOK_EVERY_SECONDS = 10.0
+_END_SECONDS = 30.0
+_NUMBERS = itertools.count()
+
+
+class Outcome(Enum):
+    """Why waiting for a guest ended."""
+
+    STOPPED = "the machine stopped itself"
+    ENDED = "QEMU ended"
+    LATE = "the guest did not end in time"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a guest may take: seconds of this machine's time, and of its own (``None``: as long)."""
+
+    host_s: float
+    guest_s: float | None = None
+
+
+class RunningMachine:
+    """One QEMU with its files in the session's directory; entering starts it, leaving kills it and removes them.
+
+    It dies with the thread that entered (PR_SET_PDEATHSIG), and so with this process, however that ends. To be used by
+    one thread.
+    """
+
+    def __init__(self, machine: Machine, session: Session, plan: bytes, *, restored: bool = False) -> None:
+        self._machine = machine
+        self._restored = restored
+        self._plan = plan
+        number = next(_NUMBERS)
+        self._directory = session.directory / str(number)
+        self._pid_file = session.directory / f"{number}.pid"
+        self._stack = contextlib.ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._monitor: Monitor | None = None
+        self.arguments: list[str] = []
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._remove_files)
+            self._directory.mkdir()
+            (self._directory / "plan.json").write_bytes(self._plan)
+            ours, theirs = socket.socketpair()
+            with theirs:
+                stack.callback(ours.close)
+                self._process = self._start(theirs)
+            stack.callback(self._kill)
+            self._pid_file.write_text(f"{self._process.pid}\n")
+            try:
+                self._monitor = stack.enter_context(Monitor(ours))
+            except MonitorClosed as error:
+                raise self._did_not_start() from error
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
+
+    @property
+    def monitor(self) -> Monitor:
+        assert self._monitor is not None, "the machine was not entered"
+        return self._monitor
+
+    @property
+    def exit_code(self) -> int | None:
+        """QEMU's; negative: the signal that killed it. ``None`` while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def resume(self) -> None:
+        self.monitor.execute("cont")
+
+    def quit(self) -> None:
+        """End QEMU in order, and wait for that."""
+        with contextlib.suppress(MonitorClosed):
+            self.monitor.execute("quit")
+        self._wait_for_end()
+
+    def wait(self, limit: Limit) -> Outcome:
+        """Wait until the machine stops itself (its gate, a panic) or ends, or ``limit`` is over."""
+        began = time.monotonic()
+        guest_began = self.guest_seconds() if limit.guest_s is not None else 0.0
+        while (rest_s := limit.host_s - (time.monotonic() - began)) > 0:
+            try:
+                stop = self.monitor.wait_for(_is_stop, min(rest_s, _LOOK_EVERY_SECONDS))
+                if stop is not None:
+                    return Outcome.STOPPED
+                # Under the virtual clock the guest's time may run slower than ours, or far faster when it is idle.
+                if limit.guest_s is not None and self.guest_seconds() - guest_began > limit.guest_s:
+                    return Outcome.LATE
+            except MonitorClosed:
+                self._wait_for_end()
+                return Outcome.ENDED
+        return Outcome.LATE
+
+    def guest_seconds(self) -> float:
+        """The time of the guest's real-time clock, which runs with its virtual clock, in seconds since 1970."""
+        now = self.monitor.execute("qom-get", {"path": "/machine", "property": "rtc-time"})
+        fields = [int(now[f"tm_{name}"]) for name in ("year", "mon", "mday", "hour", "min", "sec")]
+        return float(timegm((fields[0] + 1900, fields[1] + 1, *fields[2:])))
+
+    def lift_output_limit(self) -> None:
+        """Let QEMU write files of any size from now on: a snapshot is as large as the guest's memory."""
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    def events(self) -> bytes:
+        """All that the agent has said, or anybody else through its port."""
+        return self._read("events.jsonl")
+
+    def console(self) -> str:
+        """The end of the console, without control characters."""
+        raw = self._read("console.log", tail_bytes=_CONSOLE_TAIL_BYTES)
+        return "".join(c for c in raw.decode(errors="replace").replace("\r\n", "\n") if c.isprintable() or c in "\n\t")
+
+    def complaint(self) -> str:
+        """What QEMU itself said on standard error."""
+        return self._read("qemu.log", tail_bytes=_CONSOLE_TAIL_BYTES).decode(errors="replace").strip()
+
+    def _read(self, name: str, tail_bytes: int = LARGEST_OUTPUT_BYTES) -> bytes:
+        try:
+            with (self._directory / name).open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - tail_bytes))
+                return file.read(tail_bytes)
+        except FileNotFoundError:
+            return b""
+
+    def _start(self, monitor: socket.socket) -> subprocess.Popen[bytes]:
+        channels = Channels(
+            plan=self._directory / "plan.json",
+            console=self._directory / "console.log",
+            events=self._directory / "events.jsonl",
+            monitor=monitor.fileno(),
+        )
+        self.arguments = command_line(self._machine, channels, restored=self._restored)
+        limits = [f"--fsize={LARGEST_OUTPUT_BYTES}:unlimited", "--core=0:0"]
+        command = ["prlimit", *limits, "setpriv", "--pdeathsig", "KILL", "--", *self.arguments]
+        try:
+            with (self._directory / "qemu.log").open("wb") as complaints:
+                return subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=complaints,
+                    stderr=complaints,
+                    pass_fds=[monitor.fileno()],
+                    cwd=self._directory,
+                    env={"PATH": os.environ.get("PATH", os.defpath), **self._machine.emulator.environment},
+                    # Ctrl-C at the terminal is for this process, which then ends QEMU.
+                    process_group=0,
+                )
+        except FileNotFoundError as error:
+            raise RequestError(
+                f"{error.filename} is missing", hint="it is in the Debian package util-linux: apt install util-linux"
+            ) from error
+
+    def _did_not_start(self) -> RunError:
+        self._kill()
+        return RunError(f"QEMU did not start: {self.complaint() or f'exit code {self.exit_code}'}")
+
+    def _wait_for_end(self) -> None:
+        assert self._process is not None
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+    def _remove_files(self) -> None:
+        for name in ("plan.json", "console.log", "events.jsonl", "qemu.log"):
+            (self._directory / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._directory.rmdir()
+        self._pid_file.unlink(missing_ok=True)
+
+
+def _is_stop(event: dict[str, Any]) -> bool:
+    return event.get("event") == "STOP"

@@ -1,0 +1,121 @@
+"""Kernel modules: which files a name stands for, and in which order they must be loaded.
+
+Source: kmod's modprobe(8) and depmod.d(5). The dependencies are read from the modules themselves (section .modinfo),
+because ``modules.dep`` is only written when a kernel is installed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import zstandard
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from rapidfuzz import process
+
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+
+_SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+
+
+@dataclass(frozen=True)
+class Module:
+    """``path`` is where the guest has it; ``content`` is the module itself, decompressed."""
+
+    name: str
+    path: PurePosixPath
+    content: bytes
+
+
+def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ...]:
+    """The modules to load for ``names``, each after those it depends on; what is built in is left out.
+
+    Raises RequestError for a name that the kernel does not have, with the nearest ones.
+    """
+    if not names:
+        return ()
+    if kernel.modules is None:
+        raise RequestError(
+            f"{kernel.spec} comes without modules, and {', '.join(names)} must be loaded",
+            hint="name the directory of its modules: path:VMLINUZ,modules=DIR",
+        )
+    files = {_canonical(_stem(path)): path for path in kernel.modules.rglob("*.ko*") if _stem(path)}
+    built_in = _built_in(kernel.modules)
+    ordered: dict[str, Module] = {}
+    for name in names:
+        _add(_canonical(name), kernel, files, built_in, ordered, ())
+    return tuple(ordered.values())
+
+
+def _add(
+    name: str,
+    kernel: KernelImage,
+    files: dict[str, Path],
+    built_in: frozenset[str],
+    ordered: dict[str, Module],
+    above: tuple[str, ...],
+) -> None:
+    if name in ordered or name in built_in or name in above:
+        return
+    if name not in files:
+        nearest = [match[0] for match in process.extract(name, sorted({*files, *built_in}), limit=3, score_cutoff=70)]
+        raise RequestError(
+            f"{kernel.spec} ({kernel.release}) has no module {name}",
+            hint=f"nearest: {', '.join(nearest)}" if nearest else None,
+        )
+    path = files[name]
+    content = _decompressed(path)
+    for dependency in _dependencies(path, content):
+        _add(_canonical(dependency), kernel, files, built_in, ordered, (*above, name))
+    assert kernel.modules is not None
+    place = PurePosixPath("/lib/modules") / kernel.release / path.relative_to(kernel.modules).as_posix()
+    ordered[name] = Module(name, place.with_name(f"{_stem(path)}.ko"), content)
+
+
+def _dependencies(path: Path, content: bytes) -> list[str]:
+    """``depends`` and the ``pre:`` part of ``softdep``."""
+    try:
+        section = ELFFile(io.BytesIO(content)).get_section_by_name(".modinfo")
+    except ELFError as error:
+        raise RequestError(f"{path} is no kernel module: {error}") from error
+    names: list[str] = []
+    for field in section.data().split(b"\0") if section is not None else ():
+        key, _, value = field.decode(errors="replace").partition("=")
+        if key == "depends":
+            names += [name for name in value.split(",") if name]
+        elif key == "softdep" and "pre:" in value:
+            names += value.split("pre:", 1)[1].split("post:", 1)[0].split()
+    return names
+
+
+def _decompressed(path: Path) -> bytes:
+    content = path.read_bytes()
+    match path.suffix:
+        case ".xz":
+            return lzma.decompress(content)
+        case ".zst":
+            return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content)).read()
+        case ".gz":
+            return gzip.decompress(content)
+        case _:
+            return content
+
+
+def _built_in(modules: Path) -> frozenset[str]:
+    listing = modules / "modules.builtin"
+    if not listing.is_file():
+        return frozenset()
+    return frozenset(_canonical(_stem(Path(line))) for line in listing.read_text().splitlines() if line)
+
+
+def _stem(path: Path) -> str:
+    return next((path.name.removesuffix(suffix) for suffix in _SUFFIXES if path.name.endswith(suffix)), "")
+
+
+def _canonical(name: str) -> str:
+    return name.replace("-", "_")

@@ -1,0 +1,114 @@
+"""The temporary directory of running machines, which is removed whatever happens.
+
+Leaving removes it. If this process dies without leaving, its guardian (``ajuste-agent sweep``) notices that its
+standard input was closed and removes it; if the guardian died as well, the next session does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from ajuste.home import Home
+from ajuste.model.error import RequestError
+from ajuste.native import AGENT, native_program
+
+MARKER = ".ajuste-session"
+_PREFIX = "vm-"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_GUARDIAN_GRACE_SECONDS = 10
+
+
+class Session:
+    """A directory for this process. ``directory`` exists between entering and leaving."""
+
+    def __init__(self, home: Home) -> None:
+        self._sessions = home.sessions
+        self._directory: Path | None = None
+        self._guardian: subprocess.Popen[bytes] | None = None
+
+    @property
+    def directory(self) -> Path:
+        assert self._directory is not None, "the session was not entered"
+        return self._directory
+
+    def __enter__(self) -> Self:
+        agent = native_program(AGENT)
+        try:
+            self._sessions.mkdir(parents=True, exist_ok=True, mode=0o700)
+            remove_stale(self._sessions)
+            # Resolved, because the guardian looks for it in command lines.
+            self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._sessions.resolve()))
+            (self._directory / MARKER).write_text(json.dumps(_owner()))
+        except OSError as error:
+            self._remove()
+            raise RequestError(
+                f"no directory for a machine can be made in {self._sessions}: {error.strerror}",
+                hint="set AJUSTE_HOME to a directory that can be written",
+            ) from error
+        # A session of its own, so that Ctrl-C at the terminal does not reach it.
+        self._guardian = subprocess.Popen(
+            [agent, "sweep", self._directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._remove()
+        if self._guardian is None:
+            return
+        assert self._guardian.stdin is not None
+        with contextlib.suppress(OSError):
+            self._guardian.stdin.close()
+        try:
+            self._guardian.wait(_GUARDIAN_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._guardian.kill()
+            self._guardian.wait()
+
+    def _remove(self) -> None:
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def remove_stale(sessions: Path) -> None:
+    """Remove the session directories whose owner is gone."""
+    for directory in sessions.glob(f"{_PREFIX}*"):
+        try:
+            owner = json.loads((directory / MARKER).read_text())
+        except (OSError, ValueError):
+            continue  # Being made, or not ours.
+        if not _alive(owner):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _owner() -> dict[str, object]:
+    return {
+        "pid": os.getpid(),
+        "started": psutil.Process().create_time(),
+        "boot": _BOOT_ID.read_text().strip(),
+    }
+
+
+def _alive(owner: object) -> bool:
+    if not isinstance(owner, dict) or owner.get("boot") != _BOOT_ID.read_text().strip():
+        return False
+    try:
+        return bool(psutil.Process(int(owner.get("pid", -1))).create_time() == owner.get("started"))
+    except (psutil.NoSuchProcess, ValueError, TypeError):
+        return False
