@@ -55,8 +55,8 @@ def list_kernels(
     for knob, group in groupby(kernels, key=lambda k: (k.scheduler, k.granularity)):
         console.print(f"{knob[0]}, granularity in {knob[1]}", style="bold", highlight=False, soft_wrap=True)
         console.print(_table(group))
-    console.print("debian:7 is the newest 7.x; a kernel of your own is path:VMLINUZ,modules=DIR", highlight=False)
-    console.print(f"QEMU {qemu.version} is fetched" if qemu else "QEMU 10 is fetched with: ajuste kernel fetch qemu")
+    print("debian:7 is the newest 7.x; a kernel of your own is path:VMLINUZ,modules=DIR")
+    print(f"QEMU {qemu.version} is fetched" if qemu else "QEMU 10 is fetched with: ajuste kernel fetch qemu")
 
 
 @app.command("fetch")
@@ -99,6 +99,7 @@ def _described(image: KernelImage | QemuImage) -> str:
 
 def _table(kernels: Iterable[AvailableKernel]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2))
+    table.add_column(no_wrap=True, overflow="fold")
     for kernel in kernels:
         state = f"fetched, {_mb(kernel.disk_bytes)}" if kernel.cached else f"{_mb(kernel.download_bytes)} to fetch"
         name = "" if kernel.spec.endswith(":" + kernel.release) else kernel.release

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from ajuste.kernel.lock import locked
 from ajuste.kernel.mirror import Origin
-from ajuste.kernel.space import out_of_space, require_space, writing_to
+from ajuste.kernel.space import keeping_in, out_of_space, require_space
 from ajuste.model.error import RunError
 
 Say = Callable[[str], None]
@@ -76,7 +76,7 @@ class Apt:
 
         Raises RunError where no list could be fetched and there is no older one.
         """
-        with writing_to(self.directory, "package lists"), self._lock(shared=False):
+        with keeping_in(self.directory, "package lists"), self._lock(shared=False):
             if not force and self._recent():
                 return
             require_space(self.directory, LISTS_BYTES, "package lists")

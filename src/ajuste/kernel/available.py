@@ -12,6 +12,7 @@ from ajuste.kernel.cache import CachedKernel, cached_entries
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import KernelSource, kernel_sources
+from ajuste.kernel.space import keeping_in
 from ajuste.model.error import AjusteError
 from ajuste.model.kernel import KernelVersion
 
@@ -43,24 +44,26 @@ class AvailableKernel(BaseModel):
 def available_kernels(home: Home, say: Say, *, every: bool = False, refresh: bool = False) -> list[AvailableKernel]:
     """The newest kernel of each series and flavour, or ``every`` one, in the order of versions.
 
-    Without a network, and where no lists were fetched before, these are the cached ones, and ``say`` is told.
+    Where no lists can be had these are the cached ones, and ``say`` is told; if there are none either, that raises
+    RequestError or RunError.
     """
     found: list[AvailableKernel] = []
     for source in kernel_sources().values():
-        entries = [e for e in cached_entries(home) if e.image.spec.startswith(source.name + ":")]
-        candidates = _listed(source, home, say, refresh)
+        with keeping_in(home.kernels, "kernels"):
+            entries = [e for e in cached_entries(home) if e.image.spec.startswith(source.name + ":")]
+        candidates = _listed(source, home, say, refresh, anyway=bool(entries))
         rows = _rows(source, candidates, entries)
         found += rows if every else _newest(source, rows)
     return found
 
 
-def _listed(source: KernelSource, home: Home, say: Say, refresh: bool) -> list[Candidate]:
+def _listed(source: KernelSource, home: Home, say: Say, refresh: bool, anyway: bool) -> list[Candidate]:
     try:
         apt = package_lists(source, home, say)
         apt.refresh(force=refresh)
         return find_candidates(apt, source)
     except AjusteError as error:
-        if refresh:
+        if refresh or not anyway:
             raise
         say(f"only cached kernels of {source.name} are listed: {error.message}")
         return []

@@ -16,7 +16,7 @@ from ajuste.kernel.inventory import sha256_of
 from ajuste.kernel.lock import locked
 from ajuste.kernel.mirror import machine_mirrors, origins
 from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.kernel.space import require_space, writing_to
+from ajuste.kernel.space import keeping_in, require_space
 from ajuste.kernel.spec import KernelFile, PackagedKernel, parse_spec
 from ajuste.kernel.unpack import arrange, unpack
 from ajuste.model.error import RequestError, RunError
@@ -25,7 +25,7 @@ from ajuste.model.kernel import KernelImage
 Say = Callable[[str], None]
 
 # An index can name versions whose files are gone; beyond so many of them something else is wrong.
-MOST_ATTEMPTS = 12
+MOST_ATTEMPTS = 24
 # For directories, records and rounding up to blocks of the file system.
 _SPARE_BYTES = 32_000_000
 
@@ -44,22 +44,24 @@ def fetch_kernel(spec: str, home: Home, *, say: Say = _silent, refresh: bool = F
     wanted = parse_spec(spec)
     if isinstance(wanted, KernelFile):
         return _open_file(spec, wanted)
-    if not refresh and (image := _from_cache(wanted, home, say)):
-        return image.model_copy(update={"spec": spec})
-    with (
-        writing_to(home.kernels, "kernels"),
-        locked(home.kernels / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching a kernel")),
-    ):
-        # The other process may just have fetched it.
-        if not refresh and (image := _from_cache(wanted, home, _silent)):
-            return image.model_copy(update={"spec": spec})
-        image = _from_mirror(spec, wanted, home, say, refresh)
+    with keeping_in(home.kernels, "kernels"):
+        image = None if refresh else _from_cache(wanted, home, say)
+        if image is None:
+            image = _from_mirror_alone(spec, wanted, home, say, refresh)
     return image.model_copy(update={"spec": spec})
+
+
+def _from_mirror_alone(spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool) -> KernelImage:
+    """One process at a time."""
+    with locked(home.kernels / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching a kernel")):
+        # The other process may just have fetched it.
+        image = None if refresh else _from_cache(wanted, home, _silent)
+        return image or _from_mirror(spec, wanted, home, say, refresh)
 
 
 def package_lists(source: KernelSource, home: Home, say: Say) -> Apt:
     """The private apt of a source."""
-    return Apt(home.cache / "apt" / source.name, origins(source, machine_mirrors()), source.keyring_package, say)
+    return Apt(home.cache / "apt" / source.name, origins(source, machine_mirrors(source)), source.keyring_package, say)
 
 
 def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
@@ -72,13 +74,13 @@ def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
 
 
 def _from_cache(wanted: PackagedKernel, home: Home, say: Say) -> KernelImage | None:
-    for entry in cached_entries(home):
-        if is_meant(wanted, entry):
-            damage = entry.damage()
-            if damage is None:
-                return entry.image
-            say(f"the cached kernel {entry.image.release} is damaged ({damage}): fetching it again")
-    return None
+    entry = next((e for e in cached_entries(home) if is_meant(wanted, e)), None)
+    if entry is None:
+        return None
+    damage = entry.damage()
+    if damage:
+        say(f"the cached kernel {entry.image.release} is damaged ({damage}): fetching it again")
+    return None if damage else entry.image
 
 
 def _from_mirror(spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool) -> KernelImage:
@@ -99,7 +101,7 @@ def _from_mirror(spec: str, wanted: PackagedKernel, home: Home, say: Say, refres
             return _fetch(candidate, directory, apt, say)
         except PackageGone as error:
             gone = str(error)
-            say(f"{candidate.packages[0]} is listed but cannot be downloaded ({gone}): taking the next newest")
+            say(f"{candidate.packages[0]} is listed, but the mirror does not have it: trying the next newest")
     raise RunError(
         f"no kernel {spec} could be downloaded; the lists name {len(candidates)}, and the last one tried gave: {gone}",
         hint="try again with --refresh, or another kernel: ajuste kernel list --all",

@@ -29,26 +29,52 @@ class Origin:
         return f"deb [{options}] {self.uri} {self.suite} {self.component}"
 
 
-def machine_mirrors() -> dict[str, str]:
-    """The URI of each suite that this machine's apt is configured for. Empty where apt has none."""
+def machine_mirrors(source: KernelSource) -> dict[str, str]:
+    """The URI of each suite of ``source`` that this machine's apt is configured for. Empty where it has none.
+
+    Archives of others can have suites of the same names. They are told apart by the Origin in their release files or,
+    on a machine that never fetched these, by the path: mirrors of Debian have "debian" in it.
+    """
     if shutil.which("apt-get") is None:
         raise RequestError(
             "apt-get was not found; kernels of a distribution are fetched with it",
             hint="install apt and dpkg, or give a kernel of your own as path:VMLINUZ",
         )
+    known = [target for target in _targets() if target.origin == source.origin]
+    if not known:
+        configured = _targets("--no-release-info")
+        known = [target for target in configured if source.name in target.uri.lower()]
+    mirrors: dict[str, str] = {}
+    for target in known:
+        mirrors.setdefault(target.suite, target.uri)
+    return mirrors
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Package lists that the machine's apt is configured to fetch."""
+
+    suite: str
+    origin: str
+    uri: str
+
+
+def _targets(*options: str) -> list[_Target]:
+    """Source: apt-get(8), "indextargets"."""
+    layout = "$(IDENTIFIER)|$(COMPONENT)|$(RELEASE)|$(ORIGIN)|$(REPO_URI)"
     listing = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(IDENTIFIER) $(COMPONENT) $(RELEASE) $(REPO_URI)"],
+        ["apt-get", "indextargets", *options, "--format", layout],
         capture_output=True,
         text=True,
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    mirrors: dict[str, str] = {}
+    found = []
     for line in listing.stdout.splitlines():
-        match line.split(" ", 3):
-            case ["Packages", "main", suite, uri]:
-                mirrors.setdefault(suite, uri.rstrip("/"))
-    return mirrors
+        match line.split("|", 4):
+            case ["Packages", "main", suite, origin, uri]:
+                found.append(_Target(suite, origin, uri.rstrip("/")))
+    return found
 
 
 def origins(source: KernelSource, mirrors: dict[str, str]) -> tuple[Origin, ...]:

@@ -21,7 +21,7 @@ from ajuste.kernel.inventory import find_damage, sha256_of, write_inventory
 from ajuste.kernel.libraries import add_missing_libraries, run_with_libraries
 from ajuste.kernel.lock import locked
 from ajuste.kernel.source import QemuSource, kernel_sources, qemu_source
-from ajuste.kernel.space import require_space, writing_to
+from ajuste.kernel.space import keeping_in, require_space
 from ajuste.kernel.unpack import unpack
 from ajuste.model.error import RequestError, RunError
 
@@ -60,15 +60,14 @@ def fetch_qemu(home: Home, say: Say = _silent, *, refresh: bool = False) -> Qemu
     if platform.machine() != "x86_64":
         raise RequestError(f"QEMU is fetched for x86_64 machines only; this is {platform.machine()}")
     root = home.cache / "qemu"
-    if not refresh and (image := _from_cache(root, say)):
-        return image
-    with (
-        writing_to(root, "QEMU"),
-        locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching QEMU")),
-    ):
-        if not refresh and (image := _from_cache(root, _silent)):
+    with keeping_in(root, "QEMU"):
+        if not refresh and (image := _from_cache(root, say)):
             return image
-        return _from_mirror(root, home, say, refresh)
+        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching QEMU")):
+            # The other process may just have fetched it.
+            if not refresh and (image := _from_cache(root, _silent)):
+                return image
+            return _from_mirror(root, home, say, refresh)
 
 
 def cached_qemu(home: Home) -> QemuImage | None:
@@ -116,7 +115,7 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
             return _fetch(packages, directory, apt, suites, say)
         except PackageGone as error:
             gone = str(error)
-            say(f"{packages[0]} is listed but cannot be downloaded ({gone}): taking the next newest")
+            say(f"{packages[0]} is listed, but the mirror does not have it: trying the next newest")
     raise RunError(f"no QEMU {source.minimum} could be downloaded: {gone}", hint="try again with --refresh")
 
 

@@ -69,10 +69,11 @@ class Series(_Table):
 
 
 class KernelSource(_Table):
-    """A distribution whose kernels can be fetched."""
+    """A distribution whose kernels can be fetched. ``origin`` is what its release files have as Origin."""
 
     name: str
     title: str
+    origin: str
     default_flavour: str
     keyrings: tuple[Path, ...]
     keyring_package: str

@@ -12,6 +12,8 @@ from ajuste.model.error import RequestError
 
 HINT = "free some space, or let AJUSTE_HOME name a directory on another disk"
 
+_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG)
+
 
 def _mb(size_bytes: int) -> str:
     return f"{size_bytes / 1e6:,.0f} MB"
@@ -35,16 +37,16 @@ def out_of_space(directory: Path, purpose: str) -> RequestError:
 
 
 @contextmanager
-def writing_to(directory: Path, purpose: str) -> Iterator[None]:
-    """Turn the errors of a directory that cannot be written into RequestError."""
+def keeping_in(directory: Path, what: str) -> Iterator[None]:
+    """Turn the errors of a directory that cannot be used into RequestError."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise out_of_space(directory, purpose) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise out_of_space(directory, what) from error
+        if error.errno in _UNUSABLE:
             raise RequestError(
-                f"cannot write {purpose} into {directory}: {error.strerror}",
+                f"cannot keep {what} in {directory}: {error.strerror} ({error.filename})",
                 hint="let AJUSTE_HOME name a directory that you may write",
             ) from error
         raise
