@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     match parse() {
         Ok(request) => carry_out(request),
         Err(error) => {
-            eprintln!("ajuste-agent: {error}\n\n{USAGE}");
+            eprintln!("ajuste-agent: {error} (see ajuste-agent --help)");
             ExitCode::from(2)
         }
     }

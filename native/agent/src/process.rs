@@ -140,11 +140,17 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_name_in_parentheses_does_not_hide_the_state() {
-        let mut child = Command::new("sleep").arg("100").stdout(Stdio::null()).spawn().unwrap();
-        let baseline = Baseline::of_sleeping(child.id() as i32);
+    fn a_name_with_parentheses_does_not_hide_the_numbers() {
+        let link = std::env::temp_dir().join(format!("a) R (b {}", std::process::id()));
+        std::os::unix::fs::symlink("/bin/sleep", &link).unwrap();
+        let mut child = Command::new(&link).arg("100").stdout(Stdio::null()).spawn().unwrap();
+        let pid = child.id() as i32;
+        let baseline = Baseline::of_sleeping(pid);
+        let state = stat_fields(pid).remove(0);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(baseline.minor_faults > 0);
+        std::fs::remove_file(&link).unwrap();
+        assert_eq!(state, "S");
+        assert!(baseline.minor_faults > 0 && baseline.voluntary_switches > 0);
     }
 }

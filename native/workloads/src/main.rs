@@ -1,6 +1,8 @@
 //! `ajuste-workloads NAME …`: small, deterministic workloads, one file each.
 
 mod cpu_time;
+mod linpack;
+mod matrix;
 mod spin;
 
 use std::process::ExitCode;
@@ -10,21 +12,78 @@ use lexopt::prelude::*;
 const USAGE: &str = "\
 Small, deterministic workloads.
 
-Usage: ajuste-workloads spin [--milliseconds N]   keep a CPU busy for N ms of CPU time, or for ever
+Usage: ajuste-workloads matrix --size N [--repetitions R]
+           multiply two N x N matrices R times (1) and print a checksum
+       ajuste-workloads spin [--milliseconds N]
+           keep a CPU busy without system calls, for N ms of CPU time or for ever
+       ajuste-workloads linpack [--first N] [--longest N] | [--repetitions N]
+           solve 200 x 200 linear systems in rows of doubling repetitions, from --first (1) to
+           --longest (128), or in one row; print a table in KFLOPS and check the residual
+           (--reps-from and --reps-to are other names of --first and --longest)
+       ajuste-workloads --version
 ";
 
+/// Why a workload did not do what it was asked to.
+enum Fault {
+    /// The request was wrong: exit status 2.
+    Request(lexopt::Error),
+    /// The result was wrong or could not be said: exit status 1.
+    Run(String),
+}
+
+impl From<lexopt::Error> for Fault {
+    fn from(error: lexopt::Error) -> Fault {
+        Fault::Request(error)
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Fault {
+        Fault::Run(format!("cannot print: {error}"))
+    }
+}
+
 fn main() -> ExitCode {
-    let mut arguments = lexopt::Parser::from_env();
-    let result = match arguments.next() {
-        Ok(Some(Value(name))) if name == "spin" => spin::run(arguments),
-        Ok(Some(other)) => Err(other.unexpected()),
-        _ => Err("no name".into()),
-    };
-    match result {
+    match run(lexopt::Parser::from_env()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("ajuste-workloads: {error}\n\n{USAGE}");
+        Err(Fault::Request(error)) => {
+            eprintln!("ajuste-workloads: {error} (see ajuste-workloads --help)");
             ExitCode::from(2)
         }
+        Err(Fault::Run(reason)) => {
+            eprintln!("ajuste-workloads: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
+    let name = match arguments.next()? {
+        Some(Value(name)) => name.string()?,
+        Some(Long("help") | Short('h')) => {
+            print!("{USAGE}");
+            return Ok(());
+        }
+        Some(Long("version") | Short('V')) => {
+            println!("ajuste-workloads {}", env!("CARGO_PKG_VERSION"));
+            return Ok(());
+        }
+        Some(other) => return Err(other.unexpected().into()),
+        None => return Err(Fault::Request("expected a workload: matrix, spin or linpack".into())),
+    };
+    match name.as_str() {
+        "matrix" => matrix::run(arguments),
+        "spin" => spin::run(arguments),
+        "linpack" => linpack::run(arguments),
+        _ => Err(Fault::Request(format!("unknown workload {name:?}; known are matrix, spin, linpack").into())),
+    }
+}
+
+/// The value of the option `name`, a whole number from `low` to `high`.
+fn number(arguments: &mut lexopt::Parser, name: &str, low: u64, high: u64) -> Result<u64, lexopt::Error> {
+    let text = arguments.value()?.string()?;
+    match text.parse() {
+        Ok(value) if (low..=high).contains(&value) => Ok(value),
+        _ => Err(format!("--{name} must be a whole number from {low} to {high}, not {text:?}").into()),
     }
 }

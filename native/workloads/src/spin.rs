@@ -1,35 +1,27 @@
-//! A CPU burner without system calls.
+//! A CPU burner without system calls; with an end it only asks for its CPU time now and then.
 
 use std::hint::black_box;
 
 use lexopt::prelude::*;
 
-use crate::cpu_time;
+use crate::{cpu_time, number, Fault};
 
 /// Iterations between two looks at the clock, if there is an end: about a millisecond.
 const BATCH: u32 = 1 << 20;
+const A_YEAR_MS: u64 = 366 * 86_400_000;
 
-pub fn run(mut arguments: lexopt::Parser) -> Result<(), lexopt::Error> {
+pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
     let mut milliseconds = None;
     while let Some(argument) = arguments.next()? {
         match argument {
-            Long("milliseconds") => milliseconds = Some(arguments.value()?.parse::<u64>()?),
-            other => return Err(other.unexpected()),
+            Long("milliseconds") => milliseconds = Some(number(&mut arguments, "milliseconds", 0, A_YEAR_MS)?),
+            other => return Err(other.unexpected().into()),
         }
     }
-    match milliseconds {
-        Some(milliseconds) => spin_for(milliseconds),
-        None => loop {
-            burn();
-        },
-    }
-    Ok(())
-}
-
-fn spin_for(milliseconds: u64) {
-    while cpu_time::seconds() * 1000.0 < milliseconds as f64 {
+    while milliseconds.is_none_or(|limit| cpu_time::seconds() * 1000.0 < limit as f64) {
         burn();
     }
+    Ok(())
 }
 
 fn burn() {
