@@ -14,6 +14,10 @@ MOST_ATTEMPTS = 2
 """A trial that was not clean is run once more, and then left as it is."""
 
 
+Why = Literal["decided", "budget", "time", "interrupted", "failed"]
+"""Why a run ended. What is decided here is never ``interrupted``."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """The budget: measured blocks (without warm-up) and minutes of the host's time."""
@@ -27,7 +31,7 @@ class Limits:
 class Stop:
     """Why the run ends: ``why`` in one word, ``words`` for people."""
 
-    why: Literal["decided", "budget", "time", "failed"]
+    why: Why
     words: str
 
 

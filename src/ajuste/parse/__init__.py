@@ -1,0 +1,1 @@
+"""What programs print, as metrics: one file for each program."""

@@ -1,0 +1,196 @@
+"""From what the agent said of one plan to a trial: its metrics, and whether it was measured cleanly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ajuste.model.event import Accepted, Counter, End, Exited, Failed, Output, Started, Written
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Plan
+from ajuste.model.trial import Slot, Status, Trial
+from ajuste.parse.base import base_metrics
+from ajuste.parse.failure import ParseError
+from ajuste.parse.pattern import Pattern, search
+from ajuste.parse.registry import parser
+
+BACKGROUND_END = 9
+"""The signal that ends the background load after the workload."""
+
+LARGEST = 2**64
+"""No figure of the kernel reaches it."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the outputs of a workload are read: by the parser of that name, by patterns, or not at all.
+
+    ``metrics`` are the names of those of the parser's figures that count; all if empty. ``endless`` tells of each
+    background command whether it must run until it is killed.
+    """
+
+    parser: str = ""
+    metrics: tuple[str, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+    endless: tuple[bool, ...] = ()
+
+
+@dataclass
+class _Findings:
+    """What was found so far. ``failed``: why nothing was measured; ``flagged``: why it was not measured cleanly."""
+
+    failed: list[str] = field(default_factory=list)
+    flagged: list[str] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    not_supported: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> Status:
+        return "failed" if self.failed else "flagged" if self.flagged else "ok"
+
+
+def trial(
+    slot: Slot, attempt: int, plan: Plan, observation: Observation, reading: Reading, *, started: str = ""
+) -> Trial:
+    """The trial that ``observation`` tells of; never raises for anything in it.
+
+    *failed* (no metrics): the stream has a problem, the plan could not be carried out, or the workload never ended.
+    *flagged* (metrics are kept, and left out of the verdict): a value was not read back as written, the workload
+    exited with another code than 0 or was killed or stopped, its output was not understood, or a background load
+    ended early.
+    """
+    findings = _Findings()
+    exited = _exit_of_workload(observation)
+    if observation.problem:
+        findings.failed.append(observation.problem)
+    else:
+        _check_stream(plan, observation, exited, findings)
+    written = tuple(event for event in observation.events if isinstance(event, Written))
+    if exited is not None and not findings.failed:
+        _check_writes(plan, written, findings)
+        _check_exit(exited, findings)
+        _check_background(observation, reading.endless, findings)
+        _read_output(observation, reading, findings)
+    return Trial(
+        slot=slot,
+        attempt=attempt,
+        status=findings.status,
+        reason="; ".join(findings.failed or findings.flagged),
+        metrics=findings.metrics,
+        not_supported=findings.not_supported,
+        written=written,
+        events=observation.lines,
+        console=observation.console,
+        started=started,
+        host_seconds=observation.host_seconds,
+    )
+
+
+def _exit_of_workload(observation: Observation) -> Exited | None:
+    ends = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
+    return ends[0] if len(ends) == 1 else None
+
+
+def _check_stream(plan: Plan, observation: Observation, exited: Exited | None, findings: _Findings) -> None:
+    """A complete stream for this very plan, in which the workload ran to an end."""
+    events = observation.events
+    for failure in (event for event in events if isinstance(event, Failed)):
+        about = f" {failure.tunable}" if failure.tunable else ""
+        findings.failed.append(f"{failure.stage}{about}: {failure.message}")
+    if findings.failed:
+        return
+    identities = {event.id for event in events if isinstance(event, Accepted | End)}
+    if identities != {plan.id}:
+        findings.failed.append(f"the events are of {', '.join(sorted(identities)) or 'no plan'}, not of {plan.id}")
+    elif not any(isinstance(event, End) and event.ok for event in events):
+        findings.failed.append("the agent said that it did not succeed, but not why")
+    elif exited is None:
+        findings.failed.append("the agent did not say how the workload ended")
+    else:
+        _measure(observation, exited, findings)
+
+
+def _measure(observation: Observation, exited: Exited, findings: _Findings) -> None:
+    counters = [event for event in observation.events if isinstance(event, Counter)]
+    figures = [value for event in (exited, *counters) for value in vars(event).values() if type(value) is int]
+    if not all(0 <= value < LARGEST for value in figures):
+        findings.failed.append("the agent reported figures that no 64-bit machine can have")
+        return
+    findings.metrics, findings.not_supported = base_metrics(exited, counters)
+
+
+def _check_writes(plan: Plan, written: Sequence[Written], findings: _Findings) -> None:
+    found = {event.tunable: event for event in written}
+    for write in plan.writes:
+        event = found.get(write.tunable)
+        if event is None:
+            findings.flagged.append(f"{write.tunable} was not written")
+        elif event.asked != write.value:
+            findings.flagged.append(f"{write.tunable}: {event.asked} was written instead of {write.value}")
+        elif not same_value(event.after, write.value):
+            findings.flagged.append(f"{write.tunable}: {write.value} was written and {event.after} read back")
+
+
+def same_value(one: str, other: str) -> bool:
+    """Whether two texts are one value to the kernel: blanks and the way that numbers are written do not matter."""
+    return _normalised(one) == _normalised(other)
+
+
+def _normalised(text: str) -> list[str | int]:
+    words: list[str | int] = []
+    for word in text.split():
+        try:
+            words.append(int(word, 0) if word.lower().startswith("0x") else int(word))
+        except ValueError:
+            words.append({"Y": 1, "N": 0}.get(word, word))
+    return words
+
+
+def _check_exit(exited: Exited, findings: _Findings) -> None:
+    if exited.timed_out:
+        findings.flagged.append("the workload was stopped at its time limit")
+    elif exited.signal is not None:
+        findings.flagged.append(f"the workload was killed by signal {exited.signal}")
+    elif exited.exit_code:
+        findings.flagged.append(f"the workload exited with code {exited.exit_code}")
+
+
+def _check_background(observation: Observation, endless: Sequence[bool], findings: _Findings) -> None:
+    """Each load that was started must run until it is killed, or end well if it may end at all."""
+    ends = {
+        event.index: event for event in observation.events if isinstance(event, Exited) and event.role == "background"
+    }
+    started = {event.index for event in observation.events if isinstance(event, Started) and event.role == "background"}
+    for index in sorted(started | set(range(len(endless)))):
+        name = f"background load {index + 1}"
+        end = ends.get(index)
+        if index not in started or end is None:
+            findings.flagged.append(f"{name} did not run")
+        elif end.signal is not None and end.signal != BACKGROUND_END:
+            findings.flagged.append(f"{name} was killed by signal {end.signal}")
+        elif end.exit_code:
+            findings.flagged.append(f"{name} exited with code {end.exit_code}")
+        elif end.exit_code == 0 and index < len(endless) and endless[index]:
+            findings.flagged.append(f"{name} ended before the workload")
+
+
+def _read_output(observation: Observation, reading: Reading, findings: _Findings) -> None:
+    streams = {"stdout": "", "stderr": ""}
+    dropped = 0
+    for event in observation.events:
+        if isinstance(event, Output) and event.role == "workload":
+            streams[event.stream] += event.text
+            dropped += event.dropped_bytes
+    readers: list[Callable[[], dict[str, float]]] = []
+    if reading.parser:
+        readers.append(lambda: parser(reading.parser)(streams["stdout"]))
+    if reading.patterns:
+        readers.append(lambda: search(reading.patterns, streams))
+    for read in readers:
+        try:
+            found = read()
+        except ParseError as failure:
+            cut = f" ({dropped} bytes of output were dropped)" if dropped else ""
+            findings.flagged.append(failure.message + cut)
+            continue
+        findings.metrics.update({k: v for k, v in found.items() if not reading.metrics or k in reading.metrics})

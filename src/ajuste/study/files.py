@@ -1,0 +1,57 @@
+"""The study's own files: beside the study file, taken along under ``/study``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from ajuste.study.location import Path as Keys
+from ajuste.study.problem import Problem
+from ajuste.study.schema import Study
+
+GUEST_DIRECTORY = PurePosixPath("/study")
+"""Where they are for the workload, which is also its working directory."""
+
+
+def study_files(study: Study) -> dict[str, Path]:
+    """The files a study brings, by their name relative to the study file: those listed and its own programs."""
+    directory = study.source.directory if study.source else Path()
+    return {name: directory / name for name in dict.fromkeys(name for _, name in _named(study))}
+
+
+def is_own(program: str) -> bool:
+    """Whether a program is a file of the study: it has a slash and is not absolute, as a shell would have it."""
+    return "/" in program and not program.startswith("/")
+
+
+def own_name(name: str) -> str:
+    """``./job`` and ``job`` are one name."""
+    return str(PurePosixPath(name))
+
+
+def check_files(study: Study) -> list[Problem]:
+    """Files that are not there, or not below the study file's directory."""
+    directory = study.source.directory if study.source else Path()
+    problems = []
+    for path, name in _named(study):
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or name == ".":
+            problems.append(
+                Problem(path, f'"{name}" is not below the study file; expected a relative name without ".."')
+            )
+        elif not (directory / name).is_file():
+            problems.append(Problem(path, f'there is no file "{directory / name}"'))
+        elif not (directory / name).resolve().is_relative_to(directory.resolve()):
+            problems.append(Problem(path, f'"{name}" leads out of the directory of the study file'))
+    return problems
+
+
+def _named(study: Study) -> Iterator[tuple[Keys, str]]:
+    for index, name in enumerate(study.workload.files):
+        yield ("workload", "files", index), own_name(name)
+    jobs = [
+        (("workload",), study.workload),
+        *((("workload", "background", index), load) for index, load in enumerate(study.workload.background)),
+    ]
+    for path, job in jobs:
+        if job.command and is_own(job.command[0]):
+            yield (*path, "command", 0), own_name(job.command[0])

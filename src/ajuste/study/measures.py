@@ -1,0 +1,58 @@
+"""What is measured in a study: its metrics, and what must be asked for to have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.metric import Metric
+from ajuste.parse.base import counters_for
+from ajuste.parse.pattern import Pattern
+from ajuste.study.schema import PatternTable, Study
+
+
+@dataclass(frozen=True)
+class Measures:
+    """See ``ResolvedStudy`` for what each is."""
+
+    deciding: tuple[Metric, ...]
+    described: tuple[Metric, ...]
+    counters: tuple[str, ...]
+    parser: str
+    patterns: tuple[Pattern, ...]
+
+
+def measures(study: Study, catalogue: Catalogue) -> Measures:
+    """The metrics of ``study``: those of the command's own, of the workload's kind, and those that every trial has."""
+    kind = catalogue.workloads.get(study.workload.kind or "")
+    known = {
+        metric.name: metric
+        for metric in (
+            *map(own_metric, study.workload.metrics),
+            *(kind.metrics if kind else ()),
+            *catalogue.metrics.values(),
+        )
+    }
+    deciding = tuple(known[name] for name in study.analysis.metrics)
+    names = study.analysis.describe
+    described = tuple(known[name] for name in (known if names is None else names) if name not in study.analysis.metrics)
+    return Measures(
+        deciding=deciding,
+        described=described,
+        counters=counters_for([metric.name for metric in (*deciding, *described)]),
+        parser=kind.parser if kind else "",
+        patterns=tuple(Pattern(metric=m.name, pattern=m.pattern, stream=m.stream) for m in study.workload.metrics),
+    )
+
+
+def own_metric(table: PatternTable) -> Metric:
+    """A metric of a command of one's own."""
+    return Metric(
+        name=table.name,
+        title=table.title or table.name,
+        unit=table.unit,
+        direction=table.direction,
+        scale=table.scale,
+        resolution=table.resolution,
+        what=f"read from the command's {table.stream} by the pattern {table.pattern}",
+    )

@@ -1,0 +1,108 @@
+"""Problems of a study: what is wrong, where, and what would be right; all of them in one error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from rapidfuzz import process
+
+from ajuste.model.error import RequestError
+from ajuste.study.location import Path
+from ajuste.study.source import Source, dotted
+
+HINT = "docs/studies.md explains every field; `ajuste schema` gives the schema for editors"
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a text in quotes",
+    "bool_type": "true or false",
+    "tuple_type": "a list in [ ]",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """``path`` is where in the document; ``message`` says what was found and what would be right."""
+
+    path: Path
+    message: str
+    hint: str | None = None
+
+
+def error(problems: Sequence[Problem], source: Source | None) -> RequestError:
+    """One error that tells all ``problems``, a line each, in the order of the file."""
+    placed = [(source.place(p.path) if source else None, p) for p in problems]
+    placed.sort(key=lambda pair: (pair[0].line or 0) if pair[0] else 0)
+    lines = [f"{place}: {p.message}" if place else f"{dotted(p.path) or 'study'}: {p.message}" for place, p in placed]
+    hints = list(dict.fromkeys(p.hint for p in problems if p.hint))
+    place = placed[0][0]
+    message = "\n".join([placed[0][1].message, *lines[1:]]) if place else "\n".join(lines)
+    return RequestError(message, hint="\n".join(hints) or HINT, place=place)
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """``; did you mean a or b?``, or nothing where none is near."""
+    found = [match for match, _, _ in process.extract(name, known, limit=3, score_cutoff=60)]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Problem]:
+    """The problems that pydantic found, in the words of this house."""
+    return [_problem(detail, model) for detail in failure.errors(include_url=False)]
+
+
+def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
+    path, kind = detail["loc"], detail["type"]
+    context = detail.get("ctx", {})
+    found = f"found {_show(detail['input'])}"
+    if kind == "extra_forbidden":
+        fields = fields_at(model, path[:-1])
+        return Problem(path, f"unknown field{nearest(str(path[-1]), fields) or '; expected ' + ', '.join(fields)}")
+    if kind == "missing":
+        return Problem(path, "is missing, and there is no default for it")
+    if kind in _EXPECTED:
+        return Problem(path, f"{found}; expected {_EXPECTED[kind]}")
+    if kind == "literal_error":
+        return Problem(path, f"{found}; expected {context['expected']}")
+    if kind == "too_short":
+        return Problem(path, "is empty; expected at least one")
+    if kind == "string_pattern_mismatch":
+        return Problem(path, f"{found}; expected text that matches {context['pattern']}")
+    if kind == "value_error":
+        return Problem(
+            path, str(context["error"]) if isinstance(detail["input"], dict) else f"{found}; {context['error']}"
+        )
+    text = detail["msg"].replace("Input should be", "expected a value").replace("String should have", "expected")
+    return Problem(path, f"{found}; {text}")
+
+
+def fields_at(model: type[BaseModel], path: Path) -> list[str]:
+    """The names of all fields of the table at ``path``, as they are written in a file."""
+    for key in path:
+        if isinstance(key, int):
+            continue
+        field = next(f for name, f in model.model_fields.items() if key in (name, f.alias))
+        model = _table_of(field.annotation) or model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _table_of(annotation: Any) -> type[BaseModel] | None:
+    """The table model in an annotation such as ``tuple[FactorTable, ...]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _table_of(inner))), None)
+
+
+def _show(value: Any) -> str:
+    text = repr(value) if not isinstance(value, str) else f'"{value}"'
+    text = {"True": "true", "False": "false"}.get(text, text)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,74 @@
+"""Reading a study file: from a path to a study that is known to make sense, or to all that is wrong with it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import Place, RequestError
+from ajuste.study.check import ParseKernel, check
+from ajuste.study.files import check_files
+from ajuste.study.problem import error, from_validation
+from ajuste.study.schema import Study
+from ajuste.study.source import Source
+
+LARGEST_BYTES = 1 << 20
+"""No study is written by hand that is larger than this."""
+
+
+def read_study(path: Path, catalogue: Catalogue, *, parse_kernel: ParseKernel = str) -> Study:
+    """The study in the file ``path``, checked against ``catalogue`` (see ``study.check``).
+
+    Raises one RequestError with everything that is wrong, a line each with file, line and field.
+    """
+    text = _read(path)
+    source = Source(path, text)
+    study = parse_study(_parse(path, text), source).at(source)
+    problems = [*check(study, catalogue, parse_kernel), *check_files(study)]
+    if problems:
+        raise error(problems, source)
+    return study
+
+
+def parse_study(document: dict[str, Any], source: Source | None = None) -> Study:
+    """A study from a document that was read already; only its form is checked. Raises RequestError."""
+    try:
+        return Study.model_validate(document)
+    except ValidationError as failure:
+        raise error(from_validation(failure, Study), source) from None
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+    except OSError as failure:
+        raise RequestError(
+            f"cannot read the study file {path}: {failure.strerror}", hint="`ajuste studies` lists the built-in ones"
+        ) from None
+    if len(data) > LARGEST_BYTES:
+        raise RequestError(f"more than {LARGEST_BYTES} bytes; no study file is that large", place=Place(path))
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as failure:
+        line = data[: failure.start].count(b"\n") + 1
+        raise RequestError("not UTF-8; a TOML file must be", place=Place(path, line)) from None
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as failure:
+        message, line = str(failure), None
+        if match := re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL):
+            message, line = f"{match[1]} (column {match[3]})", int(match[2])
+        elif message.endswith(" (at end of document)"):
+            line = text.count("\n") + 1
+        raise RequestError(f"no valid TOML: {message}", place=Place(path, line)) from None
+    except RecursionError:
+        raise RequestError("no valid TOML: brackets are nested too deeply", place=Place(path)) from None

@@ -1,0 +1,98 @@
+"""What a study comes to on given kernels: every configuration with all that it writes and runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from ajuste.model.configuration import Configuration, Factor
+from ajuste.model.metric import Metric
+from ajuste.model.plan import Command, Write
+from ajuste.model.results import Explained
+from ajuste.parse.pattern import Pattern
+from ajuste.parse.trial import Reading
+from ajuste.study.schema import Study
+
+
+class _Resolved(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class ResolvedConfiguration(_Resolved):
+    """One configuration as it is carried out: ``kernel`` is the spec to boot, ``writes`` in the factors' order."""
+
+    configuration: Configuration
+    kernel: str
+    writes: tuple[Write, ...] = ()
+    workload: Command
+    background: tuple[Command, ...] = ()
+
+
+class ResolvedStudy(_Resolved):
+    """A study that can be run.
+
+    ``deciding`` metrics get verdicts that decide when to stop, ``described`` ones are candidates: those that are
+    measured are shown. ``counters`` are the perf events to ask for. ``parser`` reads the workload's output, or
+    ``patterns`` do. ``endless`` tells for each background command whether it must not end by itself.
+    ``programs`` are absolute paths of this machine to take along, ``files`` the study's own, by name below ``/study``,
+    as absolute paths of this machine.
+    """
+
+    study: Study
+    factors: tuple[Factor, ...]
+    configurations: tuple[ResolvedConfiguration, ...]
+    deciding: tuple[Metric, ...]
+    described: tuple[Metric, ...]
+    counters: tuple[str, ...]
+    parser: str = ""
+    patterns: tuple[Pattern, ...] = ()
+    endless: tuple[bool, ...] = ()
+    programs: tuple[str, ...] = ()
+    files: dict[str, str] = {}
+    explained: tuple[Explained, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def reading(self) -> Reading:
+        """How the outputs of its trials are read."""
+        names = tuple(metric.name for metric in (*self.deciding, *self.described))
+        return Reading(parser=self.parser, metrics=names, patterns=self.patterns, endless=self.endless)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all configurations, in order."""
+        return tuple(c.configuration.name for c in self.configurations)
+
+    def find(self, name: str) -> ResolvedConfiguration:
+        """The configuration of that name. Raises KeyError."""
+        for resolved in self.configurations:
+            if resolved.configuration.name == name:
+                return resolved
+        raise KeyError(name)
+
+
+def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = None) -> str:
+    """SHA-256 (hexadecimal) over everything that matters to what is measured: equal ones may share trials.
+
+    Not over title, question, analysis or budget, which can change without measuring anew. ``machine`` adds what only
+    the edge knows, such as checksums of kernels, programs and the study's files.
+    """
+    study = resolved.study
+    document = {
+        "configurations": [c.model_dump(mode="json") for c in resolved.configurations],
+        "counters": resolved.counters,
+        "parser": resolved.parser,
+        "patterns": [p.model_dump(mode="json") for p in resolved.patterns],
+        "target": study.target.model_dump(mode="json", exclude={"kernel"}),
+        "design": study.design.model_dump(mode="json"),
+        "timeout_s": study.workload.timeout_s,
+        "settle_s": study.workload.settle_s,
+        "programs": resolved.programs,
+        "files": sorted(resolved.files),
+        "machine": dict(machine or {}),
+    }
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,278 @@
+"""The study file as data: every table and field of it, with what each may be.
+
+Names are checked here for form only; whether a tunable, workload or metric exists is ``study.check``'s to say, and
+whether a kernel has it is ``study.resolve``'s.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    Strict,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+
+from ajuste.model.configuration import KERNEL_FACTOR
+from ajuste.model.error import Place
+from ajuste.model.metric import Direction, Scale
+from ajuste.model.plan import Policy
+from ajuste.model.results import Clock
+from ajuste.study.cpus import parse_cpus
+from ajuste.study.source import Source
+
+Whole = Annotated[int, Strict()]
+Real = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Switch = Annotated[bool, Strict()]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=80)]
+
+
+def level_text(value: Any) -> str:
+    """A level as text, as it is written to the kernel: ``true`` is ``1``."""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ValueError("expected a number, a text, true or false")
+
+
+def _cpus_text(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, list | tuple) and value and all(type(v) is int for v in value):
+        value = ",".join(map(str, value))
+    parse_cpus(value if isinstance(value, str) else repr(value))
+    return str(value)
+
+
+_LEVEL_SCHEMA = {"type": ["integer", "number", "string", "boolean"]}
+_CPUS_SCHEMA = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*$"},
+        {"type": "integer", "minimum": 0},
+        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+    ]
+}
+Level = Annotated[str, BeforeValidator(level_text), WithJsonSchema(_LEVEL_SCHEMA)]
+Cpus = Annotated[str, BeforeValidator(_cpus_text), WithJsonSchema(_CPUS_SCHEMA)]
+Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class FactorTable(_Table):
+    """One thing that is varied."""
+
+    name: str = Field(
+        description="A tunable of the catalogue (ajuste tunables), a process attribute (nice, policy, affinity, "
+        'cgroup_weight), "kernel", or "workload." and one of the workload\'s parameters.'
+    )
+    levels: tuple[Level, ...] = Field(min_length=1, description="The values under study, in the order to be shown.")
+    baseline: Level | None = Field(
+        default=None, description="The level that the others are compared with; the first one if not given."
+    )
+    successor: Switch = Field(
+        default=False,
+        description="On a kernel without this tunable, vary its named successor instead (a related but different "
+        "tunable) and name it as such everywhere.",
+    )
+
+    @property
+    def baseline_level(self) -> str:
+        return self.levels[0] if self.baseline is None else self.baseline
+
+
+class AttributesTable(_Table):
+    """How a process is run. What is not given is left as the kernel would have it."""
+
+    nice: Whole | None = Field(default=None, ge=-20, le=19, description="−20 (most favoured) to 19 (least).")
+    policy: Policy | None = Field(default=None, description="The scheduling policy.")
+    priority: Whole | None = Field(
+        default=None, ge=1, le=99, description="The real-time priority, for the policies fifo and rr; 1 if not given."
+    )
+    affinity: Cpus | None = Field(default=None, description='The CPUs it may run on: "0", "0,2" or "0-3".')
+    cgroup_weight: Whole | None = Field(
+        default=None,
+        ge=1,
+        le=10000,
+        description="cpu.weight of a control group of its own; the kernel's default is 100.",
+    )
+
+
+class PatternTable(_Table):
+    """A metric read from the output of a command of one's own."""
+
+    name: Name = Field(description="Lower-case letters, digits and hyphens.")
+    pattern: str = Field(
+        min_length=1,
+        max_length=500,
+        description="A Python regular expression that is sought in each line; its first group is the number. The last "
+        "line that matches counts.",
+    )
+    unit: str = Field(default="", description="As it is to be shown; none for a count.")
+    direction: Direction = Field(description="Which is better: lower, higher, or none of them.")
+    title: str = Field(default="", description="As it is to be shown; the name if not given.")
+    scale: Scale = Field(
+        default="ratio", description="Compare by ratios (always positive) or by differences (can be 0 or negative)."
+    )
+    resolution: Real = Field(default=0.0, ge=0, description="The smallest step of the printed figure, in the unit.")
+    stream: Literal["stdout", "stderr"] = Field(default="stdout", description="Where the command prints it.")
+
+
+class _Job(_Table):
+    kind: str | None = Field(default=None, description="A workload of the catalogue.")
+    command: Argv | None = Field(
+        default=None,
+        description="Instead of kind: a program and its arguments, run without a shell. A program with a slash that is "
+        "not absolute is a file beside the study.",
+    )
+    parameters: dict[str, Level] = Field(
+        default_factory=dict, description="Parameters of the kind; those not given have their defaults."
+    )
+    attributes: AttributesTable = Field(default=AttributesTable(), description="How it is run.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.kind is None) == (self.command is None):
+            raise ValueError('expected either kind = "…" or command = ["…"], and not both')
+        if self.command is not None and self.parameters:
+            raise ValueError("parameters belong to a kind; write a command's arguments into the command")
+        return self
+
+
+class BackgroundTable(_Job):
+    """A load that runs beside the workload from before its start until its end."""
+
+    count: Whole = Field(default=1, ge=1, le=1000, description="How many of it run.")
+
+
+class WorkloadTable(_Job):
+    """What is measured."""
+
+    programs: tuple[Argument, ...] = Field(
+        default=(), description="More programs of this machine that the command starts; they are taken along."
+    )
+    files: tuple[Argument, ...] = Field(
+        default=(), description="Files it needs, relative to the study file; they are found in its working directory."
+    )
+    timeout_s: Real = Field(default=60.0, gt=0, le=86400, description="Seconds after which it is stopped and flagged.")
+    settle_s: Real = Field(
+        default=0.02, ge=0, le=3600, description="Seconds between the start of the background load and of the workload."
+    )
+    background: tuple[BackgroundTable, ...] = Field(default=(), description="Loads that run beside it.")
+    metrics: tuple[PatternTable, ...] = Field(
+        default=(), alias="metric", description="Metrics read from the output of a command of one's own."
+    )
+
+
+class TargetTable(_Table):
+    """Where it is measured."""
+
+    kind: Literal["vm", "host"] = Field(
+        default="vm", description="A virtual machine. This version changes nothing on the host and refuses it."
+    )
+    kernel: str | None = Field(
+        default=None, description="debian:5.10, debian:6.12/rt, path:VMLINUZ …; leave it out where kernel is a factor."
+    )
+    clock: Clock = Field(
+        default="virtual", description="virtual: instructions counted, bit-exact; wall: the host's time."
+    )
+    cpus: Whole = Field(default=1, ge=1, le=64, description="CPUs of the machine.")
+    memory_mib: Whole = Field(default=256, ge=64, le=1048576, description="Memory of the machine, in MiB.")
+    modules: tuple[Argument, ...] = Field(default=(), description="Kernel modules to load before the trials.")
+    kernel_arguments: tuple[Argument, ...] = Field(default=(), description="More words for the kernel's command line.")
+
+
+class AnalysisTable(_Table):
+    """What is to be known, and how surely."""
+
+    metrics: tuple[str, ...] = Field(
+        min_length=1, description="The metrics that get verdicts and decide when the study stops."
+    )
+    describe: tuple[str, ...] | None = Field(
+        default=None, description="Metrics that are only described; all others that were measured if not given."
+    )
+    confidence: Real = Field(default=0.95, ge=0.5, le=0.9999, description="Of all verdicts together.")
+    smallest_effect: Real = Field(
+        default=0.05, gt=0, le=10, description="Relative to the baseline; anything smaller counts as equivalent."
+    )
+
+
+class DesignTable(_Table):
+    """The order of things."""
+
+    seed: Whole = Field(default=1, ge=0, description="Everything random follows from it.")
+    warm_up: Whole = Field(default=0, ge=0, le=100, description="Blocks at the start that are kept but not compared.")
+
+
+class BudgetTable(_Table):
+    """How long to go on. A block is one trial of every configuration."""
+
+    min_blocks: Whole = Field(default=5, ge=1, le=100_000, description="Never stop before.")
+    max_blocks: Whole = Field(default=30, ge=1, le=100_000, description="Stop then, decided or not.")
+    max_minutes: Real = Field(default=20.0, gt=0, le=100_000, description="Stop then, decided or not.")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_blocks > self.max_blocks:
+            raise ValueError(f"min_blocks is {self.min_blocks}, more than max_blocks, {self.max_blocks}")
+        return self
+
+
+class Study(_Table):
+    """A question, what is varied, what is run, where, and how surely the answer is to be known."""
+
+    version: Literal[1] = Field(default=1, alias="schema", description="The version of this format.")
+    name: Name = Field(description="Lower-case letters, digits and hyphens.")
+    title: str = Field(default="", description="As it is to be shown; the name if not given.")
+    question: str = Field(default="", description="What is to be answered, in a sentence.")
+    factors: tuple[FactorTable, ...] = Field(alias="factor", min_length=1, description="What is varied.")
+    workload: WorkloadTable
+    target: TargetTable = TargetTable()
+    analysis: AnalysisTable
+    design: DesignTable = DesignTable()
+    budget: BudgetTable = BudgetTable()
+
+    _source: Source | None = PrivateAttr(default=None)
+
+    @property
+    def source(self) -> Source | None:
+        """The file it was read from, if it was."""
+        return self._source
+
+    def place(self, *path: str | int) -> Place | None:
+        """Where ``path``, such as ``("factor", 0, "levels")``, is written down."""
+        return self._source.place(path) if self._source else None
+
+    def at(self, source: Source) -> Self:
+        """The same study, known to be from ``source``."""
+        copy = self.model_copy()
+        copy._source = source
+        return copy
+
+    def with_choices(self, *, kernel: str | None = None, seed: int | None = None) -> Self:
+        """The same study with another kernel or seed, as chosen on the command line."""
+        update: dict[str, Any] = {}
+        if kernel is not None:
+            update["target"] = self.target.model_copy(update={"kernel": kernel})
+        if seed is not None:
+            update["design"] = DesignTable(seed=seed, warm_up=self.design.warm_up)
+        return self.model_copy(update=update)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The specs of all kernels that the study needs, each once."""
+        for factor in self.factors:
+            if factor.name == KERNEL_FACTOR:
+                return factor.levels
+        return (self.target.kernel,) if self.target.kernel else ()
