@@ -137,13 +137,20 @@ def _entry(path: Traversable, number: int, table: str, values: object, model: ty
 
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:
     near = [hit[0] for hit in process.extract(name, known, scorer=fuzz.WRatio, limit=3, score_cutoff=70)]
-    return RequestError(f"no {kind} is called {name!r}", hint=f"did you mean {' or '.join(near)}?" if near else otherwise)
+    return RequestError(
+        f"no {kind} is called {name!r}", hint=f"did you mean {' or '.join(near)}?" if near else otherwise
+    )
 
 
 def _score(tunable: Tunable, words: list[str]) -> int:
     total = 0
     for word in words:
-        fields = ((8, tunable.name.lower()), (4, tunable.title.lower()), (2, tunable.subsystem), (1, tunable.what.lower()))
+        fields = (
+            (8, tunable.name.lower()),
+            (4, tunable.title.lower()),
+            (2, tunable.subsystem),
+            (1, tunable.what.lower()),
+        )
         score = sum(weight for weight, text in fields if word in text)
         score += 16 * (word in (tunable.name.lower(), tunable.name.lower().removeprefix("sched_")))
         if not score:
@@ -155,5 +162,3 @@ def _score(tunable: Tunable, words: list[str]) -> int:
 def _likeness(tunable: Tunable, words: list[str]) -> float:
     parts = re.split(r"[_\s]+", f"{tunable.name} {tunable.title}".lower())
     return min(max(fuzz.ratio(word, part) for part in parts) for word in words)
-
-

@@ -76,6 +76,8 @@ def _absent(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVe
     other = counterpart(tunables, tunable, version)
     hint = f"choose a kernel that has it, for example with --kernel; ajuste tunables show {tunable.name} says more"
     if other:
-        hint = f"its counterpart in {version} is {other.name}, which is related but different: ask for it by its own name"
+        hint = (
+            f"its counterpart in {version} is {other.name}, which is related but different: ask for it by its own name"
+        )
     message = f"Linux {version} has no {tunable.name}; kernels that have it: {kernels(tunable)}"
     return RequestError(message + (f". {tunable.removed}" if tunable.removed else ""), hint=hint)

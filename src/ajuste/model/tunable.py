@@ -110,7 +110,11 @@ class Tunable(BaseModel):
         if (self.risk == "hang") and not self.risk_note:
             raise ValueError("a risk of hanging the machine needs a risk_note that says which values")
         for earlier, later in pairwise(self.where):
-            if not earlier.before or not later.since or KernelVersion.parse(later.since) < KernelVersion.parse(earlier.before):
+            if (
+                not earlier.before
+                or not later.since
+                or KernelVersion.parse(later.since) < KernelVersion.parse(earlier.before)
+            ):
                 raise ValueError("its places must be in the order of kernels and not overlap")
         for place in self.where:
             if place.kind != "process" and bool(self.instances) != (INSTANCE in place.path):
