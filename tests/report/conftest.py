@@ -350,7 +350,7 @@ def undecided() -> Results:
         stopped="budget",
         stopped_because="the budget of 5 blocks is spent",
         environment=ENVIRONMENT,
-        notes=("2 of 20 trials failed and 1 was flagged; each was repeated.",),
+        notes=("2 of 21 trials failed and 1 was flagged; each was repeated.",),
         reproduce=("ajuste run swappiness.toml --seed 7",),
     )
 

@@ -1,0 +1,138 @@
+"""The report as one HTML file that needs nothing else: no network, no other file, and for its text no script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import tempfile
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import jinja2
+from markupsafe import Markup, escape
+from plotly.offline import get_plotlyjs
+
+from ajuste.model.results import Results
+from ajuste.report.csv import trials_csv
+from ajuste.report.page import page_of
+from ajuste.report.palette import declarations
+from ajuste.report.plots.trial_marks import kind_of
+from ajuste.report.verdict_words import effect_band
+from ajuste.report.visible import visible
+
+# HTML ends a script at "</script" wherever it stands; old JavaScript ends a line at U+2028. JSON knows \u for all.
+_JSON_ESCAPES: Final = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+_BREAKS: Final = re.compile(r"([_./](?=\w))")
+
+
+def render_html(results: Results) -> str:
+    """The whole report. Everything in ``results`` is shown as text, whatever it contains."""
+    page = page_of(results)
+    scripts = {"theme": _asset("theme.js"), "plotly": Markup(get_plotlyjs()), "report": _asset("report.js")}
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            page=page,
+            results=results,
+            band=effect_band(results.smallest_effect),
+            kind_of=kind_of,
+            names={c.name: page.labels.short(c) for c in results.configurations},
+            file_stem=_file_stem(results.study),
+            style=Markup(_style()),
+            scripts=scripts,
+            policy=_content_policy(list(scripts.values())),
+            results_json=_json_text(results.model_dump_json(indent=2)),
+            csv_json=_json_text(json.dumps(trials_csv(results))),
+            figures_json=_json_text(json.dumps({plot.name: _figure(plot.figure) for plot in page.plots})),
+        )
+    )
+
+
+def write_report(results: Results, path: Path) -> None:
+    """Write the report to ``path``, whole or not at all; its directory is made if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = render_html(results)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _file_stem(study: str) -> str:
+    """A file name from the name of a study: letters, digits and dashes only."""
+    return "-".join(re.findall(r"[A-Za-z0-9]+", study))[:60] or "results"
+
+
+def _figure(figure: Any) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(figure.to_json())
+    return parsed
+
+
+def _style() -> str:
+    """The style sheet with the palette: light, dark by the reader's system, and either by choice."""
+    light, dark = declarations("light"), declarations("dark")
+    by_system = f":root:not([data-theme='light']) {{ color-scheme: dark;\n{dark}\n}}"
+    parts = (
+        f":root {{ color-scheme: light;\n{light}\n}}",
+        f"@media (prefers-color-scheme: dark) {{ {by_system} }}",
+        f":root[data-theme='dark'] {{ color-scheme: dark;\n{dark}\n}}",
+        f"@media print {{ :root:root:root {{ color-scheme: light;\n{light}\n}} }}",
+        str(_asset("report.css")),
+    )
+    return "\n".join(parts)
+
+
+def _content_policy(scripts: list[Markup]) -> str:
+    """Only our own scripts run and nothing is loaded: a second wall behind the escaping of text."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "form-action 'none'; base-uri 'none'"
+    )
+
+
+def _json_text(document: str) -> Markup:
+    return Markup(document.translate(_JSON_ESCAPES))  # nothing of HTML is left in it
+
+
+def _asset(name: str) -> Markup:
+    text = resources.files("ajuste.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return Markup(text)  # a file of this package
+
+
+def _shown(value: Any) -> Any:
+    """Strings of others get their control characters made visible; what is markup already stays."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _breakable(name: str) -> Markup:
+    """A name that may be broken after its underscores, dots and slashes."""
+    return Markup(_BREAKS.sub(r"\1<wbr>", str(escape(visible(name)))))  # escaped just now
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("ajuste.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = _breakable
+    return environment

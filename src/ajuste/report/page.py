@@ -1,0 +1,289 @@
+"""What the HTML report shows, as text ready to be laid out: the template decides nothing but the layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured, Results
+from ajuste.model.verdict import Verdict, Word
+from ajuste.report.clock_words import clock_name, clock_warning
+from ajuste.report.effect import effect_style
+from ajuste.report.format import count_of
+from ajuste.report.labels import Labels, labels_of
+from ajuste.report.plots.curve import curve_plot
+from ajuste.report.plots.forest import forest_plot
+from ajuste.report.plots.heatmap import heatmap_plot
+from ajuste.report.plots.plot import Plot
+from ajuste.report.plots.small import small_plot
+from ajuste.report.plots.trial_marks import kind_of
+from ajuste.report.plots.trials import trials_plot
+from ajuste.report.rows import Row, deciding_metrics, metric_rows, verdicts_of
+from ajuste.report.verdict_words import LOOKS, ORDER, effect_band, tally, verdict_text
+
+_DEEPEST = 6  # levels of nesting of the environment that are shown as such
+
+
+@dataclass(frozen=True)
+class Badge:
+    word: Word
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    configuration: str
+    estimate: str
+    interval: str
+    badge: Badge
+    reason: str
+
+
+@dataclass(frozen=True)
+class VerdictGroup:
+    """The verdicts on one metric."""
+
+    metric: str
+    rows: tuple[VerdictRow, ...]
+
+
+@dataclass(frozen=True)
+class MetricSection:
+    """A deciding metric with its badges and plots."""
+
+    title: str
+    what: str
+    badges: tuple[Badge, ...]
+    plots: tuple[Plot, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A configuration in a table's head: its levels as said, as written, and what was read back if it differs."""
+
+    levels: tuple[str, ...]
+    written: tuple[str, ...]
+    read_back: str
+    baseline: bool
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A factor explained; ``facts`` are its unit, default, place and the value found."""
+
+    name: str
+    title: str
+    what: str
+    facts: tuple[tuple[str, str], ...]
+    levels: tuple[tuple[str, str], ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A part of the environment: a text, or further parts."""
+
+    name: str
+    text: str = ""
+    parts: tuple[Branch, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    results: Results
+    labels: Labels
+    warnings: tuple[str, ...]
+    facts: tuple[str, ...]
+    sections: tuple[MetricSection, ...]
+    verdicts: tuple[VerdictGroup, ...]
+    described_verdicts: tuple[VerdictGroup, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    small: tuple[Plot, ...]
+    settings: tuple[Setting, ...]
+    method: tuple[tuple[str, str], ...]
+    left_out: tuple[str, ...]
+    environment: tuple[Branch, ...]
+    meanings: tuple[tuple[Badge, str], ...]
+
+    @property
+    def plots(self) -> tuple[Plot, ...]:
+        return (*(plot for section in self.sections for plot in section.plots), *self.small)
+
+
+def page_of(results: Results) -> Page:
+    """Everything that the report of ``results`` shows."""
+    labels = labels_of(results)
+    deciding = deciding_metrics(results)
+    decided = [metric for metric in results.metrics if metric.name in deciding]
+    others = [metric for metric in results.metrics if metric.name not in deciding]
+    small = [small_plot(results, metric, labels, f"small-{place}") for place, metric in enumerate(others)]
+    return Page(
+        results=results,
+        labels=labels,
+        warnings=tuple(filter(None, (clock_warning(results), *results.notes))),
+        facts=(
+            count_of(len(results.configurations), "configuration"),
+            count_of(results.blocks, "block"),
+            count_of(len(results.trials), "trial"),
+            clock_name(results),
+        ),
+        sections=tuple(_section(results, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)),
+        verdicts=_groups(results, decided, labels),
+        described_verdicts=_groups(results, others, labels),
+        columns=tuple(_column(configuration, labels) for configuration in results.configurations),
+        rows=metric_rows(results),
+        small=tuple(plot for plot in small if plot is not None),
+        settings=_settings(results, labels),
+        method=_method(results),
+        left_out=_left_out(results, labels),
+        environment=_branches(results.environment),
+        meanings=tuple(
+            (Badge(word, LOOKS[word].sign, word), LOOKS[word].meaning)
+            for word in ORDER
+            if any(verdict.verdict == word and verdict.metric in deciding for verdict in results.verdicts)
+        ),
+    )
+
+
+def _section(results: Results, metric: Metric, labels: Labels, name: str) -> MetricSection:
+    verdicts = verdicts_of(results, metric.name)
+    makers: list[tuple[str, Callable[[str], Plot | None]]] = [
+        ("trials", lambda n: trials_plot(results, metric, labels, n)),
+        ("forest", lambda n: forest_plot(results, metric, labels, n)),
+        *(
+            (f"curve-{place}", lambda n, f=factor: curve_plot(results, metric, f, labels, n))
+            for place, factor in enumerate(labels.factors)
+        ),
+        ("heatmap", lambda n: heatmap_plot(results, metric, labels, n)),
+    ]
+    plots = (make(f"{name}-{kind}") for kind, make in makers)
+    return MetricSection(
+        title=metric.title,
+        what=metric.what,
+        badges=_badges(verdicts),
+        plots=tuple(plot for plot in plots if plot is not None),
+    )
+
+
+def _badges(verdicts: tuple[Verdict, ...]) -> tuple[Badge, ...]:
+    """One badge a word, with how many of the configurations it is said of."""
+    total = len(verdicts)
+    return tuple(
+        Badge(word, LOOKS[word].sign, word if total == 1 else f"{word} {count} of {total}")
+        for word, count in tally(verdicts)
+    )
+
+
+def _groups(results: Results, metrics: list[Metric], labels: Labels) -> tuple[VerdictGroup, ...]:
+    groups = (VerdictGroup(metric.title, _verdict_rows(results, metric, labels)) for metric in metrics)
+    return tuple(group for group in groups if group.rows)
+
+
+def _verdict_rows(results: Results, metric: Metric, labels: Labels) -> tuple[VerdictRow, ...]:
+    verdicts = verdicts_of(results, metric.name)
+    styles = effect_style(verdicts, metric.unit)
+    configurations = {configuration.name: configuration for configuration in results.configurations}
+    return tuple(
+        VerdictRow(
+            configuration=_named(verdict.configuration, configurations, labels),
+            estimate=styles[verdict.scale].estimate(verdict),
+            interval=styles[verdict.scale].interval(verdict),
+            badge=Badge(verdict.verdict, LOOKS[verdict.verdict].sign, verdict_text(verdict, results.smallest_effect)),
+            reason=verdict.reason,
+        )
+        for verdict in verdicts
+    )
+
+
+def _named(name: str, configurations: Mapping[str, Measured], labels: Labels) -> str:
+    return labels.short(configurations[name]) if name in configurations else name
+
+
+def _column(configuration: Measured, labels: Labels) -> Column:
+    levels = labels.of(configuration) or (configuration.name,)
+    written = tuple(configuration.levels.values())
+    changed = [
+        f"{factor} = {read}"
+        for factor, read in configuration.read_back.items()
+        if configuration.levels.get(factor, read) != read
+    ]
+    return Column(
+        levels=levels,
+        written=written if written != levels else (),
+        read_back=", ".join(changed),
+        baseline=configuration.baseline,
+    )
+
+
+def _settings(results: Results, labels: Labels) -> tuple[Setting, ...]:
+    levels = {f.name: tuple((labels.level(f.name, x), x) for x in f.levels) for f in results.factors}
+    return tuple(
+        Setting(
+            name=explained.name,
+            title=explained.title,
+            what=explained.what,
+            facts=tuple(
+                (name, text)
+                for name, text in (
+                    ("Unit", explained.unit),
+                    ("Default", explained.default),
+                    ("Where", explained.where),
+                    ("Value found in this kernel", explained.initial_value or ""),
+                )
+                if text
+            ),
+            levels=levels.get(explained.name, ()),
+            note=explained.note,
+        )
+        for explained in results.explained
+    )
+
+
+def _method(results: Results) -> tuple[tuple[str, str], ...]:
+    deciding = ", ".join(row.metric.title for row in metric_rows(results) if row.deciding) or "none yet"
+    return (
+        (
+            "Design",
+            "Randomised blocks: each block has one trial of every configuration, in an order drawn anew. "
+            "Configurations are compared within blocks, so that what drifts between blocks does not count.",
+        ),
+        ("Blocks", f"{results.blocks} complete"),
+        ("Seed", str(results.seed)),
+        ("Clock", clock_name(results).capitalize()),
+        ("Deciding metrics", deciding),
+        ("Confidence", f"{100 * results.level:g} % for all verdicts together"),
+        ("Correction", results.correction),
+        ("Smallest effect that matters", effect_band(results.smallest_effect)),
+        ("Stopped because", results.stopped_because),
+    )
+
+
+def _left_out(results: Results, labels: Labels) -> tuple[str, ...]:
+    """A line for every trial that was flagged or failed; one for all warm-up trials."""
+    configurations = {configuration.name: configuration for configuration in results.configurations}
+    lines = [
+        f"Block {trial.block}, {_named(trial.configuration, configurations, labels)}: {kind_of(trial)}, {trial.reason}"
+        for trial in results.trials
+        if kind_of(trial) in ("flagged", "failed")
+    ]
+    warm_up = sum(kind_of(trial) == "warm-up" for trial in results.trials)
+    return (*([f"{count_of(warm_up, 'warm-up trial')}, before the first block that counts"] if warm_up else []), *lines)
+
+
+def _branches(mapping: Mapping[str, Any], depth: int = 0) -> tuple[Branch, ...]:
+    return tuple(
+        Branch(str(name), parts=_branches(value, depth + 1))
+        if isinstance(value, Mapping) and depth < _DEEPEST
+        else Branch(str(name), text=_as_text(value))
+        for name, value in mapping.items()
+    )
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(_as_text(item) for item in value)
+    return "–" if value is None else str(value)

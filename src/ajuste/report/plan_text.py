@@ -1,0 +1,151 @@
+"""A study's plan in the terminal: every write, command and trial, and that nothing was done."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from itertools import groupby
+
+from rich.console import Console
+from rich.text import Text
+
+from ajuste.report.clock_words import VIRTUAL
+from ajuste.report.format import count_of, duration, level_text
+from ajuste.report.planned import PlannedCommand, PlannedConfiguration, PlannedStudy
+from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
+from ajuste.report.verdict_words import effect_band
+from ajuste.report.visible import visible, visible_line
+
+
+def print_plan(plan: PlannedStudy, console: Console) -> None:
+    """Print ``plan``. Commands are quoted for a shell, so that what is shown is exactly what would run."""
+    with sheet(console) as out:
+        out.say(visible_line(plan.title), style="bold")
+        out.say(visible(plan.question), style="italic")
+        _print_frame(out, plan)
+        _print_factors(out, plan)
+        _print_configurations(out, plan)
+        _print_trials(out, plan)
+        _print_metrics(out, plan)
+        out.blank()
+        for note in (*((VIRTUAL,) if plan.clock == "virtual" else ()), *plan.notes):
+            out.say(f"Note: {visible_line(note)}")
+        out.say("Nothing was written and nothing was run.", style="bold")
+
+
+def _print_frame(out: Sheet, plan: PlannedStudy) -> None:
+    budget = plan.budget
+    limit = f", at most {duration(60 * budget.max_minutes)}" if budget.max_minutes is not None else ""
+    configurations = len(plan.configurations)
+    warm_up = f", after {count_of(plan.warm_up_blocks, 'warm-up block')}" if plan.warm_up_blocks else ""
+    lines = (
+        ("target", visible_line(plan.target)),
+        ("clock", plan.clock),
+        ("seed", str(plan.seed)),
+        (
+            "blocks",
+            f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, "
+            f"of {count_of(configurations, 'trial')} each: at most "
+            f"{count_of(configurations * (budget.max_blocks + plan.warm_up_blocks), 'trial')} and repeats of unclean "
+            f"ones{limit}",
+        ),
+        ("time limit", f"{duration(plan.timeout_s)} for each trial"),
+    )
+    out.blank()
+    _print_pairs(out, lines)
+
+
+def _print_factors(out: Sheet, plan: PlannedStudy) -> None:
+    out.heading("Varied")
+    for factor in plan.factors:
+        out.say(visible_line(factor.name), style="bold", indent=INDENT)
+        unit = plan.units.get(factor.name, "")
+        levels = (
+            f"{visible_line(level_text(level, unit))}{'*' if level == factor.baseline else ''}"
+            for level in factor.levels
+        )
+        out.say(f"{', '.join(levels)}  (* baseline)", indent=2 * INDENT)
+
+
+def _print_configurations(out: Sheet, plan: PlannedStudy) -> None:
+    """Commands that all configurations share once, then what each one writes and what it runs besides."""
+    shared = [
+        command
+        for command in plan.configurations[0].commands
+        if all(command in c.commands for c in plan.configurations)
+    ]
+    if shared:
+        out.heading("Every trial runs")
+        if plan.settle_s:
+            out.say(f"The background load runs {plan.settle_s:g} s before the workload starts.", indent=INDENT)
+        for command in shared:
+            _print_command(out, command, INDENT)
+    out.heading("Configurations")
+    for configuration in plan.configurations:
+        _print_configuration(out, configuration, shared)
+
+
+def _print_configuration(out: Sheet, configuration: PlannedConfiguration, shared: list[PlannedCommand]) -> None:
+    baseline = " (baseline)" if configuration.baseline else ""
+    out.say(f"{visible_line(configuration.name)}{baseline}", style="bold", indent=INDENT)
+    if configuration.target:
+        out.say(f"runs on {visible_line(configuration.target)}", indent=2 * INDENT)
+    for write in configuration.writes:
+        out.say(f"write {visible_line(write.value)} to {visible_line(write.where)}", indent=2 * INDENT)
+    own = [command for command in configuration.commands if command not in shared]
+    for command in own:
+        _print_command(out, command, 2 * INDENT)
+    if not configuration.writes and not own and not configuration.target:
+        out.say("writes nothing", indent=2 * INDENT, style="dim")
+
+
+def _print_command(out: Sheet, command: PlannedCommand, indent: int) -> None:
+    count = f" × {command.count}" if command.count > 1 else ""
+    out.say(f"{visible_line(command.role)}{count}: {visible_line(shlex.join(command.argv))}", indent=indent)
+    how = [f"{visible_line(name)} {visible_line(value)}" for name, value in command.attributes.items()]
+    if command.directory != "/":
+        how.append(f"in {visible_line(shlex.quote(command.directory))}")
+    how += [visible_line(f"{name}={shlex.quote(value)}") for name, value in command.environment.items()]
+    if how:
+        out.say(", ".join(how), indent=indent + INDENT, style="dim")
+
+
+def _print_trials(out: Sheet, plan: PlannedStudy) -> None:
+    if not plan.trials:
+        return
+    short = {c.name: _short(c, plan) for c in plan.configurations}
+    out.heading("Order of the first blocks")
+    for block, slots in groupby(plan.trials, key=lambda slot: slot.block):
+        trials = list(slots)
+        seeds = ", ".join(str(seed) for seed in dict.fromkeys(trial.seed for trial in trials))
+        warm_up = ", warm-up" if trials[0].warm_up else ""
+        out.say(f"block {block} (seed {seeds}{warm_up})", indent=INDENT)
+        names = (short.get(trial.configuration, visible_line(trial.configuration)) for trial in trials)
+        out.say(" → ".join(names), indent=2 * INDENT)
+
+
+def _short(configuration: PlannedConfiguration, plan: PlannedStudy) -> str:
+    levels = (level_text(level, plan.units.get(name, "")) for name, level in configuration.levels.items())
+    return visible_line(", ".join(levels) or configuration.name)
+
+
+def _print_metrics(out: Sheet, plan: PlannedStudy) -> None:
+    out.heading("Measured")
+    pairs = [
+        ("decides", ", ".join(visible_line(metric.name) for metric in plan.deciding)),
+        ("described", ", ".join(visible_line(metric.name) for metric in plan.described)),
+        ("counters", ", ".join(visible_line(name) for name in plan.counters)),
+        ("confidence", f"{100 * plan.level:g} % for all verdicts together"),
+        ("correction", visible_line(plan.correction)),
+        ("smallest effect that matters", effect_band(plan.smallest_effect)),
+    ]
+    _print_pairs(out, [(name, text) for name, text in pairs if text])
+
+
+def _print_pairs(out: Sheet, pairs: Iterable[tuple[str, str]]) -> None:
+    table = plain_table(header=False)
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    for name, text in pairs:
+        table.add_row(Text(name, style="dim"), Text(text))
+    out.table(table)

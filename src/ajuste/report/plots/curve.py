@@ -1,0 +1,153 @@
+"""A metric against the levels of one factor: the mean of each configuration and every clean trial."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from ajuste.model.configuration import Factor
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured, Results
+from ajuste.report.format import Shown
+from ajuste.report.labels import Labels, numeric_levels
+from ajuste.report.palette import SERIES
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain
+from ajuste.report.plots.trial_marks import exact, figure_axis, hover_text, kind_of
+from ajuste.report.visible import visible_line
+
+_FEWEST_LEVELS: Final = 3
+_LOG_LEVELS: Final = 10.0  # levels that span a decade or more are drawn on a logarithmic axis
+
+_LABEL_ROOM: Final = 0.11  # of the axis, for a label of a level
+
+
+def curve_plot(results: Results, metric: Metric, factor: Factor, labels: Labels, name: str) -> Plot | None:
+    """A line for each combination of the other factors' levels; ``None`` for fewer than three numeric levels or more
+    lines than can be told apart.
+    """
+    numbers = numeric_levels(factor)
+    lines = _lines(results, factor)
+    values = [c.metrics[metric.name].mean for c in results.configurations if metric.name in c.metrics]
+    if numbers is None or len(set(numbers)) < _FEWEST_LEVELS or len(lines) > SERIES or not values:
+        return None
+    at = dict(zip(factor.levels, numbers, strict=True))
+    shown = exact(metric, values)
+    traces: list[dict[str, Any]] = []
+    for place, configurations in enumerate(lines.values()):
+        own = mark(place if len(lines) > 1 else 1)
+        ordered = sorted(configurations, key=lambda c: at[c.levels[factor.name]])
+        traces.append(_trials(results, metric, factor, ordered, at, own, labels, shown))
+        traces.append(_means(metric, factor, ordered, at, own, labels, shown))
+    single = [t.metrics[metric.name] for t in results.trials if metric.name in t.metrics and kind_of(t) == "clean"]
+    unit = f", in\u00a0{shown.unit}" if shown.unit else ""
+    others = [f for f in labels.factors if f.name != factor.name]
+    return Plot(
+        name=name,
+        title=f"Against {visible_line(factor.name)}{unit}",
+        description=f"{metric.title} against the levels of {factor.name}: means joined by lines, every clean trial.",
+        figure=figure(
+            traces,
+            xaxis=_level_ticks(factor, numbers, labels),
+            yaxis=figure_axis([shown.scaled(v) for v in single]),
+        ),
+        height=320,
+        legend=_legend(list(lines), others, labels),
+        legend_title=", ".join(visible_line(other.name) for other in others),
+    )
+
+
+def _lines(results: Results, factor: Factor) -> dict[tuple[str, ...], list[Measured]]:
+    """Configurations by the levels of all factors but ``factor``."""
+    lines: dict[tuple[str, ...], list[Measured]] = {}
+    for configuration in results.configurations:
+        if configuration.levels.get(factor.name) in factor.levels:
+            others = tuple(level for name, level in configuration.levels.items() if name != factor.name)
+            lines.setdefault(others, []).append(configuration)
+    return lines
+
+
+def _means(
+    metric: Metric,
+    factor: Factor,
+    configurations: list[Measured],
+    at: dict[str, float],
+    own: Mark,
+    labels: Labels,
+    shown: Shown,
+) -> dict[str, Any]:
+    measured = [c for c in configurations if metric.name in c.metrics]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [at[c.levels[factor.name]] for c in measured],
+        "y": [shown.scaled(c.metrics[metric.name].mean) for c in measured],
+        "line": {"color": own.colour, "width": 2},
+        "marker": {"symbol": own.symbol, "size": 9, "color": own.colour},
+        "hoverinfo": "text",
+        "hovertext": [
+            f"<b>{plain(labels.short(c))}</b><br>mean of {c.metrics[metric.name].n} trials: "
+            f"{plain(shown.with_unit(c.metrics[metric.name].mean))}"
+            for c in measured
+        ],
+    }
+
+
+def _trials(
+    results: Results,
+    metric: Metric,
+    factor: Factor,
+    configurations: list[Measured],
+    at: dict[str, float],
+    own: Mark,
+    labels: Labels,
+    shown: Shown,
+) -> dict[str, Any]:
+    by_name = {c.name: c for c in configurations}
+    clean = [
+        t for t in results.trials if t.configuration in by_name and kind_of(t) == "clean" and metric.name in t.metrics
+    ]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [at[by_name[t.configuration].levels[factor.name]] for t in clean],
+        "y": [shown.scaled(t.metrics[metric.name]) for t in clean],
+        "marker": {"symbol": own.symbol, "size": 6, "color": own.colour, "opacity": 0.4},
+        "hoverinfo": "text",
+        "hovertext": [hover_text(t, labels.short(by_name[t.configuration]), metric, shown) for t in clean],
+    }
+
+
+def _level_ticks(factor: Factor, numbers: list[float], labels: Labels) -> dict[str, Any]:
+    """Ticks at all levels; a label only where it does not run into the one before or into the last."""
+    logarithmic = min(numbers) > 0 and max(numbers) / min(numbers) >= _LOG_LEVELS
+    ticks = sorted(zip(numbers, factor.levels, strict=True))
+    at = [math.log(value) if logarithmic else value for value, _ in ticks]
+    apart = _LABEL_ROOM * (at[-1] - at[0])
+    labelled: list[float] = []
+    for place in at[:-1]:
+        if (not labelled or place - labelled[-1] >= apart) and at[-1] - place >= apart:
+            labelled.append(place)
+    labelled.append(at[-1])
+    return {
+        "type": "log" if logarithmic else "linear",
+        "tickmode": "array",
+        "tickvals": [value for value, _ in ticks],
+        "ticktext": [
+            plain(labels.level(factor.name, level)) if place in labelled else ""
+            for place, (_, level) in zip(at, ticks, strict=True)
+        ],
+        "tickangle": 0,
+    }
+
+
+def _legend(lines: list[tuple[str, ...]], others: list[Factor], labels: Labels) -> tuple[LegendEntry, ...]:
+    if len(lines) < 2:
+        return ()
+    return tuple(
+        LegendEntry(
+            ", ".join(labels.level(factor.name, level) for factor, level in zip(others, levels, strict=True)),
+            mark(place).symbol,
+            mark(place).role,
+        )
+        for place, levels in enumerate(lines)
+    )

@@ -1,0 +1,205 @@
+"""Estimates and intervals against the baseline, with the band of effects that do not matter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured, Results
+from ajuste.model.verdict import Verdict
+from ajuste.report.effect import EffectStyle, effect_style, known
+from ajuste.report.labels import Labels
+from ajuste.report.palette import variable
+from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines
+from ajuste.report.plots.trials import MOST_MARKED, ROW_HEIGHT
+from ajuste.report.rows import verdicts_of
+from ajuste.report.verdict_words import effect_band, tally, verdict_text
+
+SYMBOLS: Final = {
+    "improves": "triangle-up",
+    "worsens": "triangle-down",
+    "differs": "diamond",
+    "equivalent": "square",
+    "undecided": "circle-open",
+}
+_FAR: Final = 20.0  # intervals that reach this many times further than the estimates are cut, with an arrow
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """From ratios or differences to what the axis shows."""
+
+    style: EffectStyle
+    low: float
+    high: float
+    band: tuple[float, float]
+
+    def place(self, value: float) -> float:
+        """Where a ratio or difference is on the axis (on a logarithmic one still the ratio itself)."""
+        if self.style.kind == "percent":
+            return 100 * (value - 1)
+        return value if self.style.kind == "factor" else self.style.shown.scaled(value)
+
+
+def forest_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
+    """Intervals for all configurations, in their order; ``None`` where there is no estimate at all."""
+    verdicts = verdicts_of(results, metric.name)
+    if len({verdict.scale for verdict in verdicts}) != 1 or all(known(v.estimate) is None for v in verdicts):
+        return None
+    style = effect_style(verdicts, metric.unit)[verdicts[0].scale]
+    axis = _axis(results, metric, verdicts, style)
+    rows = _rows(results, verdicts)
+    traces: list[dict[str, Any]] = []
+    for place, (configuration, verdict) in enumerate(rows):
+        traces += _row(len(rows) - 1 - place, configuration, verdict, axis, labels, results)
+    ticks = [
+        labels.short(configuration) + (" (baseline)" if configuration.baseline else "")
+        for configuration, _ in reversed(rows)
+    ]
+    return Plot(
+        name=name,
+        title=f"Effect against the baseline{_in_words(style)}",
+        description=f"{metric.title}: estimate and {100 * results.level:g} % interval for each configuration against "
+        f"the baseline; the band is {effect_band(results.smallest_effect)}, too small to matter.",
+        figure=figure(traces, xaxis=_x_axis(axis), yaxis=level_axis(ticks), shapes=_shapes(axis)),
+        height=340 if len(rows) <= MOST_MARKED else 70 + ROW_HEIGHT * len(rows),
+        legend=_legend(verdicts, results.smallest_effect),
+    )
+
+
+def _rows(results: Results, verdicts: tuple[Verdict, ...]) -> list[tuple[Measured, Verdict | None]]:
+    by_name = {verdict.configuration: verdict for verdict in verdicts}
+    return [(c, by_name.get(c.name)) for c in results.configurations if c.baseline or c.name in by_name]
+
+
+def _row(
+    height: int, configuration: Measured, verdict: Verdict | None, axis: _Axis, labels: Labels, results: Results
+) -> list[dict[str, Any]]:
+    label = plain_lines(labels.short(configuration), 40)
+    if verdict is None:
+        return [_point(axis.place(_neutral(axis.style)), height, "circle", "series-0", f"<b>{label}</b><br>baseline")]
+    word = plain(verdict_text(verdict, results.smallest_effect))
+    text = (
+        f"<b>{label}</b><br>{plain(axis.style.estimate(verdict))} ({plain(axis.style.interval(verdict))})<br>{word}"
+        f"<br>{plain_lines(verdict.reason, 48)}"
+    )
+    low = axis.low if (known_low := known(verdict.low)) is None else max(axis.low, axis.place(known_low))
+    high = axis.high if (known_high := known(verdict.high)) is None else min(axis.high, axis.place(known_high))
+    traces = [_line(low, high, height, verdict.verdict, text)]
+    for end, symbol, cut in (
+        (low, "triangle-left", known_low is None or axis.place(known_low) < axis.low),
+        (high, "triangle-right", known_high is None or axis.place(known_high) > axis.high),
+    ):
+        if cut:
+            traces.append(_point(end, height, symbol, verdict.verdict, text))
+    estimate = known(verdict.estimate)
+    if estimate is not None:
+        traces.append(_point(axis.place(estimate), height, SYMBOLS[verdict.verdict], verdict.verdict, text))
+    return traces
+
+
+def _line(low: float, high: float, height: int, role: str, text: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [low, high],
+        "y": [height, height],
+        "line": {"color": variable(role), "width": 3},
+        "hoverinfo": "text",
+        "hovertext": [text, text],
+    }
+
+
+def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str, Any]:
+    hollow = symbol.endswith("-open")
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [x],
+        "y": [height],
+        "marker": {
+            "symbol": symbol,
+            "size": 11,
+            "color": variable(role),
+            "line": {"width": 2 if hollow else 1, "color": variable(role if hollow else "card")},
+        },
+        "hoverinfo": "text",
+        "hovertext": [text],
+    }
+
+
+def _axis(results: Results, metric: Metric, verdicts: tuple[Verdict, ...], style: EffectStyle) -> _Axis:
+    band = _band(results, metric, style)
+    bare = _Axis(style, -math.inf, math.inf, band)
+    estimates = [bare.place(v) for verdict in verdicts if (v := known(verdict.estimate)) is not None]
+    ends = [
+        bare.place(v) for verdict in verdicts for end in (verdict.low, verdict.high) if (v := known(end)) is not None
+    ]
+    fixed = [*estimates, bare.place(_neutral(style)), *band]
+    if style.kind == "factor":
+        return _log_axis(style, fixed, ends, band)
+    reach = _FAR * max(abs(value) for value in fixed) or 1.0
+    near = [*fixed, *(max(-reach, min(reach, end)) for end in ends)]
+    pad = 0.06 * ((max(near) - min(near)) or 1.0)
+    return _Axis(style, min(near) - pad, max(near) + pad, band)
+
+
+def _log_axis(style: EffectStyle, fixed: list[float], ends: list[float], band: tuple[float, float]) -> _Axis:
+    positive = [value for value in fixed if value > 0]
+    least, most = min(positive) / _FAR, max(positive) * _FAR
+    near = [*positive, *(max(least, min(most, end)) for end in ends if end > 0)]
+    pad = 10 ** (0.06 * max(0.3, math.log10(max(near) / min(near))))
+    return _Axis(style, min(near) / pad, max(near) * pad, band)
+
+
+def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, float]:
+    """The effects that do not matter, on the axis: 1/(1+δ) … 1+δ, or ±δ times the baseline's mean."""
+    delta = results.smallest_effect
+    if style.kind == "difference":
+        baseline = next((c.metrics.get(metric.name) for c in results.configurations if c.baseline), None)
+        width = style.shown.scaled(delta * abs(baseline.mean)) if baseline else 0.0
+        return -width, width
+    place = _Axis(style, 0, 0, (0, 0)).place
+    return place(1 / (1 + delta)), place(1 + delta)
+
+
+def _neutral(style: EffectStyle) -> float:
+    return 0.0 if style.kind == "difference" else 1.0
+
+
+def _x_axis(axis: _Axis) -> dict[str, Any]:
+    if axis.style.kind == "factor":
+        return {"type": "log", "range": [math.log10(axis.low), math.log10(axis.high)], "tickprefix": "×", "nticks": 7}
+    suffix = " %" if axis.style.kind == "percent" else ""
+    return {"range": [axis.low, axis.high], "ticksuffix": suffix, "tickformat": ",~g", "nticks": 7}
+
+
+def _shapes(axis: _Axis) -> list[dict[str, Any]]:
+    neutral = axis.place(_neutral(axis.style))
+    common = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
+    return [
+        {
+            **common,
+            "type": "rect",
+            "x0": axis.band[0],
+            "x1": axis.band[1],
+            "fillcolor": variable("band"),
+            "line_width": 0,
+        },
+        {**common, "type": "line", "x0": neutral, "x1": neutral, "line": {"color": variable("muted"), "width": 1}},
+    ]
+
+
+def _in_words(style: EffectStyle) -> str:
+    if style.kind == "percent":
+        return ", in %"
+    if style.kind == "factor":
+        return ", as a factor, logarithmic"
+    return f", difference in {style.unit}" if style.unit else ", difference"
+
+
+def _legend(verdicts: tuple[Verdict, ...], smallest_effect: float) -> tuple[LegendEntry, ...]:
+    said = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(verdicts))
+    return (*said, LegendEntry(f"too small to matter ({effect_band(smallest_effect)})", "band", "band"))

@@ -1,0 +1,124 @@
+"""What a plot is, and the look that all plots share."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from dataclasses import dataclass
+from typing import Any, Final
+
+import plotly.graph_objects as go
+
+from ajuste.report.palette import SERIES, SYMBOLS, variable
+from ajuste.report.visible import visible_line
+
+_FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', sans-serif"
+_CLEAR: Final = "rgba(0,0,0,0)"
+
+
+@dataclass(frozen=True)
+class LegendEntry:
+    """A mark and what it stands for. ``symbol`` is one of plotly's, ``role`` a colour of the palette."""
+
+    text: str
+    symbol: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure with what a person who cannot see it reads instead.
+
+    ``name`` is unique on a page and safe in an ``id``; ``height`` is in CSS pixels; ``wide`` plots take a whole line.
+    """
+
+    name: str
+    title: str
+    description: str
+    figure: go.Figure
+    height: int
+    legend: tuple[LegendEntry, ...] = ()
+    legend_title: str = ""
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Colour and symbol of one series."""
+
+    role: str
+    symbol: str
+
+    @property
+    def colour(self) -> str:
+        return variable(self.role)
+
+
+def mark(place: int) -> Mark:
+    """The mark of the series at ``place``; they repeat after ``SERIES``."""
+    return Mark(f"series-{place % SERIES}", SYMBOLS[place % len(SYMBOLS)])
+
+
+def plain(text: str) -> str:
+    """Text as plotly shows it unchanged: plotly reads some HTML in every text."""
+    return html.escape(visible_line(text), quote=False)
+
+
+def plain_lines(text: str, width: int) -> str:
+    """As ``plain``, broken into lines of at most ``width`` characters."""
+    lines = textwrap.wrap(visible_line(text), width, break_long_words=True, break_on_hyphens=False)
+    return "<br>".join(html.escape(line, quote=False) for line in lines)
+
+
+def figure(traces: list[Any], **layout: Any) -> go.Figure:
+    """A figure in the look of the report. ``layout`` is plotly's, with magic underscores."""
+    made = go.Figure(data=traces, layout_template=_template())
+    made.update_layout(**layout)
+    return made
+
+
+def level_axis(labels: list[str], width: int = 18) -> dict[str, Any]:
+    """An axis whose ticks at 0, 1, 2 … are ``labels``, in full."""
+    return {
+        "tickmode": "array",
+        "tickvals": list(range(len(labels))),
+        "ticktext": [plain_lines(label, width) for label in labels],
+        "range": [-0.6, len(labels) - 0.4],
+    }
+
+
+def _template() -> go.layout.Template:
+    axis = {
+        "gridcolor": variable("grid"),
+        "linecolor": variable("line"),
+        "tickcolor": variable("line"),
+        "tickfont": {"color": variable("muted"), "size": 12},
+        "title": {"font": {"color": variable("muted"), "size": 12}, "standoff": 8},
+        "showline": True,
+        "ticks": "outside",
+        "ticklen": 4,
+        "zeroline": False,
+        "automargin": True,
+        "exponentformat": "none",
+        "separatethousands": True,
+    }
+    return go.layout.Template(
+        layout={
+            "font": {"family": _FONT, "size": 13, "color": variable("ink")},
+            "paper_bgcolor": _CLEAR,
+            "plot_bgcolor": _CLEAR,
+            "margin": {"l": 12, "r": 14, "t": 10, "b": 12},
+            "showlegend": False,
+            "hovermode": "closest",
+            "dragmode": False,
+            "hoverlabel": {
+                "bgcolor": variable("card"),
+                "bordercolor": variable("line"),
+                "font": {"family": _FONT, "size": 13, "color": variable("ink")},
+                "align": "left",
+                "namelength": 0,
+            },
+            "xaxis": axis,
+            "yaxis": axis,
+        }
+    )

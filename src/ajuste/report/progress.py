@@ -1,0 +1,177 @@
+"""What happens while a study runs: on a terminal a few lines that stay in place, elsewhere nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Status
+from ajuste.model.verdict import Verdict
+from ajuste.report.effect import effect_style
+from ajuste.report.format import count_of, duration
+from ajuste.report.verdict_words import LOOKS
+from ajuste.report.visible import visible_line
+
+_MOST_LINES: Final = 12  # configurations whose estimates are shown at once
+
+
+def blocks_needed(done: int, min_blocks: int, max_blocks: int, verdicts: Sequence[Verdict]) -> int:
+    """How many blocks the study will probably have had at its end, from what the deciding verdicts still need."""
+    undecided = [verdict for verdict in verdicts if verdict.deciding and verdict.verdict == "undecided"]
+    if not verdicts or any(verdict.more_blocks is None for verdict in undecided):
+        return max_blocks
+    more = max((verdict.more_blocks or 0 for verdict in undecided), default=0)
+    return max(done, min(max_blocks, max(min_blocks, done + more)))
+
+
+class Progress:
+    """A display on standard error, from entering to leaving. Safe to call from several threads.
+
+    ``metric`` is the first deciding one: its estimates are shown. ``max_seconds`` is the budget of time, ``clock``
+    gives seconds that only grow. On anything but a terminal, and with ``quiet``, nothing is shown.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_blocks: int,
+        max_blocks: int,
+        configurations: int,
+        metric: Metric | None = None,
+        max_seconds: float | None = None,
+        blocks_done: int = 0,
+        quiet: bool = False,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._min_blocks = min_blocks
+        self._max_blocks = max_blocks
+        self._configurations = configurations
+        self._metric = metric
+        self._max_seconds = max_seconds
+        self._done_before = blocks_done
+        self._done = blocks_done
+        self._clock = clock
+        self._console = console or Console(stderr=True)
+        self._shown = self._console.is_terminal and not quiet
+        self._lock = threading.RLock()
+        self._live: Live | None = None
+        self._started = clock()
+        self._first_trial: float | None = None
+        self._last_block: float | None = None
+        self._said = ""
+        self._running: Counter[tuple[str, int]] = Counter()
+        self._statuses: Counter[str] = Counter()
+        self._verdicts: tuple[Verdict, ...] = ()
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._live = Live(
+                get_renderable=self.renderable, console=self._console, refresh_per_second=4, transient=True
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def say(self, text: str) -> None:
+        """What happens outside trials, in a few words: ``booting debian:5.10``."""
+        with self._lock:
+            self._said = text
+
+    def trial_started(self, configuration: str, block: int) -> None:
+        with self._lock:
+            self._said = ""
+            if self._first_trial is None:
+                self._first_trial = self._clock()
+            self._running[configuration, block] += 1
+
+    def trial_done(self, configuration: str, block: int, status: Status) -> None:
+        with self._lock:
+            self._running[configuration, block] -= 1
+            self._running += Counter()  # forgets what has ended
+            self._statuses[status] += 1
+
+    def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None:
+        """A block (0 …) is complete, and these are the verdicts after it."""
+        with self._lock:
+            self._done = max(self._done, block + 1)
+            self._last_block = self._clock()
+            self._verdicts = tuple(verdicts)
+
+    def seconds_left(self) -> float | None:
+        """From the mean time of a block so far and the blocks that are still needed; ``None`` before the first."""
+        with self._lock:
+            here = self._done - self._done_before
+            if here <= 0 or self._first_trial is None or self._last_block is None:
+                return None
+            mean = (self._last_block - self._first_trial) / here
+            needed = blocks_needed(self._done, self._min_blocks, self._max_blocks, self._verdicts) - self._done
+            left = mean * needed - (self._clock() - self._last_block)
+            if self._max_seconds is not None:
+                left = min(left, self._max_seconds - (self._clock() - self._started))
+            return max(0.0, left)
+
+    def renderable(self) -> RenderableType:
+        """The lines as they are now."""
+        with self._lock:
+            lines: list[RenderableType] = [Text(self._now_text()), Text(self._blocks_text())]
+            estimates = self._estimates()
+        return Group(*lines, estimates) if estimates is not None else Group(*lines)
+
+    def _now_text(self) -> str:
+        if self._running:
+            running = ", ".join(f"{visible_line(name)} (block {block})" for name, block in sorted(self._running))
+            return f"Running {running}"
+        return visible_line(self._said) or "Working"
+
+    def _blocks_text(self) -> str:
+        parts = [f"{count_of(self._done, 'block')} done of at most {self._max_blocks:,}"]
+        parts += [
+            f"{count_of(self._statuses[status], 'trial')} {status}"
+            for status in ("flagged", "failed")
+            if self._statuses[status]
+        ]
+        left = self.seconds_left()
+        if left is not None:
+            parts.append(f"about {duration(left)} left")
+        return " · ".join(parts)
+
+    def _estimates(self) -> Table | None:
+        """The effects on the first deciding metric; the undecided ones first where there is no room for all."""
+        if self._metric is None:
+            return None
+        mine = [verdict for verdict in self._verdicts if verdict.metric == self._metric.name]
+        if not mine:
+            return None
+        styles = effect_style(mine, self._metric.unit)
+        shown = mine
+        if len(mine) > _MOST_LINES:
+            shown = sorted(mine, key=lambda verdict: verdict.verdict != "undecided")[:_MOST_LINES]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False, title_justify="left")
+        table.title = Text(f"{visible_line(self._metric.title)} so far", style="dim")
+        for justify in ("left", "right", "right", "left"):
+            table.add_column(justify=justify, overflow="fold")  # type: ignore[arg-type]
+        for verdict in shown:
+            style = styles[verdict.scale]
+            word = Text(verdict.verdict, style=LOOKS[verdict.verdict].style)
+            name = Text(visible_line(verdict.configuration))
+            table.add_row(name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word)
+        if len(mine) > len(shown):
+            table.add_row(Text(f"and {len(mine) - len(shown)} more", style="dim"))
+        return table

@@ -1,0 +1,119 @@
+// Draws the plots in the colours of the theme, and makes the buttons work.
+(function () {
+  "use strict";
+  const root = document.documentElement;
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const canHover = window.matchMedia("(hover: hover)").matches;
+  const options = { displayModeBar: false, responsive: true, doubleClick: "reset" };
+
+  function isDark() {
+    return root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
+  }
+
+  // Colours are named as var(--role) in the figures; plotly needs them as values.
+  function coloured(value, style) {
+    if (typeof value === "string") {
+      const name = /^var\((--[a-z0-9-]+)\)$/.exec(value);
+      return name ? style.getPropertyValue(name[1]).trim() || value : value;
+    }
+    if (Array.isArray(value)) return value.map((item) => coloured(item, style));
+    if (value !== null && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, coloured(item, style)]));
+    }
+    return value;
+  }
+
+  function draw(place) {
+    const figure = coloured(figures[place.dataset.figure], getComputedStyle(root));
+    const layout = Object.assign({}, figure.layout, {
+      autosize: true,
+      height: Number(place.dataset.height),
+      dragmode: canHover ? "zoom" : false,
+    });
+    return Plotly.react(place, figure.data, layout, options);
+  }
+
+  // A plot in a closed <details> has no width: it is drawn when it is opened.
+  function drawAll() {
+    const places = Array.from(document.querySelectorAll("[data-figure]"));
+    return Promise.all(places.filter((place) => place.clientWidth > 0).map(draw));
+  }
+
+  function showTheme() {
+    const button = document.getElementById("theme");
+    button.textContent = isDark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", "Switch to " + (isDark() ? "light" : "dark") + " colours");
+  }
+
+  function themeChanged() {
+    showTheme();
+    return drawAll();
+  }
+
+  function download(name, type, text) {
+    const url = URL.createObjectURL(new Blob([text], { type: type }));
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = name;
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+  }
+
+  async function copy(button) {
+    const text = document.getElementById(button.dataset.copy).textContent;
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch (error) {
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      done = document.execCommand("copy");
+      area.remove();
+    }
+    button.textContent = done ? "Copied" : "Select and copy";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  }
+
+  document.getElementById("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try {
+      localStorage.setItem("ajuste-theme", root.dataset.theme);
+    } catch (error) {
+      // Not remembered, but it works for this page.
+    }
+    themeChanged();
+  });
+  dark.addEventListener("change", themeChanged);
+  document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", () => copy(button)));
+  document.querySelectorAll("[data-download]").forEach((button) =>
+    button.addEventListener("click", () => {
+      const text = document.getElementById(button.dataset.source).textContent;
+      const isCsv = button.dataset.source === "trials-csv";
+      download(button.dataset.download, isCsv ? "text/csv" : "application/json", isCsv ? JSON.parse(text) : text);
+    })
+  );
+  document.querySelectorAll("details").forEach((details) =>
+    details.addEventListener("toggle", () => {
+      if (details.open) drawAll();
+    })
+  );
+  window.addEventListener("beforeprint", () => {
+    document.querySelectorAll("details").forEach((details) => { details.open = true; });
+    root.dataset.shown = root.dataset.theme || "";
+    root.dataset.theme = "light";
+    drawAll();
+  });
+  window.addEventListener("afterprint", () => {
+    if (root.dataset.shown) root.dataset.theme = root.dataset.shown;
+    else delete root.dataset.theme;
+    drawAll();
+  });
+
+  showTheme();
+  drawAll().then(() => { root.dataset.drawn = "yes"; });
+})();
