@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ajuste.analysis.verdict import judge
+from ajuste.analysis.results import verdicts
 from ajuste.design.blocks import block
 from ajuste.design.perturbation import perturbation
 from ajuste.design.stopping import MOST_ATTEMPTS, Limits, Stop, stop, wants_repeat
@@ -124,9 +124,10 @@ class Runner:
             self._measure_block(number)
             measured = number + 1 - tables.design.warm_up
             if measured > 0:
-                verdicts = self._verdicts(number)
-                self.watcher.block_done(measured, verdicts)
-                reason = stop(verdicts, measured, minutes_of(self._trials(number)), limits)
+                trials = self._trials(number)
+                found = verdicts(self.study, trials)
+                self.watcher.block_done(measured, found)
+                reason = stop(found, measured, minutes_of(trials), limits)
                 if reason is not None:
                     return reason
             number += 1
@@ -177,17 +178,6 @@ class Runner:
     def _trials(self, number: int) -> list[Trial]:
         """All trials up to block ``number``: a run that was interrupted may have kept some of the next one."""
         return [one for (where, _), own in sorted(self._kept.items()) if where <= number for one in own]
-
-    def _verdicts(self, number: int) -> tuple[Verdict, ...]:
-        analysis = self.study.study.analysis
-        return judge(
-            [resolved.configuration for resolved in self.study.configurations],
-            self._trials(number),
-            self.study.deciding,
-            self.study.described,
-            confidence=analysis.confidence,
-            smallest_effect=analysis.smallest_effect,
-        )
 
 
 def minutes_of(trials: Sequence[Trial]) -> float:

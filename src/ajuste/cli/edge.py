@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-import click
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -29,11 +29,11 @@ def exit_code(work: Callable[[], object]) -> int:
     except AjusteError as error:
         _say(str(error), error.hint)
         return error.exit_code
-    except click.ClickException as error:
-        usage = error.ctx.get_usage() if isinstance(error, click.UsageError) and error.ctx else None
-        _say(error.format_message(), usage)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        _say(error.format_message(), f"{context.command_path} --help says more" if context else None)
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         _say("interrupted", None)
         return INTERRUPTED
     except BrokenPipeError:

@@ -33,7 +33,7 @@ class RunRow(Base):
     seed: Mapped[int]
     created: Mapped[str]
     ajuste: Mapped[str]
-    study_text: Mapped[str]
+    resolved: Mapped[str]
     environment: Mapped[dict[str, Any]]
     stopped: Mapped[str] = mapped_column(default="")
     stopped_because: Mapped[str] = mapped_column(default="")

@@ -34,7 +34,7 @@ class Run:
     seed: int
     created: str
     ajuste: str
-    study_text: str
+    resolved: str
     stopped: str = ""
     stopped_because: str = ""
     environment: dict[str, Any] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Store:
         self._engine.dispose()
 
     def new_run(
-        self, *, study: str, fingerprint: str, seed: int, ajuste: str, study_text: str, environment: dict[str, Any]
+        self, *, study: str, fingerprint: str, seed: int, ajuste: str, resolved: str, environment: dict[str, Any]
     ) -> Run:
         """Begin a run. Its id is the day and a random part, so that ids sort by age."""
         now = datetime.now(UTC)
@@ -70,7 +70,7 @@ class Store:
             seed=seed,
             created=now.isoformat(timespec="seconds"),
             ajuste=ajuste,
-            study_text=study_text,
+            resolved=resolved,
             environment=environment,
         )
         with self._writing() as session:

@@ -1,0 +1,30 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.kernel.spec import parse_spec
+from ajuste.study.builtin import find_study
+from ajuste.study.read import read_study
+from ajuste.study.schema import Study
+
+StudyName = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A built-in study (see `ajuste studies`) or a study file.")
+]
+Kernel = Annotated[
+    str | None, typer.Option(help="Another kernel than the study's, such as debian:6.12 or path:VMLINUZ.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Another seed than the study's.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def chosen_study(name: str, catalogue: Catalogue, kernel: str | None, seed: int | None) -> Study:
+    """The study of that name or file, with the choices of the command line. Raises RequestError."""
+    if kernel is not None:
+        parse_spec(kernel)
+    study = read_study(find_study(name), catalogue, parse_kernel=parse_spec)
+    return study.with_choices(kernel=kernel, seed=seed)

@@ -1,0 +1,74 @@
+"""``ajuste report``: runs in the store, shown again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ajuste.cli.options import Json
+from ajuste.home import home
+from ajuste.outcome import results_of
+from ajuste.report.html import write_report
+from ajuste.report.terminal import print_results
+from ajuste.report.visible import visible
+from ajuste.store.store import Run, Store
+
+
+def report(
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the HTML report there.")] = None,
+    trials: Annotated[bool, typer.Option("--trials", help="Show what every trial said, as it was kept.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a run of the store again; without RUN list all runs."""
+    place = home()
+    with Store(place.store_url) as store:
+        if run is None:
+            _list(store, as_json)
+            return
+        found = store.find_run(run)
+        if trials:
+            _trials(store, found, as_json)
+            return
+        results = results_of(found, store)
+    path = html or place.reports / f"{found.id}.html"
+    write_report(results, path)
+    if as_json:
+        typer.echo(results.model_dump_json(indent=2))
+    else:
+        print_results(results, Console(file=sys.stdout), report=path)
+
+
+def _list(store: Store, as_json: bool) -> None:
+    rows = [
+        {"run": r.id, "study": r.study, "seed": r.seed, "created": r.created, "stopped": r.stopped or "unfinished"}
+        for r in store.runs()
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        typer.echo("There are no runs yet; `ajuste studies` lists studies, `ajuste run STUDY` carries one out.")
+    for row in rows:
+        typer.echo(f"{row['run']}  {row['study']}  seed {row['seed']}  {row['created']}  {row['stopped']}")
+
+
+def _trials(store: Store, run: Run, as_json: bool) -> None:
+    kept = store.trials(run)
+    if as_json:
+        typer.echo(json.dumps([one.model_dump(mode="json") for one in kept], indent=2, ensure_ascii=False))
+        return
+    for one in kept:
+        slot = one.slot
+        typer.echo(f"block {slot.block} position {slot.position} attempt {one.attempt}: {slot.configuration}")
+        typer.echo(f"  {one.status}{': ' + visible(one.reason) if one.reason else ''}")
+        for label, text in (("events", one.events), ("console", one.console)):
+            for line in text.splitlines():
+                typer.echo(f"  {label}: {visible(line)}")

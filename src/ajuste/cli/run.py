@@ -1,0 +1,57 @@
+"""``ajuste run``: carry out a study, to a verdict and a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.options import Json, Kernel, Seed, StudyName, chosen_study
+from ajuste.experiment import Means, conduct, prepare
+from ajuste.home import home
+from ajuste.model.error import RunError
+from ajuste.outcome import results_of
+from ajuste.report.html import write_report
+from ajuste.report.progress import Progress
+from ajuste.report.terminal import print_results
+from ajuste.store.store import Store
+
+
+def run(
+    study: StudyName,
+    kernel: Kernel = None,
+    seed: Seed = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure anew what is in the store already.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
+    ] = None,
+    snapshot: Annotated[bool, typer.Option(help="Start every trial from one snapshot, or boot for each.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Carry out STUDY: boot its kernel, measure in randomised blocks, stop when the answer is known.
+
+    What was measured is kept whatever happens: the same command goes on where it stopped, and shows a finished run.
+    """
+    known = catalogue()
+    chosen = chosen_study(study, known, kernel, seed)
+    place = home()
+    with Progress(chosen.budget.min_blocks, chosen.budget.max_blocks, quiet=quiet) as progress:
+        means = Means(place, jobs=jobs, snapshot=snapshot, say=progress.say)
+        experiment = prepare(chosen, known, means)
+        with Store(place.store_url) as store:
+            done = conduct(experiment, store, progress, means, fresh=fresh)
+            results = results_of(done, store)
+    path = report or place.reports / f"{done.id}.html"
+    write_report(results, path)
+    if as_json:
+        typer.echo(results.model_dump_json(indent=2))
+    else:
+        print_results(results, Console(file=sys.stdout), report=path)
+    if done.stopped == "failed":
+        raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")

@@ -1,0 +1,15 @@
+"""``ajuste schema``: the JSON Schema of study files, for editors."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.study.json_schema import json_schema
+
+
+def schema() -> None:
+    """Print the JSON Schema of study files, so that an editor completes and checks them."""
+    typer.echo(json.dumps(json_schema(catalogue()), indent=2, ensure_ascii=False))

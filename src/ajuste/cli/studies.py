@@ -1,0 +1,24 @@
+"""``ajuste studies``: the built-in studies."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ajuste.study.builtin import builtin_studies
+
+
+def studies(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List the built-in studies; `ajuste run NAME` runs one, `ajuste plan NAME` shows what it would do."""
+    found = builtin_studies()
+    if as_json:
+        rows = [{"name": s.name, "title": s.title, "question": s.question} for s in found]
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    for study in found:
+        console.print(study.name, style="bold")
+        console.print(f"    {study.title}\n    {study.question}")

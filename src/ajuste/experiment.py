@@ -1,0 +1,135 @@
+"""An experiment: a study on given kernels of this machine, from its preparation to its results."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.design.stopping import Stop
+from ajuste.home import Home
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.model.kernel import KernelImage
+from ajuste.native import AGENT, WORKLOADS, native_program
+from ajuste.runner import Runner, Targets, Watcher
+from ajuste.store.store import Run, Store, lock_name, only_one
+from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy, fingerprint
+from ajuste.study.schema import Study
+from ajuste.target.facts import host_facts
+from ajuste.target.target import Say, Target
+from ajuste.target.vm import VmTarget
+from ajuste.version import ajuste_version
+from ajuste.vm.emulator import choose_emulator
+from ajuste.vm.guest_files import GuestFiles
+
+
+@dataclass(frozen=True)
+class Means:
+    """How an experiment is carried out; nothing of it changes what is measured under the virtual clock."""
+
+    home: Home
+    jobs: int | None = None
+    snapshot: bool = True
+    say: Say = field(default=lambda _: None)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """``images`` by kernel spec. ``fingerprint`` is of all that decides what is measured: equal ones share trials."""
+
+    resolved: ResolvedStudy
+    images: dict[str, KernelImage]
+    packages: dict[str, str]
+    fingerprint: str
+
+
+def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
+    """Fetch the kernels of ``study`` and resolve it on them. Nothing is booted or changed.
+
+    Raises RequestError for whatever cannot be carried out as it is written.
+    """
+    images = {spec: fetch_kernel(spec, means.home, say=means.say) for spec in study.kernels}
+    versions = {spec: image.version for spec, image in images.items()}
+    resolved = resolve(study, catalogue, versions, shutil.which)
+    target = study.target
+    emulator = choose_emulator(target.clock, target.cpus, means.home, means.say)
+    marks = {f"kernel {spec}": image.sha256 for spec, image in images.items()} | {
+        f"file {path}": _sha256(path)
+        for path in (native_program(AGENT), native_program(WORKLOADS), *map(Path, _taken_along(resolved)))
+    }
+    packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
+    return Experiment(resolved, images, packages, fingerprint(resolved, marks | {"QEMU": emulator.version}))
+
+
+def conduct(experiment: Experiment, store: Store, watcher: Watcher, means: Means, *, fresh: bool = False) -> Run:
+    """Measure until the study is decided or a budget is spent, going on where an earlier run of the very same stopped.
+
+    The run that comes back says why it stopped. Raises RequestError where the same run is going on elsewhere or the
+    kernel does not boot, RunError where measuring failed; what was measured is in the store in any case.
+    """
+    study = experiment.resolved.study
+    seed = study.design.seed
+    with only_one(means.home.state / lock_name(experiment.fingerprint, seed), f"the study {study.name}"):
+        run = None if fresh else store.latest_run(experiment.fingerprint, seed)
+        if run is None:
+            run = store.new_run(
+                study=study.name,
+                fingerprint=experiment.fingerprint,
+                seed=seed,
+                ajuste=ajuste_version(),
+                resolved=experiment.resolved.model_dump_json(),
+                environment={"this machine": host_facts()},
+            )
+        return _conclude(run, store, _measure(experiment, run, store, watcher, means))
+
+
+def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, means: Means) -> Stop:
+    environment: dict[str, Any] = dict(run.environment)
+
+    def ready(kernel: str, target: Target) -> None:
+        environment[kernel] = target.environment
+        store.set_environment(run, environment)
+
+    with Targets(lambda kernel: open_target(experiment, kernel, means), ready) as targets:
+        return Runner(experiment.resolved, run, store, targets, watcher).carry_out()
+
+
+def _conclude(run: Run, store: Store, stop: Stop) -> Run:
+    store.stop_run(run, stop.why, stop.words)
+    return store.find_run(run.id)
+
+
+def open_target(experiment: Experiment, kernel: str, means: Means) -> Target:
+    """The target of the experiment for ``kernel``, not yet entered."""
+    resolved, table = experiment.resolved, experiment.resolved.study.target
+    return VmTarget(
+        experiment.images[kernel],
+        clock=table.clock,
+        cpus=table.cpus,
+        memory_mib=table.memory_mib,
+        seed=resolved.study.design.seed,
+        files=GuestFiles(
+            programs=tuple(map(Path, resolved.programs)),
+            study_files={name: Path(path) for name, path in resolved.files.items()},
+            modules=table.modules,
+            packages=experiment.packages,
+        ),
+        home=means.home,
+        snapshot=means.snapshot,
+        jobs=means.jobs,
+        kernel_arguments=table.kernel_arguments,
+        say=means.say,
+    )
+
+
+def _taken_along(resolved: ResolvedStudy) -> tuple[str, ...]:
+    return (*resolved.programs, *resolved.files.values())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
