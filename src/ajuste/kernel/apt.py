@@ -30,7 +30,7 @@ INCOMPLETE_LISTS_VALID_S = 600
 # Lists and apt's own cache of all suites took 175 MB in 2026.
 LISTS_BYTES = 350_000_000
 
-_GONE = re.compile(r"404|not found|hash sum mismatch|unexpected size", re.IGNORECASE)
+_GONE = re.compile(r"404|not found|no such file|hash sum mismatch|unexpected size", re.IGNORECASE)
 _FULL = re.compile(r"no space left|disk quota exceeded|don't have enough free space", re.IGNORECASE)
 
 
