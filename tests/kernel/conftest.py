@@ -49,12 +49,12 @@ class Archive:
         (tree / "DEBIAN/control").write_text(control)
         pool = self._base(suite) / "pool"
         pool.mkdir(parents=True, exist_ok=True)
-        package = pool / f"{name}_{version.replace(':', '%3a')}_amd64.deb"
+        package = pool / f"{name}_{version.rpartition(':')[2]}_amd64.deb"
         subprocess.run(
             ["dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, package], check=True, stdout=subprocess.DEVNULL
         )
         content = package.read_bytes()
-        stanza = control + f"Filename: pool/{package.name.replace('%', '%25')}\nSize: {len(content)}\n"
+        stanza = control + f"Filename: pool/{package.name}\nSize: {len(content)}\n"
         self.stanzas.setdefault(suite, []).append(stanza + f"SHA256: {hashlib.sha256(content).hexdigest()}\n")
         return package
 

@@ -104,7 +104,7 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
     choices = _choose(apt, source, suites)
     if not choices:
         missing = sorted(set(apt.missing_suites()).intersection(suites))
-        lacking = f"; the mirror has no {', '.join(missing)}" if missing else ""
+        lacking = f"; lists of {', '.join(missing)} could not be fetched" if missing else ""
         raise RequestError(f"no QEMU {source.minimum} or later in {', '.join(suites)}{lacking}")
     gone = ""
     for packages in choices:
