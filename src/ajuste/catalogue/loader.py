@@ -22,7 +22,10 @@ from ajuste.model.plan import Location
 from ajuste.model.tunable import ProcessAttribute, Tunable
 from ajuste.model.workload import WorkloadKind
 
-M = TypeVar("M", Tunable, WorkloadKind, Metric)
+M = TypeVar("M", bound=Tunable | WorkloadKind | Metric)
+
+_ALIKE = 75
+"""Per cent of likeness from which a word counts as a misspelt other."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,12 @@ class Catalogue:
         Where there are none, those with a similar word in the name or title.
         """
         wanted = [word.lower() for word in words if word.strip()]
-        scored = [(_score(tunable, wanted), tunable) for tunable in self.tunables.values()] if wanted else []
-        hits = [(score, tunable) for score, tunable in scored if score > 0]
+        every = list(self.tunables.values()) if wanted else []
+        hits: list[tuple[float, Tunable]] = [(_score(tunable, wanted), tunable) for tunable in every]
+        hits = [(score, tunable) for score, tunable in hits if score > 0]
         if not hits:
-            hits = [(_likeness(tunable, wanted), tunable) for _, tunable in scored]
-            hits = [(score, tunable) for score, tunable in hits if score >= 75]
+            hits = [(_likeness(tunable, wanted), tunable) for tunable in every]
+            hits = [(score, tunable) for score, tunable in hits if score >= _ALIKE]
         return [tunable for _, tunable in sorted(hits, key=lambda hit: (-hit[0], hit[1].name))]
 
     def locate(self, tunable: Tunable, version: KernelVersion) -> Location | ProcessAttribute:
@@ -129,10 +133,14 @@ def _entry(path: Traversable, number: int, table: str, values: object, model: ty
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
         name = values.get("name", number) if isinstance(values, dict) else number
-        field = ".".join(str(part) for part in (table, name, *first["loc"]))
-        raise AjusteError(first["msg"], place=Place(Path(path.name), field=field)) from error
+        field, message = _first_complaint(error)
+        raise AjusteError(message, place=Place(Path(path.name), field=".".join((table, str(name), *field)))) from error
+
+
+def _first_complaint(error: ValidationError) -> tuple[tuple[str, ...], str]:
+    details = error.errors()[0]
+    return tuple(str(part) for part in details["loc"]), details["msg"]
 
 
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:

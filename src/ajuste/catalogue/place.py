@@ -58,6 +58,11 @@ def kernels(tunable: Tunable) -> str:
     return ", ".join(_words(since, before) for since, before in spans)
 
 
+def span(where: Where) -> str:
+    """For which kernels a place holds, in words like those of ``kernels``."""
+    return _words(where.since, where.before)
+
+
 def _words(since: str | None, before: str | None) -> str:
     if before is None:
         return "all" if since is None else f"{since} and later"

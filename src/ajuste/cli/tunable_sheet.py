@@ -1,0 +1,151 @@
+"""What is known of a tunable, for people: the list of many and the sheet of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ajuste.catalogue.place import kernels, span
+from ajuste.model.tunable import Tunable, Where
+from ajuste.target.current import Current
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A tunable with what was found ``on`` a machine. ``read_as`` is the tunable or the instance of it that was read;
+    ``instead`` what the kernel has in its place, ``initial`` the value at boot where it is known.
+    """
+
+    tunable: Tunable
+    on: str
+    kernel: str = ""
+    cpus: int = 0
+    read_as: str = ""
+    current: Current = field(default_factory=Current)
+    initial: str | None = None
+    instead: tuple[Tunable, Current] | None = None
+
+
+def print_list(found: list[Tunable], console: Console, *, grouped: bool) -> None:
+    """Name, title and kernels of each, under a heading for each subsystem if ``grouped`` (they come in that order)."""
+    width = max(len(tunable.name) for tunable in found)
+    if not grouped:
+        console.print(_rows(found, width))
+        return
+    for subsystem, group in groupby(found, key=lambda tunable: tunable.subsystem):
+        console.print(subsystem, style="bold")
+        console.print(Padding(_rows(list(group), width), (0, 0, 1, 2)))
+    console.print("ajuste tunables show NAME explains one, with its value; --kernel K asks a guest with that kernel")
+
+
+def print_sheet(sheet: Sheet, console: Console) -> None:
+    """All of the entry, with the value on top."""
+    tunable = sheet.tunable
+    console.print(Text(tunable.name, style="bold") + Text(f"  {tunable.title}"))
+    console.print(Padding(tunable.what, (1, 0, 1, 2)))
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for label, text in _lines(sheet):
+        table.add_row(label, text)
+    console.print(table)
+
+
+def _rows(found: list[Tunable], width: int) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, min_width=width)
+    table.add_column(overflow="fold")
+    table.add_column(style="dim", overflow="fold")
+    for tunable in found:
+        table.add_row(tunable.name, tunable.title, kernels(tunable))
+    return table
+
+
+def _lines(sheet: Sheet) -> list[tuple[str, RenderableType]]:
+    tunable = sheet.tunable
+    lines: list[tuple[str, RenderableType]] = [("Value", _value(sheet))]
+    if sheet.instead:
+        lines.append(("Instead", _instead(tunable, *sheet.instead)))
+    default = tunable.default + (
+        f"; {_with_unit(sheet.initial, tunable)} with {_cpus(sheet.cpus)}" if sheet.initial and tunable.scaled else ""
+    )
+    lines += [
+        ("Default", Text(default)),
+        ("Values", Text(_values(tunable))),
+        ("Kernels", Text(kernels(tunable))),
+    ]
+    lines += [("Where" if not number else "", _place(where)) for number, where in enumerate(tunable.where)]
+    if tunable.instances:
+        lines.append(("Several", Text(f"one for each {tunable.instances}: {tunable.name}@{_example(tunable)}")))
+    if tunable.risk != "none":
+        words = {"performance": "can slow the machine down", "hang": "can hang the machine"}[tunable.risk]
+        lines.append(("Risk", Text(f"{words}. {tunable.risk_note}".rstrip(), style="yellow")))
+    for label, text in (
+        ("Removed", tunable.removed),
+        ("Successor", f"{tunable.successor}, related but different" if tunable.successor else ""),
+        ("Predecessor", f"{tunable.predecessor}, related but different" if tunable.predecessor else ""),
+        ("See also", ", ".join(tunable.see)),
+        ("Source", tunable.source),
+    ):
+        if text:
+            lines.append((label, Text(text)))
+    return lines
+
+
+def _value(sheet: Sheet) -> Text:
+    current = sheet.current
+    machine = f"on {sheet.on}" + (f" (Linux {sheet.kernel}, {_cpus(sheet.cpus)})" if sheet.kernel else "")
+    if current.value is None:
+        return Text(current.problem, style="yellow") + Text(f"\n{machine}", style="dim")
+    shown = _with_unit(current.value, sheet.tunable) if current.value else "empty: this machine cannot do it"
+    which = f"{sheet.read_as} " if sheet.read_as != sheet.tunable.name else ""
+    return Text(shown, style="bold") + Text(f"  {which}{machine}", style="dim")
+
+
+def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:
+    value = current.problem if current.value is None else _with_unit(current.value, other)
+    kin = "successor" if tunable.successor else "counterpart"
+    return Text(f"{other.name} = {value}", style="bold") + Text(
+        f"\nits {kin} in this kernel, a related but different tunable: {other.title}"
+    )
+
+
+def _place(where: Where) -> RenderableType:
+    text = where.path or f"an attribute of the workload's process: {where.attribute}"
+    if where.flag:
+        text += f", the word {where.flag} or NO_{where.flag}"
+    told = [span(where)]
+    if where.needs:
+        told.append("needs " + " and ".join(f"CONFIG_{option}" for option in where.needs.split()))
+    if where.note:
+        told.append(where.note)
+    return Group(Text(text), Padding(Text("; ".join(told), style="dim"), (0, 0, 0, 2)))
+
+
+def _values(tunable: Tunable) -> str:
+    if tunable.type == "cpu-list":
+        return "a list of CPUs, such as 0 or 0,2 or 0-3"
+    if tunable.type == "choice":
+        return ", ".join(tunable.choices)
+    special = [f"{value} = {meaning}" for value, meaning in tunable.special.items()]
+    if tunable.type == "boolean":
+        return " or ".join(tunable.choices or ("0", "1")) + " (off, on)"
+    words = f"{tunable.minimum} … {tunable.maximum}{' ' + tunable.unit if tunable.unit else ''}"
+    return "; ".join([words, *special])
+
+
+def _with_unit(value: str, tunable: Tunable) -> str:
+    return f"{value} {tunable.unit}" if tunable.unit and tunable.type == "integer" else value
+
+
+def _example(tunable: Tunable) -> str:
+    return tunable.instances.replace("N", "0")
+
+
+def _cpus(number: int) -> str:
+    return "1 CPU" if number == 1 else f"{number} CPUs"

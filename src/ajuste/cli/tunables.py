@@ -1,0 +1,170 @@
+"""``ajuste tunables``: what the catalogue knows, and the values that it has here or in a guest."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ajuste.catalogue.initial import initial_value
+from ajuste.catalogue.loader import catalogue
+from ajuste.catalogue.place import kernels
+from ajuste.cli.tunable_sheet import Sheet, print_list, print_sheet
+from ajuste.home import home
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.model.error import AjusteError, RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.tunable import Tunable
+from ajuste.target.current import Current, current_values
+from ajuste.target.host import HostTarget
+from ajuste.target.target import Target
+from ajuste.target.vm import VmTarget
+from ajuste.vm.guest_files import GuestFiles
+
+app = typer.Typer(invoke_without_command=True, help="Show the settings that Ajuste knows.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Kernel = Annotated[
+    str | None, typer.Option("--kernel", metavar="K", help="debian:5.10, debian:6.12, … or path:VMLINUZ.")
+]
+
+
+@app.callback()
+def tunables(context: typer.Context, as_json: Json = False, kernel: Kernel = None) -> None:
+    """List the settings that Ajuste knows, or those that the kernel K has; `show NAME` explains one of them."""
+    if context.invoked_subcommand is not None:
+        if as_json or kernel:
+            raise RequestError(f"options of {context.invoked_subcommand} come after it, with its name")
+        return
+    version = _version(kernel) if kernel else None
+    _list([t for t in catalogue().tunables.values() if version is None or t.place_in(version)], version, as_json)
+
+
+@app.command()
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORD…", help="All of them must be found.")],
+    as_json: Json = False,
+) -> None:
+    """Find settings by words in their names and explanations, best first."""
+    found = catalogue().search(words)
+    if not found:
+        raise RequestError(f"nothing is known about {' '.join(words)}", hint="ajuste tunables lists all there is")
+    _list(found, None, as_json, grouped=False)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="For one of several: NAME@cpu0.")],
+    kernel: Kernel = None,
+    cpus: Annotated[int, typer.Option("--cpus", min=1, max=16, help="CPUs of the guest with kernel K.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Explain one setting, with its value on this machine, or in a guest with the kernel K."""
+    tunable = catalogue().find_tunable(name)
+    sheet = _guest(tunable, kernel, cpus) if kernel else _host(tunable)
+    if as_json:
+        print(json.dumps(_document(sheet), indent=2, ensure_ascii=False))
+    else:
+        print_sheet(sheet, Console(highlight=False, markup=False))
+
+
+def _host(tunable: Tunable) -> Sheet:
+    try:
+        with HostTarget() as target:
+            return _sheet(tunable, target, "this machine")
+    except AjusteError as error:
+        # The explanation is worth showing where this machine cannot be asked.
+        return Sheet(tunable=tunable, on="this machine", current=Current(problem=f"not readable: {error.message}"))
+
+
+def _guest(tunable: Tunable, kernel: str, cpus: int) -> Sheet:
+    with ExitStack() as stack:
+        say = _say(stack)
+        image = fetch_kernel(kernel, home(), say=say)
+        clock: Any = "virtual" if cpus == 1 else "wall"
+        guest = VmTarget(image, clock=clock, cpus=cpus, files=GuestFiles(), home=home(), say=say)
+        say(f"booting {kernel}")
+        return _sheet(tunable, stack.enter_context(guest), kernel)
+
+
+def _sheet(tunable: Tunable, target: Target, on: str) -> Sheet:
+    version = KernelVersion.parse(target.hello.kernel)
+    asked = _first(tunable)
+    other = None if tunable.place_in(version) else catalogue().counterpart(tunable, version)
+    values = current_values(target, [asked, _first(other)] if other else [asked])
+    return Sheet(
+        tunable=tunable,
+        on=on,
+        kernel=target.hello.kernel,
+        cpus=target.hello.cpus,
+        read_as=asked.name,
+        current=values[asked.name],
+        initial=initial_value(tunable, version, target.hello.cpus),
+        instead=(other, values[_first(other).name]) if other else None,
+    )
+
+
+def _first(tunable: Tunable) -> Tunable:
+    """The first instance of a tunable that there is several times."""
+    return tunable.instance(tunable.instances.replace("N", "0")) or tunable
+
+
+def _document(sheet: Sheet) -> dict[str, Any]:
+    instead = None
+    if sheet.instead:
+        other, current = sheet.instead
+        instead = {"title": other.title, "unit": other.unit, **_value(other.name, current)}
+    return {
+        "tunable": sheet.tunable.model_dump(mode="json"),
+        "kernels": kernels(sheet.tunable),
+        "on": sheet.on,
+        "kernel": sheet.kernel,
+        "cpus": sheet.cpus,
+        **_value(sheet.read_as, sheet.current),
+        "initial": sheet.initial,
+        "instead": instead,
+    }
+
+
+def _value(name: str, current: Current) -> dict[str, str | None]:
+    return {"name": name, "value": current.value, "problem": current.problem or None, "path": current.path or None}
+
+
+def _list(found: list[Tunable], version: KernelVersion | None, as_json: bool, *, grouped: bool = True) -> None:
+    if as_json:
+        rows = [t.model_dump(mode="json") | {"kernels": kernels(t), "path": _path(t, version)} for t in found]
+        print(json.dumps({"tunables": rows}, indent=2, ensure_ascii=False))
+        return
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        for tunable in found:
+            print("\t".join((tunable.subsystem, tunable.name, kernels(tunable), tunable.title)))
+        return
+    print_list(found, console, grouped=grouped)
+
+
+def _path(tunable: Tunable, version: KernelVersion | None) -> str | None:
+    where = tunable.place_in(version) if version else None
+    return (where.path or None) if where else None
+
+
+def _version(kernel: str) -> KernelVersion:
+    """Without fetching anything where the spec itself says it."""
+    spec = parse_spec(kernel)
+    if isinstance(spec, PackagedKernel) and "." in (spec.release or spec.version):
+        return KernelVersion.parse(spec.release or spec.version)
+    with ExitStack() as stack:
+        return fetch_kernel(kernel, home(), say=_say(stack)).version
+
+
+def _say(stack: ExitStack) -> Any:
+    """Shows on stderr what happens now; nothing remains of it in the end, and nothing is shown in a log."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return lambda _: None
+    status = stack.enter_context(console.status(""))
+    return lambda text: status.update(text)

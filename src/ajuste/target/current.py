@@ -1,0 +1,76 @@
+"""The values that tunables have on a target now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.model.error import RequestError
+from ajuste.model.event import Failed, ReadBack
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Plan, Read
+from ajuste.model.tunable import ProcessAttribute, Tunable
+from ajuste.target.target import Target
+
+
+@dataclass(frozen=True)
+class Current:
+    """``value`` as the kernel shows it, or ``None`` and the ``problem`` in words. ``path`` is where it was sought."""
+
+    value: str | None = None
+    problem: str = ""
+    path: str = ""
+
+
+def current_values(target: Target, tunables: Sequence[Tunable]) -> dict[str, Current]:
+    """Read ``tunables`` on an entered target, by one plan that only reads. Every one of them is in the result.
+
+    Never raises for a value that cannot be read. Raises RunError where the target is lost.
+    """
+    version = KernelVersion.parse(target.hello.kernel)
+    found: dict[str, Current] = {}
+    reads: list[Read] = []
+    for tunable in tunables:
+        try:
+            location = catalogue().locate(tunable, version)
+        except RequestError as error:
+            found[tunable.name] = Current(problem=error.message)
+            continue
+        if isinstance(location, ProcessAttribute):
+            found[tunable.name] = Current(problem="an attribute of the workload's process, not of the machine")
+        else:
+            reads.append(Read(tunable=tunable.name, location=location))
+    return found | _read(target, reads, {tunable.name: tunable for tunable in tunables}, version)
+
+
+def _read(
+    target: Target, reads: list[Read], tunables: dict[str, Tunable], version: KernelVersion
+) -> dict[str, Current]:
+    if not reads:
+        return {}
+    observation = target.run(Plan(id="current", reads=tuple(reads)))
+    said = {event.tunable: event for event in observation.events if isinstance(event, ReadBack)}
+    failed = next((event.message for event in observation.events if isinstance(event, Failed)), "")
+    silence = observation.problem or failed or "the agent did not report it"
+    return {
+        read.tunable: _current(read, said.get(read.tunable), silence, tunables[read.tunable], version) for read in reads
+    }
+
+
+def _current(read: Read, said: ReadBack | None, silence: str, tunable: Tunable, version: KernelVersion) -> Current:
+    path = read.location.path
+    if said is None:
+        return Current(problem=f"not readable: {silence}", path=path)
+    if said.value is not None:
+        return Current(value=said.value, path=path)
+    error = said.error or "no reason was given"
+    if error.endswith(("Permission denied", "Operation not permitted")):
+        return Current(problem="not readable: needs root", path=path)
+    where = tunable.place_in(version)
+    if where and where.needs and (error.endswith("No such file or directory") or error.startswith("no flag")):
+        options = " and ".join(f"CONFIG_{option}" for option in where.needs.split())
+        unmounted = ", and debugfs mounted" if path.startswith("/sys/kernel/debug/") else ""
+        note = f". {where.note}" if where.note else ""
+        return Current(problem=f"not there: it takes a kernel with {options}{unmounted}{note}", path=path)
+    return Current(problem=f"not readable: {error}", path=path)
