@@ -15,9 +15,9 @@ _RESIDUAL = re.compile(r"^Residual[ \t]+(\S{1,40})[ \t]+normalised[ \t]+(\S{1,40
 
 
 def parse(output: str) -> dict[str, float]:
-    """``kflops``: thousands of floating-point operations a second in the row with the most repetitions.
+    """``linpack.kflops``: thousands of floating-point operations a second in the row with the most repetitions.
 
-    ``residual``: the normalised residual, a few units where the machine calculates rightly.
+    ``linpack.residual``: the normalised residual, a few units where the machine calculates rightly.
     """
     rows = [(int(repetitions), kflops) for repetitions, kflops in _ROW.findall(output)]
     if not rows:
@@ -27,6 +27,6 @@ def parse(output: str) -> dict[str, float]:
         raise ParseError(f"LINPACK printed {len(residuals)} residuals instead of one")
     _, kflops = max(rows, key=lambda row: row[0])
     return {
-        "kflops": figure(kflops, "KFLOPS"),
-        "residual": figure(residuals[0][1], "the normalised residual"),
+        "linpack.kflops": figure(kflops, "KFLOPS"),
+        "linpack.residual": figure(residuals[0][1], "the normalised residual"),
     }

@@ -59,7 +59,8 @@ def _explain_knob(knob: Knob, siblings: Sequence[Knob]) -> Explained:
     places = dict.fromkeys(other.where for other in siblings if other.tunable.name == tunable.name)
     note = ""
     if knob.instead_of is not None:
-        note = f"The successor of {knob.instead_of.name}, which this kernel does not have: a related but different tunable."
+        asked = knob.instead_of.name
+        note = f"The successor of {asked}, which this kernel does not have: a related but different tunable."
     return Explained(
         name=tunable.name,
         title=tunable.title,

@@ -57,7 +57,12 @@ def nearest(name: str, known: Sequence[str]) -> str:
 
 def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Problem]:
     """The problems that pydantic found, in the words of this house."""
-    return [_problem(detail, model) for detail in failure.errors(include_url=False)]
+    # A list whose elements are all wrong is also "too short": that is no news.
+    return [
+        _problem(detail, model)
+        for detail in failure.errors(include_url=False)
+        if detail["type"] != "too_short" or not detail["input"]
+    ]
 
 
 def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:

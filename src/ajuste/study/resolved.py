@@ -13,7 +13,6 @@ from ajuste.model.metric import Metric
 from ajuste.model.plan import Command, Write
 from ajuste.model.results import Explained
 from ajuste.parse.pattern import Pattern
-from ajuste.parse.trial import Reading
 from ajuste.study.schema import Study
 
 
@@ -54,12 +53,6 @@ class ResolvedStudy(_Resolved):
     files: dict[str, str] = {}
     explained: tuple[Explained, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def reading(self) -> Reading:
-        """How the outputs of its trials are read."""
-        names = tuple(metric.name for metric in (*self.deciding, *self.described))
-        return Reading(parser=self.parser, metrics=names, patterns=self.patterns, endless=self.endless)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ajuste.model.error import RequestError
+from ajuste.parse import hackbench, linpack, matrix
+from ajuste.parse.failure import ParseError
+from ajuste.parse.registry import PARSERS, parser
+
+HACKBENCH = """\
+Running in threaded mode with 10 groups using 40 file descriptors each (== 400 tasks)
+Each sender will pass 100 messages of 100 bytes
+Time: 0.123
+"""
+
+LINPACK = """\
+LINPACK double precision, 200 x 200
+    Reps Time(s) DGEFA   DGESL  OVERHEAD    KFLOPS
+----------------------------------------------------
+     256   0.71  88.73%   4.23%   7.04%   543200.125
+    2048   5.59  89.09%   2.86%   8.05%   546888.889
+     512   1.40  89.29%   2.86%   7.86%   545280.000
+Residual 1.23456789e-13 normalised 6.543210
+"""
+
+
+def test_hackbench_prints_its_time() -> None:
+    assert hackbench.parse(HACKBENCH) == {"hackbench.time": 0.123}
+
+
+def test_linpacks_longest_row_counts_and_its_normalised_residual() -> None:
+    assert linpack.parse(LINPACK) == {"linpack.kflops": 546888.889, "linpack.residual": 6.54321}
+
+
+def test_matrix_prints_its_checksum() -> None:
+    assert matrix.parse("matrix size=200 repetitions=40 checksum=-1.5e3\n") == {"matrix.checksum": -1500.0}
+
+
+@pytest.mark.parametrize(
+    ("parse", "output"),
+    [
+        (hackbench.parse, ""),
+        (hackbench.parse, "Time: soon\n"),
+        (hackbench.parse, "Time: nan\n"),
+        (hackbench.parse, "Time: 1\nTime: 2\n"),
+        (hackbench.parse, "Creating fdpair (error: Too many open files)\n"),
+        (linpack.parse, ""),
+        (linpack.parse, LINPACK.replace("Residual", "residue")),
+        (linpack.parse, LINPACK + LINPACK),
+        (linpack.parse, "\n".join(line for line in LINPACK.split("\n") if "." not in line or "Res" in line)),
+        (linpack.parse, LINPACK.replace("546888.889", "5.4.6")),
+        (matrix.parse, ""),
+        (matrix.parse, "matrix size=2 repetitions=1 checksum=inf\n"),
+    ],
+)
+def test_what_is_no_such_output_is_refused(parse: Callable[[str], dict[str, float]], output: str) -> None:
+    with pytest.raises(ParseError):
+        parse(output)
+
+
+@given(st.text(), st.sampled_from([HACKBENCH, LINPACK, ""]), st.integers(0, 500), st.sampled_from(sorted(PARSERS)))
+def test_any_text_is_figures_or_a_parse_error(junk: str, output: str, at: int, name: str) -> None:
+    try:
+        found = parser(name)(output[:at] + junk + output[at:])
+    except ParseError:
+        return
+    assert found
+    assert all(math.isfinite(value) for value in found.values())
+
+
+@pytest.mark.skipif(shutil.which("hackbench") is None, reason="hackbench is not installed")
+def test_the_real_hackbench_is_understood() -> None:
+    done = subprocess.run(
+        ["hackbench", "-g", "1", "-l", "10", "-T"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert 0 < hackbench.parse(done.stdout)["hackbench.time"] < 60
+
+
+def test_an_unknown_parser_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(RequestError, match="hackbench, linpack, matrix"):
+        parser("perf")

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ajuste.model.event import Accepted, Counter, End, Event, Exited, Failed, Output, Started, Written, parse_event
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Command, File, Plan, Write
+from ajuste.model.trial import Slot, Trial
+from ajuste.parse.base import BASE_METRICS, counters_for
+from ajuste.parse.pattern import Pattern
+from ajuste.parse.trial import Reading, same_value, trial
+
+SLOT = Slot(block=0, position=2, configuration="knob=1", seed=9)
+PLAN = Plan(
+    id="b0p2",
+    writes=(Write(tunable="knob", location=File(path="/proc/sys/kernel/knob"), value="7500000"),),
+    background=(Command(argv=("spin",)),),
+    workload=Command(argv=("job",)),
+    counters=("task-clock", "cycles"),
+)
+
+
+def exited(**more: Any) -> Exited:
+    fields: dict[str, Any] = {
+        "at_ns": 5,
+        "role": "workload",
+        "index": 0,
+        "exit_code": 0,
+        "wall_ns": 2_000_000_000,
+        "user_ns": 990_000_000,
+        "system_ns": 10_000_000,
+        "voluntary_switches": 1,
+        "involuntary_switches": 135,
+        "minor_faults": 120,
+        "major_faults": 2,
+        "peak_rss_bytes": 2_097_152,
+        **more,
+    }
+    return Exited.model_validate(fields)
+
+
+def events(**changed: Event | None) -> list[Event]:
+    """A clean trial, with some of its events replaced or (``None``) left out."""
+    clean: dict[str, Event | None] = {
+        "accepted": Accepted(at_ns=1, id="b0p2"),
+        "written": Written(at_ns=2, tunable="knob", asked="7500000", before="750000", after="7500000"),
+        "load_started": Started(at_ns=3, role="background", index=0, pid=41),
+        "started": Started(at_ns=4, role="workload", index=0, pid=42),
+        "exited": exited(),
+        "load_exited": exited(role="background", exit_code=None, signal=9),
+        "stdout": Output(at_ns=6, role="workload", index=0, stream="stdout", text="rate: 5\n"),
+        "clock": Counter(at_ns=7, name="task-clock", value=1_000_000_000, enabled_ns=5, running_ns=5),
+        "cycles": Counter(at_ns=7, name="cycles", not_supported="No such file or directory"),
+        "failed": None,
+        "end": End(at_ns=8, id="b0p2", ok=True, events=9),
+    }
+    return [event for event in {**clean, **changed}.values() if event is not None]
+
+
+def judge(found: list[Event], reading: Reading | None = None, problem: str = "") -> Trial:
+    lines = "".join(event.model_dump_json() + "\n" for event in found)
+    observation = Observation(lines=lines, events=tuple(found), problem=problem, console="c", host_seconds=1.5)
+    return trial(SLOT, 1, PLAN, observation, reading or Reading(endless=(True,)), started="now")
+
+
+def test_a_clean_trial_has_its_metrics_in_their_units_and_keeps_everything() -> None:
+    found = judge(events())
+    assert (found.status, found.reason, found.attempt, found.slot) == ("ok", "", 1, SLOT)
+    assert found.metrics == {
+        "elapsed": 2.0,
+        "user-time": 0.99,
+        "system-time": 0.01,
+        "voluntary-switches": 1.0,
+        "involuntary-switches": 135.0,
+        "minor-faults": 120.0,
+        "major-faults": 2.0,
+        "peak-rss": 2_097_152.0,
+        "task-clock": 1000.0,
+        "cpus-utilized": 0.5,
+    }
+    assert found.not_supported["cycles"] == "No such file or directory"
+    assert "cycles" not in found.metrics
+    assert found.written[0].after == "7500000"
+    assert len(found.events.splitlines()) == len(events())
+    assert (found.console, found.started, found.host_seconds) == ("c", "now", 1.5)
+
+
+def test_instructions_per_cycle_need_both_counters() -> None:
+    counters = {
+        "cycles": Counter(at_ns=7, name="cycles", value=100),
+        "instructions": Counter(at_ns=7, name="instructions", value=250),
+    }
+    assert judge(events(**counters)).metrics["ipc"] == 2.5
+    missing = {**counters, "instructions": Counter(at_ns=7, name="instructions", not_supported="no PMU")}
+    found = judge(events(**missing))
+    assert "ipc" not in found.metrics
+    assert found.not_supported["ipc"] == "no PMU"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"exited": exited(exit_code=3)}, "the workload exited with code 3"),
+        ({"exited": exited(exit_code=None, signal=11)}, "the workload was killed by signal 11"),
+        ({"exited": exited(exit_code=None, signal=15, timed_out=True)}, "the workload was stopped at its time limit"),
+        (
+            {"written": Written(at_ns=2, tunable="knob", asked="7500000", before="1", after="1000000")},
+            "knob: 7500000 was written and 1000000 read back",
+        ),
+        ({"written": None}, "knob was not written"),
+        (
+            {"written": Written(at_ns=2, tunable="knob", asked="1", before="1", after="1")},
+            "knob: 1 was written instead of 7500000",
+        ),
+        ({"load_exited": exited(role="background")}, "background load 1 ended before the workload"),
+        ({"load_exited": exited(role="background", exit_code=1)}, "background load 1 exited with code 1"),
+        (
+            {"load_exited": exited(role="background", exit_code=None, signal=11)},
+            "background load 1 was killed by signal 11",
+        ),
+        ({"load_started": None, "load_exited": None}, "background load 1 did not run"),
+    ],
+)
+def test_what_was_not_measured_cleanly_is_flagged_with_its_metrics_kept(changed: dict[str, Any], reason: str) -> None:
+    found = judge(events(**changed))
+    assert (found.status, found.reason) == ("flagged", reason)
+    assert found.metrics["involuntary-switches"] == 135
+
+
+def test_a_load_that_may_end_may_end_well() -> None:
+    assert judge(events(load_exited=exited(role="background")), Reading(endless=(False,))).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        (
+            {
+                "failed": Failed(at_ns=7, stage="write", message="Invalid argument", tunable="knob"),
+                "end": End(at_ns=8, id="b0p2", ok=False, events=9),
+            },
+            "write knob: Invalid argument",
+        ),
+        ({"end": End(at_ns=8, id="b0p2", ok=False, events=9)}, "the agent said that it did not succeed, but not why"),
+        ({"exited": None}, "the agent did not say how the workload ended"),
+        ({"accepted": Accepted(at_ns=1, id="other")}, "the events are of b0p2, other, not of b0p2"),
+        ({"exited": exited(wall_ns=10**400)}, "the agent reported figures that no 64-bit machine can have"),
+        ({"exited": exited(minor_faults=-1)}, "the agent reported figures that no 64-bit machine can have"),
+    ],
+)
+def test_what_was_not_measured_is_failed_without_metrics(changed: dict[str, Any], reason: str) -> None:
+    found = judge(events(**changed))
+    assert (found.status, found.reason, found.metrics) == ("failed", reason, {})
+
+
+def test_a_problem_of_the_stream_fails_the_trial_whatever_else_it_says() -> None:
+    found = judge(events(), problem="the guest panicked")
+    assert (found.status, found.reason, found.metrics) == ("failed", "the guest panicked", {})
+    assert judge([], problem="hung").status == "failed"
+
+
+def test_outputs_are_read_by_patterns_or_parsers_and_a_misunderstood_one_is_flagged() -> None:
+    rate = Reading(patterns=(Pattern(metric="rate", pattern=r"rate: (\d+)"),), endless=(True,))
+    assert judge(events(), rate).metrics["rate"] == 5.0
+    wrong = Output(at_ns=6, role="workload", index=0, stream="stdout", text="no", dropped_bytes=70)
+    found = judge(events(stdout=wrong), rate)
+    assert found.status == "flagged"
+    assert found.reason.startswith('no line of stdout matches the pattern of "rate"')
+    assert found.reason.endswith("(70 bytes of output were dropped)")
+    assert found.metrics["elapsed"] == 2.0
+    hackbench = Output(at_ns=6, role="workload", index=0, stream="stdout", text="Time: 0.25\n")
+    assert judge(events(stdout=hackbench), Reading(parser="hackbench")).metrics["hackbench.time"] == 0.25
+
+
+def test_the_background_loads_output_is_not_the_workloads() -> None:
+    other = Output(at_ns=6, role="background", index=0, stream="stdout", text="rate: 9\n")
+    rate = Reading(patterns=(Pattern(metric="rate", pattern=r"rate: (\d+)"),), endless=(True,))
+    assert judge(events(other=other), rate).metrics["rate"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("750000", "750000", True),
+        ("0750000", "750000", True),
+        ("1\t2 3", "1 2 3", True),
+        ("Y", "1", True),
+        ("N", "Y", False),
+        ("0x10", "16", True),
+        ("750001", "750000", False),
+        ("bfq", "kyber", False),
+        ("", "0", False),
+    ],
+)
+def test_values_are_compared_as_the_kernel_means_them(one: str, other: str, same: bool) -> None:
+    assert same_value(one, other) is same
+
+
+def test_counters_are_asked_for_as_metrics_need_them() -> None:
+    assert counters_for(["elapsed", "peak-rss"]) == ()
+    assert counters_for(["ipc", "cpus-utilized"]) == ("task-clock", "cycles", "instructions")
+    assert set(counters_for(BASE_METRICS)) == {
+        "task-clock",
+        "context-switches",
+        "cpu-migrations",
+        "page-faults",
+        "cycles",
+        "instructions",
+        "cache-references",
+        "cache-misses",
+        "branches",
+        "branch-misses",
+    }
+
+
+GOLDEN = Path(__file__).parents[2] / "contract" / "events" / "trial.jsonl"
+
+
+def test_the_contracts_own_events_are_understood() -> None:
+    found = [parse_event(line) for line in GOLDEN.read_text().splitlines()][2:]
+    assert judge(found, Reading()).reason == "write sched_latency_ns: Invalid argument"
+    clean = [event for event in found if not isinstance(event, Failed | End)]
+    end = End(at_ns=9, id="b0p2", ok=True, events=len(clean))
+    plan = PLAN.model_copy(
+        update={"writes": (PLAN.writes[0].model_copy(update={"tunable": "sched_min_granularity_ns"}),)}
+    )
+    observation = Observation(events=(*clean, end))
+    assert trial(SLOT, 0, plan, observation, Reading(endless=(True,))).status == "ok"
+
+
+NUMBERS = st.integers(-(10**3), 10**3) | st.integers(2**63, 2**70) | st.just(10**320)
+
+
+@given(st.data())
+def test_no_stream_of_events_raises(data: st.DataObject) -> None:
+    """Drop, double, shuffle and change the figures of a clean stream at will."""
+    found = []
+    for event in data.draw(st.lists(st.sampled_from(events()), max_size=14)):
+        fields = json.loads(event.model_dump_json())
+        for name, value in fields.items():
+            if type(value) is int and name != "at_ns" and data.draw(st.booleans()):
+                fields[name] = data.draw(NUMBERS)
+        found.append(type(event).model_validate(fields))
+    made = judge(found, Reading(parser="matrix", endless=(True, False)))
+    assert made.status in ("ok", "flagged", "failed")
+    assert bool(made.reason) == (made.status != "ok")
+    assert not (made.status == "failed" and made.metrics)

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Attributes, File, Flag
+from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy, fingerprint
+from ajuste.study.schema import Study
+
+KERNELS = {
+    "debian:5.10": KernelVersion(major=5, minor=10),
+    "debian:6.1": KernelVersion(major=6, minor=1),
+    "debian:6.12": KernelVersion(major=6, minor=12),
+}
+Resolve = Callable[..., ResolvedStudy]
+
+
+@pytest.fixture
+def resolved(read: Callable[..., Study], catalogue: Catalogue) -> Resolve:
+    def resolving(*parts: Any, programs: tuple[str, ...] = ("hackbench", "dd")) -> ResolvedStudy:
+        found = {name: f"/usr/bin/{name}" for name in programs}
+        return resolve(read(*parts), catalogue, KERNELS, lambda name: found.get(name))
+
+    return resolving
+
+
+KERNEL = 'kernel = "debian:5.10"'
+WITH_SUCCESSOR = ("7500000]", "7500000]\nsuccessor = true")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "path"),
+    [
+        ("debian:5.10", "/proc/sys/kernel/sched_min_granularity_ns"),
+        ("debian:6.1", "/sys/kernel/debug/sched/min_granularity_ns"),
+    ],
+)
+def test_a_tunable_is_written_where_that_kernel_has_it(resolved: Resolve, kernel: str, path: str) -> None:
+    found = resolved((KERNEL, f'kernel = "{kernel}"'))
+    assert [c.writes[0].location for c in found.configurations] == [File(path=path)] * 2
+    assert [c.writes[0].value for c in found.configurations] == ["750000", "7500000"]
+    assert [c.configuration.baseline for c in found.configurations] == [True, False]
+    assert found.names == ("sched_min_granularity_ns=750000", "sched_min_granularity_ns=7500000")
+    assert {c.kernel for c in found.configurations} == {kernel}
+
+
+def test_a_flag_is_written_as_a_flag(resolved: Resolve) -> None:
+    found = resolved(("sched_min_granularity_ns", "sched_feat_hrtick"), ("[750000, 7500000]", "[false, true]"))
+    assert found.configurations[1].writes[0].location == Flag(path="/sys/kernel/debug/sched_features", name="HRTICK")
+    assert [c.writes[0].value for c in found.configurations] == ["0", "1"]
+
+
+def test_a_kernel_without_the_tunable_is_refused_with_those_that_have_it_and_the_successor(resolved: Resolve) -> None:
+    with pytest.raises(RequestError) as caught:
+        resolved((KERNEL, 'kernel = "debian:6.12"'))
+    error = caught.value
+    assert "Linux 6.12 has no sched_min_granularity_ns" in error.message
+    assert "up to 6.5" in error.message
+    assert error.hint is not None
+    assert "base_slice_ns, a related but different tunable" in error.hint
+    assert "successor = true" in error.hint
+    assert error.place is not None
+    assert error.place.line == 5
+
+
+def test_a_successor_is_varied_only_when_asked_and_named_as_such_everywhere(resolved: Resolve) -> None:
+    found = resolved((KERNEL, 'kernel = "debian:6.12"'), WITH_SUCCESSOR)
+    assert found.names == ("base_slice_ns=750000", "base_slice_ns=7500000")
+    assert found.factors[0].name == "base_slice_ns"
+    assert found.configurations[0].configuration.levels == {"base_slice_ns": "750000"}
+    assert found.configurations[0].writes[0].tunable == "base_slice_ns"
+    assert [e.name for e in found.explained] == ["base_slice_ns"]
+    assert "successor of sched_min_granularity_ns" in found.explained[0].note
+    assert len(found.notes) == 1
+    assert "successor base_slice_ns, a related but different tunable" in found.notes[0]
+
+
+def test_a_successor_changes_nothing_where_it_is_not_needed(resolved: Resolve) -> None:
+    assert resolved(WITH_SUCCESSOR).notes == ()
+    assert resolved(WITH_SUCCESSOR).configurations == resolved().configurations
+
+
+def test_levels_are_checked_against_the_successor_too(resolved: Resolve) -> None:
+    with pytest.raises(RequestError, match=r"base_slice_ns = 750000000 is out of range") as caught:
+        resolved((KERNEL, 'kernel = "debian:6.12"'), WITH_SUCCESSOR, ("7500000]", "750000000]"))
+    assert caught.value.place is not None
+    assert caught.value.place.field == "factor[1].levels[2]"
+
+
+def test_kernels_as_factor_use_the_knob_of_each(resolved: Resolve) -> None:
+    found = resolved(
+        (KERNEL, ""),
+        (
+            "7500000]",
+            '7500000]\nsuccessor = true\n[[factor]]\nname = "kernel"\nlevels = ["debian:5.10", "debian:6.12"]',
+        ),
+    )
+    assert found.names == (
+        "sched_min_granularity_ns=750000 kernel=debian:5.10",
+        "base_slice_ns=750000 kernel=debian:6.12",
+        "sched_min_granularity_ns=7500000 kernel=debian:5.10",
+        "base_slice_ns=7500000 kernel=debian:6.12",
+    )
+    assert [f.name for f in found.factors] == ["sched_min_granularity_ns/base_slice_ns", "kernel"]
+    assert all(set(c.configuration.levels) == {f.name for f in found.factors} for c in found.configurations)
+    assert [c.kernel for c in found.configurations] == ["debian:5.10", "debian:6.12"] * 2
+    assert [c.writes[0].tunable for c in found.configurations] == ["sched_min_granularity_ns", "base_slice_ns"] * 2
+
+
+def test_attributes_and_parameters_vary_the_workload_and_only_it(resolved: Resolve) -> None:
+    found = resolved(
+        ("sched_min_granularity_ns", "nice"),
+        ("[750000, 7500000]", '[0, 4]\nbaseline = 4\n[[factor]]\nname = "workload.size"\nlevels = [10, 20]'),
+        (
+            'kind = "matrix"',
+            'kind = "matrix"\nparameters.repetitions = 3\nattributes.policy = "batch"\n'
+            '[[workload.background]]\nkind = "spin"\ncount = 2\nattributes.nice = 9',
+        ),
+    )
+    assert [c.workload.argv[1:] for c in found.configurations[:2]] == [
+        ("matrix", "--size", "10", "--repetitions=3"),
+        ("matrix", "--size", "20", "--repetitions=3"),
+    ]
+    assert [c.workload.attributes for c in found.configurations[1:3]] == [
+        Attributes(nice=0, policy="batch"),
+        Attributes(nice=4, policy="batch"),
+    ]
+    assert [c.configuration.baseline for c in found.configurations] == [False, False, True, False]
+    assert found.names[2] == "nice=4 workload.size=10"
+    assert all(c.background == found.configurations[0].background for c in found.configurations)
+    assert len(found.configurations[0].background) == 2
+    assert found.configurations[0].background[0].attributes == Attributes(nice=9)
+    assert found.endless == (True, True)
+    assert all(c.writes == () for c in found.configurations)
+
+
+def test_a_priority_goes_with_the_real_time_policies_only(resolved: Resolve) -> None:
+    found = resolved(
+        ("sched_min_granularity_ns", "policy"),
+        ("[750000, 7500000]", '["other", "fifo", "rr"]'),
+        ("[target]", 'attributes = { priority = 30, affinity = "0" }\n[target]'),
+    )
+    assert [c.workload.attributes for c in found.configurations] == [
+        Attributes(policy="other", affinity=(0,)),
+        Attributes(policy="fifo", priority=30, affinity=(0,)),
+        Attributes(policy="rr", priority=30, affinity=(0,)),
+    ]
+
+
+def test_the_bundled_program_is_in_the_guest_and_others_are_taken_along(resolved: Resolve, tmp_path: Path) -> None:
+    assert resolved().configurations[0].workload.argv[0] == "/ajuste/bin/ajuste-workloads"
+    assert resolved().programs == ()
+    found = resolved(('kind = "matrix"', 'kind = "hackbench"\nparameters.mode = "threads"\nprograms = ["dd"]'))
+    assert found.configurations[0].workload.argv == ("/usr/bin/hackbench", "-T", "-g", "10")
+    assert found.programs == ("/usr/bin/dd", "/usr/bin/hackbench")
+    (tmp_path / "job").write_text("#!/bin/sh\n")
+    (tmp_path / "data.txt").write_text("x")
+    found = resolved(('kind = "matrix"', 'command = ["./job", "-x"]\nfiles = ["data.txt"]'))
+    assert found.configurations[0].workload.argv == ("/study/job", "-x")
+    assert found.configurations[0].workload.directory == "/study"
+    assert found.files == {"data.txt": str(tmp_path / "data.txt"), "job": str(tmp_path / "job")}
+
+
+def test_a_missing_program_is_named_with_its_package_and_line(resolved: Resolve) -> None:
+    with pytest.raises(RequestError, match='"hackbench" is not on this machine') as caught:
+        resolved(('kind = "matrix"', 'kind = "hackbench"'), programs=())
+    assert caught.value.hint == "apt install rt-tests"
+    assert caught.value.place is not None
+    assert caught.value.place.line == 9
+
+
+def test_metrics_and_counters_follow_from_what_is_asked(resolved: Resolve) -> None:
+    found = resolved(('metrics = ["elapsed"]', 'metrics = ["elapsed"]\ndescribe = ["task-clock"]'))
+    assert [m.name for m in found.deciding] == ["elapsed"]
+    assert [m.name for m in found.described] == ["task-clock"]
+    assert found.counters == ("task-clock",)
+    everything = resolved(('kind = "matrix"', 'kind = "hackbench"'))
+    assert [m.name for m in everything.described] == ["hackbench.time", "task-clock", "involuntary-switches", "ipc"]
+    assert set(everything.counters) == {"task-clock", "cycles", "instructions"}
+    own = resolved(
+        (
+            'kind = "matrix"',
+            'command = ["dd"]\n[[workload.metric]]\nname = "rate"\ndirection = "higher"\npattern = "(.)"',
+        ),
+        ('"elapsed"', '"rate"'),
+    )
+    assert (own.deciding[0].direction, own.deciding[0].title) == ("higher", "rate")
+    assert own.patterns[0].metric == "rate"
+
+
+def test_a_fingerprint_covers_what_is_measured_and_nothing_else(resolved: Resolve) -> None:
+    base = fingerprint(resolved())
+    assert base == fingerprint(resolved())
+    same = [
+        ('name = "example"', 'name = "other"\ntitle = "T"\nquestion = "Q"'),
+        ("[analysis]", "[budget]\nmax_blocks = 99\n[analysis]"),
+        ("[analysis]", "[analysis]\nsmallest_effect = 0.5"),
+    ]
+    assert {fingerprint(resolved(part)) for part in same} == {base}
+    different = [
+        ("7500000]", "7500001]"),
+        ("7500000]", "7500000]\nbaseline = 7500000"),
+        (KERNEL, 'kernel = "debian:6.1"'),
+        (KERNEL, KERNEL + "\nmemory_mib = 300"),
+        ("[analysis]", "[design]\nseed = 2\n[analysis]"),
+        ("[target]", "timeout_s = 2\n[target]"),
+        ("[target]", "parameters.size = 3\n[target]"),
+    ]
+    assert len({base, *(fingerprint(resolved(part)) for part in different)}) == len(different) + 1
+    assert fingerprint(resolved(), {"kernel": "x"}) != base
+
+
+def test_too_many_configurations_are_refused(resolved: Resolve) -> None:
+    levels = ", ".join(str(100_000 + n) for n in range(101))
+    sizes = ", ".join(str(1 + n) for n in range(100))
+    with pytest.raises(RequestError, match="10100 configurations"):
+        resolved(("750000, 7500000]", f'{levels}]\n[[factor]]\nname = "workload.size"\nlevels = [{sizes}]'))
