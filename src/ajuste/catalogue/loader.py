@@ -22,7 +22,7 @@ from ajuste.model.plan import Location
 from ajuste.model.tunable import ProcessAttribute, Tunable
 from ajuste.model.workload import WorkloadKind
 
-M = TypeVar("M", bound=Tunable | WorkloadKind | Metric)
+M = TypeVar("M", Tunable, WorkloadKind, Metric)
 
 _ALIKE = 75
 """Per cent of likeness from which a word counts as a misspelt other."""
@@ -133,14 +133,17 @@ def _entry(path: Traversable, number: int, table: str, values: object, model: ty
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        name = values.get("name", number) if isinstance(values, dict) else number
-        field, message = _first_complaint(error)
-        raise AjusteError(message, place=Place(Path(path.name), field=".".join((table, str(name), *field)))) from error
+        raise _invalid(path, f"{table}.{_name(values, number)}", error) from error
 
 
-def _first_complaint(error: ValidationError) -> tuple[tuple[str, ...], str]:
+def _name(values: object, number: int) -> object:
+    return values.get("name", number) if isinstance(values, dict) else number
+
+
+def _invalid(path: Traversable, entry: str, error: ValidationError) -> AjusteError:
     details = error.errors()[0]
-    return tuple(str(part) for part in details["loc"]), details["msg"]
+    field = ".".join((entry, *(str(part) for part in details["loc"])))
+    return AjusteError(details["msg"], place=Place(Path(path.name), field=field))
 
 
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:

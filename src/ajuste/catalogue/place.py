@@ -9,6 +9,14 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Choice, File, Flag, Location
 from ajuste.model.tunable import INSTANCE, ProcessAttribute, Tunable, Where
 
+ALWAYS_ON = {"SCHED_DEBUG": KernelVersion(major=6, minor=15)}
+"""Build options that are none any more from a version on: what they did is always there."""
+
+
+def needed_options(where: Where, version: KernelVersion) -> tuple[str, ...]:
+    """The build options that a kernel of ``version`` must have on for the place to be there."""
+    return tuple(option for option in where.needs.split() if option not in ALWAYS_ON or version < ALWAYS_ON[option])
+
 
 def locate(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> Location | ProcessAttribute:
     """See ``Catalogue.locate``."""

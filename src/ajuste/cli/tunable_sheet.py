@@ -10,7 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.catalogue.place import kernels, span
+from ajuste.catalogue.place import ALWAYS_ON, kernels, span
+from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable, Where
 from ajuste.target.current import Current
 
@@ -99,6 +100,8 @@ def _lines(sheet: Sheet) -> list[tuple[str, RenderableType]]:
 
 def _value(sheet: Sheet) -> Text:
     current = sheet.current
+    if any(where.kind == "process" for where in sheet.tunable.where):
+        return Text(current.problem)
     machine = f"on {sheet.on}" + (f" (Linux {sheet.kernel}, {_cpus(sheet.cpus)})" if sheet.kernel else "")
     if current.value is None:
         return Text(current.problem, style="yellow") + Text(f"\n{machine}", style="dim")
@@ -121,10 +124,17 @@ def _place(where: Where) -> RenderableType:
         text += f", the word {where.flag} or NO_{where.flag}"
     told = [span(where)]
     if where.needs:
-        told.append("needs " + " and ".join(f"CONFIG_{option}" for option in where.needs.split()))
+        told.append("needs " + " and ".join(_option(option, where) for option in where.needs.split()))
     if where.note:
         told.append(where.note)
     return Group(Text(text), Padding(Text("; ".join(told), style="dim"), (0, 0, 0, 2)))
+
+
+def _option(option: str, where: Where) -> str:
+    freed = ALWAYS_ON.get(option)
+    if freed and (where.before is None or freed < KernelVersion.parse(where.before)):
+        return f"CONFIG_{option} (before {freed})"
+    return f"CONFIG_{option}"
 
 
 def _values(tunable: Tunable) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.catalogue.place import needed_options
 from ajuste.model.error import RequestError
 from ajuste.model.event import Failed, ReadBack
 from ajuste.model.kernel import KernelVersion
@@ -67,10 +68,18 @@ def _current(read: Read, said: ReadBack | None, silence: str, tunable: Tunable, 
     error = said.error or "no reason was given"
     if error.endswith(("Permission denied", "Operation not permitted")):
         return Current(problem="not readable: needs root", path=path)
+    if not (error.endswith("No such file or directory") or error.startswith("no flag")):
+        return Current(problem=f"not readable: {error}", path=path)
+    return Current(problem=_absence(tunable, version), path=path)
+
+
+def _absence(tunable: Tunable, version: KernelVersion) -> str:
+    """Why a file that such kernels have may not be there on this one."""
     where = tunable.place_in(version)
-    if where and where.needs and (error.endswith("No such file or directory") or error.startswith("no flag")):
-        options = " and ".join(f"CONFIG_{option}" for option in where.needs.split())
-        unmounted = ", and debugfs mounted" if path.startswith("/sys/kernel/debug/") else ""
-        note = f". {where.note}" if where.note else ""
-        return Current(problem=f"not there: it takes a kernel with {options}{unmounted}{note}", path=path)
-    return Current(problem=f"not readable: {error}", path=path)
+    if where is None:
+        return "not there"
+    wants = [f"a kernel with CONFIG_{option}" for option in needed_options(where, version)]
+    if where.path.startswith("/sys/kernel/debug/"):
+        wants.append("debugfs mounted at /sys/kernel/debug")
+    note = f". {where.note}" if where.note else ""
+    return f"not there: it takes {' and '.join(wants)}{note}" if wants else f"not there{note}"
