@@ -1,0 +1,97 @@
+"""The whole way from a study file to its results, with trials of a known answer."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from ajuste.analysis.results import assemble
+from ajuste.catalogue.loader import catalogue
+from ajuste.design.blocks import block
+from ajuste.model.event import Written
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.results import Results
+from ajuste.model.trial import Trial
+from ajuste.study.builtin import find_study
+from ajuste.study.read import read_study
+from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy
+
+SWITCHES = {"750000": 135, "7500000": 68, "75000000": 12, "750000000": 1}
+
+
+@pytest.fixture(scope="module")
+def granularity() -> ResolvedStudy:
+    study = read_study(find_study("granularity"), catalogue())
+    return resolve(study, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: None)
+
+
+def simulate(resolved: ResolvedStudy, blocks: int, warm_up: int = 0) -> list[Trial]:
+    trials = []
+    for number in range(blocks):
+        noise = np.random.default_rng(number)
+        for slot in block(number, resolved.names, 1, warm_up=warm_up):
+            level = slot.configuration.partition("=")[2]
+            write = Written(at_ns=1, tunable="sched_min_granularity_ns", asked=level, before="750000", after=level)
+            metrics = {
+                "involuntary-switches": float(SWITCHES[level] + noise.integers(-1, 2)),
+                "elapsed": 2.0 * float(np.exp(noise.normal(0, 0.001))),
+            }
+            trials.append(
+                Trial(slot=slot, status="ok", metrics=metrics, written=(write,), not_supported={"cycles": "no PMU"})
+            )
+    return trials
+
+
+def made(resolved: ResolvedStudy, trials: list[Trial]) -> Results:
+    return assemble(
+        resolved, trials, run="r1", stopped="decided", stopped_because="all in", notes=("Mind this.",), created="now"
+    )
+
+
+def test_the_answer_and_verdicts_are_those_that_were_put_in(granularity: ResolvedStudy) -> None:
+    found = made(granularity, simulate(granularity, 8))
+    assert found.answer.startswith(
+        "Involuntary context switches: lower from level to level as sched_min_granularity_ns rises"
+    )
+    own = [v for v in found.verdicts if v.metric == "involuntary-switches"]
+    assert [v.verdict for v in own] == ["differs"] * 3
+    assert [v.estimate for v in own] == pytest.approx([-67, -123, -134], abs=1.5)
+    assert {v.verdict for v in found.verdicts if v.metric == "elapsed"} == {"equivalent"}
+    assert found.blocks == 8
+    assert "3 comparisons" in found.correction
+    assert len(found.trials) == 32
+    assert [m.name for m in found.metrics] == ["involuntary-switches", "elapsed", "cycles"]
+    assert found.configurations[2].read_back == {"sched_min_granularity_ns": "75000000"}
+    assert found.configurations[0].not_supported == {"cycles": "no PMU"}
+    assert found.explained[0].initial_value == "750000"
+    assert found.explained[0].where == "/proc/sys/kernel/sched_min_granularity_ns"
+    assert found.notes[-1] == "Mind this."
+    assert "virtual clock" in found.notes[0]
+    assert Results.model_validate_json(found.model_dump_json()) == found
+
+
+def test_it_does_not_matter_in_which_order_the_trials_came(granularity: ResolvedStudy) -> None:
+    trials = simulate(granularity, 6)
+    shuffled = random.Random(1).sample(trials, len(trials))
+    assert made(granularity, shuffled) == made(granularity, trials)
+
+
+def test_warm_up_and_flagged_trials_are_shown_and_left_out(granularity: ResolvedStudy) -> None:
+    trials = simulate(granularity, 7, warm_up=1)
+    bad = trials[-1].model_copy(update={"status": "flagged", "reason": "exit code 3"})
+    found = made(granularity, [*trials[:-1], bad])
+    assert found.blocks == 5
+    assert sum(point.warm_up for point in found.trials) == 4
+    assert found.trials[-1].reason == "exit code 3"
+    assert any("1 of 28 trials were not clean" in note and "exit code 3" in note for note in found.notes)
+
+
+def test_nothing_measured_is_no_answer_but_a_document(granularity: ResolvedStudy) -> None:
+    found = made(granularity, [])
+    assert found.blocks == 0
+    assert {v.verdict for v in found.verdicts} == {"undecided"}
+    assert {v.reason for v in found.verdicts} == {"nothing was measured yet"}
+    assert "undecided" in found.answer
