@@ -63,7 +63,7 @@ fn open_one(name: &str, pid: i32) -> Result<File, String> {
     let flags = u64::from(abi::PERF_FLAG_FD_CLOEXEC);
     // SAFETY: the attributes are a valid structure of the size they say; the call gives a descriptor of our own.
     unsafe {
-        match perf::perf_event_open(&mut attributes, pid, -1, -1, flags.try_into().unwrap_or(0)) {
+        match perf::perf_event_open(&mut attributes, pid, -1, -1, flags) {
             -1 => Err(errno::of(io::Error::last_os_error())),
             descriptor => Ok(File::from_raw_fd(descriptor)),
         }

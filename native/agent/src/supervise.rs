@@ -76,6 +76,9 @@ impl<'a> Supervision<'a> {
             if leader.is_some_and(|place| self.running[place].ended.is_some()) {
                 return Woken::Ended;
             }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Woken::Elapsed;
+            }
             let woken = self.sleep_until([deadline, self.watch.next_look()].into_iter().flatten().min());
             let now = Instant::now();
             if woken.printed {
@@ -90,11 +93,6 @@ impl<'a> Supervision<'a> {
             }
             if woken.interrupted && self.interrupts.is_some_and(Interrupts::take) {
                 return Woken::Interrupted;
-            }
-            if deadline.is_some_and(|deadline| deadline <= now)
-                && !leader.is_some_and(|place| self.running[place].ended.is_some())
-            {
-                return Woken::Elapsed;
             }
         }
     }
