@@ -87,6 +87,8 @@ def test_every_field_can_be_given_and_survives_being_stored(read: Read) -> None:
 
 def test_choices_of_the_command_line_replace_kernel_and_seed(read: Read) -> None:
     study = read().with_choices(kernel="debian:6.12", seed=9)
+    with pytest.raises(RequestError, match="expected 0 or more"):
+        study.with_choices(seed=-1)
     assert (study.kernels, study.design.seed) == (("debian:6.12",), 9)
     assert study.place("target", "kernel") is not None
 
@@ -198,12 +200,22 @@ def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file(write
     ]
 
 
+def test_each_of_several_problems_has_its_hint(write: Any, catalogue: Catalogue) -> None:
+    with pytest.raises(RequestError) as caught:
+        read_study(write(("sched_min_", "sched_mni_"), ('"elapsed"', '"nothing"')), catalogue)
+    first, second = str(caught.value).split("\n")
+    assert first.endswith("(did you mean sched_min_granularity_ns?)")
+    assert "expected some of elapsed" in second
+
+
 def test_a_kernel_as_factor_and_as_target_is_refused(write: Any, catalogue: Catalogue) -> None:
     kernel = '[[factor]]\nname = "kernel"\nlevels = ["debian:5.10", "debian:6.1"]\n\n[workload]'
     with pytest.raises(RequestError, match="the kernel is a factor"):
         read_study(write(("[workload]", kernel)), catalogue)
     study = read_study(write(("[workload]", kernel), ('kernel = "debian:5.10"', "")), catalogue)
     assert study.kernels == ("debian:5.10", "debian:6.1")
+    with pytest.raises(RequestError, match="is a factor"):
+        study.with_choices(kernel="debian:6.12")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ def number(value: float) -> str:
     """``134``, ``0.0123``, ``228,510``."""
     if value == 0:
         return "0"
-    text = f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
+    text = f"{value:,.0f}" if 999.5 <= abs(value) < 1e15 else f"{value:.3g}"
     return text.replace("-", "−")
 
 
@@ -28,7 +28,8 @@ def change(value: float | None, scale: Scale, unit: str) -> str:
     if value is None:
         return "?"
     if scale == "ratio":
-        return f"{signed(100 * (value - 1))} %"
+        share = 100 * (value - 1)
+        return f"{signed(share)} %" if abs(share) >= 0.005 else "0.00 %"
     return quantity(signed(value), unit)
 
 

@@ -42,11 +42,17 @@ def error(problems: Sequence[Problem], source: Source | None) -> RequestError:
     """One error that tells all ``problems``, a line each, in the order of the file."""
     placed = [(source.place(p.path) if source else None, p) for p in problems]
     placed.sort(key=lambda pair: (pair[0].line or 0) if pair[0] else 0)
-    lines = [f"{place}: {p.message}" if place else f"{dotted(p.path) or 'study'}: {p.message}" for place, p in placed]
-    hints = list(dict.fromkeys(p.hint for p in problems if p.hint))
-    place = placed[0][0]
-    message = "\n".join([placed[0][1].message, *lines[1:]]) if place else "\n".join(lines)
-    return RequestError(message, hint="\n".join(hints) or HINT, place=place)
+    place, first = placed[0]
+    if len(placed) == 1 and place:
+        return RequestError(first.message, hint=first.hint or HINT, place=place)
+    lines = [f"{where or dotted(p.path) or 'study'}: {_with_hint(p)}" for where, p in placed]
+    if place:
+        lines[0] = _with_hint(first)
+    return RequestError("\n".join(lines), hint=HINT, place=place)
+
+
+def _with_hint(problem: Problem) -> str:
+    return f"{problem.message} ({problem.hint})" if problem.hint else problem.message
 
 
 def nearest(name: str, known: Sequence[str]) -> str:

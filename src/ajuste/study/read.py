@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.study.check import ParseKernel, check
 from ajuste.study.files import check_files
@@ -21,15 +21,16 @@ LARGEST_BYTES = 1 << 20
 """No study is written by hand that is larger than this."""
 
 
-def read_study(path: Path, catalogue: Catalogue, *, parse_kernel: ParseKernel = str) -> Study:
-    """The study in the file ``path``, checked against ``catalogue`` (see ``study.check``).
+def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: ParseKernel = str) -> Study:
+    """The study in the file ``path``, checked against what is ``known`` (see ``study.check``): Ajuste's own catalogue
+    unless another is given.
 
     Raises one RequestError with everything that is wrong, a line each with file, line and field.
     """
     text = _read(path)
     source = Source(path, text)
     study = parse_study(_parse(path, text), source).at(source)
-    problems = [*check(study, catalogue, parse_kernel), *check_files(study)]
+    problems = [*check(study, known or catalogue(), parse_kernel), *check_files(study)]
     if problems:
         raise error(problems, source)
     return study

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from ajuste.model.configuration import KERNEL_FACTOR
-from ajuste.model.error import Place
+from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Direction, Scale
 from ajuste.model.plan import Policy
 from ajuste.model.results import Clock
@@ -261,11 +261,15 @@ class Study(_Table):
         return copy
 
     def with_choices(self, *, kernel: str | None = None, seed: int | None = None) -> Self:
-        """The same study with another kernel or seed, as chosen on the command line."""
+        """The same study with another kernel or seed, as chosen on the command line. Raises RequestError."""
         update: dict[str, Any] = {}
         if kernel is not None:
+            if any(factor.name == KERNEL_FACTOR for factor in self.factors):
+                raise RequestError("the kernel is a factor of this study; no other can be chosen for it")
             update["target"] = self.target.model_copy(update={"kernel": kernel})
         if seed is not None:
+            if seed < 0:
+                raise RequestError(f"the seed is {seed}; expected 0 or more")
             update["design"] = DesignTable(seed=seed, warm_up=self.design.warm_up)
         return self.model_copy(update=update)
 

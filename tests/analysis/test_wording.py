@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ajuste.analysis.wording import change, listed, number, percent, signed
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (134.2, "134"),
+        (999.4, "999"),
+        (999.9, "1,000"),
+        (228510, "228,510"),
+        (-0.01234, "−0.0123"),
+        (-1234.5, "−1,234"),
+    ],
+)
+def test_numbers_are_short(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+@given(st.floats(-1e9, 1e9).filter(lambda v: v == 0 or abs(v) > 1e-3))
+def test_numbers_say_what_they_are_to_half_a_percent(value: float) -> None:
+    said = float(number(value).replace("−", "-").replace(",", ""))
+    assert said == pytest.approx(value, rel=0.005)
+    assert "e" not in number(value)
+
+
+def test_effects_are_said_as_people_do() -> None:
+    assert change(0.877, "ratio", "s") == "−12.3 %"
+    assert change(1.0000001, "ratio", "s") == "0.00 %"
+    assert change(0.2, "difference", "ms") == "+0.2 ms"
+    assert change(-134, "difference", "") == "−134"
+    assert change(None, "ratio", "s") == "?"
+    assert signed(0) == "0"
+    assert percent(0.05) == "5 %"
+    assert percent(1 - 0.05 / 3) == "98.33 %"
+
+
+def test_lists_read_like_lists() -> None:
+    assert [listed(list("abc"[:n])) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
