@@ -1,0 +1,70 @@
+"""A workload's parameters become arguments, never a shell's."""
+
+from __future__ import annotations
+
+import pytest
+
+from ajuste.catalogue.arguments import arguments, check_parameters
+from ajuste.catalogue.loader import catalogue
+from ajuste.model.error import RequestError
+from ajuste.model.workload import Parameter, WorkloadKind
+
+HACKBENCH = catalogue().workloads["hackbench"]
+
+
+def test_numbers_and_choices_take_their_places():
+    assert arguments(HACKBENCH, {"mode": "threads", "transport": "pipes", "groups": " 3 "}) == (
+        *("-T", "-p", "-g", "3", "-l", "100", "-s", "100", "-f", "20"),
+    )
+
+
+def test_a_choice_may_stand_for_no_argument_at_all():
+    assert "" not in arguments(HACKBENCH, {"transport": "sockets"})
+    assert len(arguments(HACKBENCH, {"transport": "sockets"})) == len(arguments(HACKBENCH, {"transport": "inet"})) - 1
+
+
+def test_all_parameters_are_told_with_their_defaults():
+    assert check_parameters(HACKBENCH, {"loops": "7"}) == {
+        **{name: parameter.default for name, parameter in HACKBENCH.parameters.items()},
+        "loops": "7",
+    }
+
+
+def test_a_flag_is_there_or_not_and_a_number_may_be_part_of_a_word():
+    kind = WorkloadKind(
+        name="x",
+        title="X",
+        what="It.",
+        program="x",
+        arguments=("{quiet}", "--size={size}M"),
+        parameters={
+            "quiet": Parameter(what="Q", type="flag", default="0", choices={"0": (), "1": ("-q", "-q")}),
+            "size": Parameter(what="S", default="1", minimum=1, maximum=9),
+        },
+    )
+    assert arguments(kind, {}) == ("--size=1M",)
+    assert arguments(kind, {"quiet": "on", "size": "9"}) == ("-q", "-q", "--size=9M")
+    with pytest.raises(RequestError, match="neither on nor off"):
+        arguments(kind, {"quiet": "2"})
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"group": "3"}, "did you mean groups?"),
+        ({"groups": "0"}, "out of range; it is 1 … 1000"),
+        ({"groups": "$(reboot)"}, "not a whole number"),
+        ({"size": "0"}, "bytes"),
+        ({"mode": "thread"}, "did you mean threads?"),
+        ({"transport": "carrier pigeon"}, "sockets, pipes, inet"),
+    ],
+)
+def test_wrong_parameters_say_what_would_be_right(given, told):
+    with pytest.raises(RequestError) as raised:
+        arguments(HACKBENCH, given)
+    assert told in f"{raised.value.message} {raised.value.hint}"
+
+
+def test_a_placeholder_without_a_parameter_is_refused():
+    with pytest.raises(ValueError, match="arguments use"):
+        WorkloadKind(name="x", title="X", what="It.", program="x", arguments=("{size}",))

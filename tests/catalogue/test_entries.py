@@ -1,0 +1,159 @@
+"""The entries themselves: complete, consistent with each other and, for the workloads, with the real programs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+from ajuste.catalogue.arguments import arguments
+from ajuste.catalogue.level import check_level
+from ajuste.catalogue.loader import catalogue
+from ajuste.catalogue.place import kernels
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.tunable import Tunable
+from ajuste.model.workload import WorkloadKind
+from ajuste.native import WORKLOADS, native_program
+from ajuste.parse.registry import PARSERS, parser
+
+TUNABLES = list(catalogue().tunables.values())
+RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]
+
+
+def every_version() -> list[KernelVersion]:
+    majors = {5: range(10, 20), 6: range(20), 7: range(4)}
+    return [KernelVersion(major=major, minor=minor) for major, minors in majors.items() for minor in minors]
+
+
+@pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
+def test_a_reference_to_another_tunable_names_one_that_there_is(tunable: Tunable) -> None:
+    names = [name for name in tunable.see if "(" not in name]
+    names += [name for name in (tunable.successor, tunable.predecessor) if name]
+    assert [name for name in names if name not in catalogue().tunables] == []
+    assert tunable.name not in names
+
+
+@pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
+def test_every_entry_explains_itself_in_whole_sentences(tunable: Tunable) -> None:
+    for text in (tunable.what, tunable.risk_note, tunable.removed, *(where.note for where in tunable.where)):
+        assert text == text.strip()
+        assert not text or text.endswith((".", ":"))
+        assert "  " not in text
+    assert len(tunable.what) > 60
+    assert tunable.default
+    assert tunable.source.startswith(("kernel/", "mm/"))
+
+
+@pytest.mark.parametrize("tunable", [t for t in TUNABLES if t.successor], ids=lambda tunable: tunable.name)
+def test_a_successor_can_take_the_levels_and_is_there_when_its_forerunner_is_gone(tunable: Tunable) -> None:
+    assert tunable.successor is not None
+    heir = catalogue().tunables[tunable.successor]
+    assert (heir.type, heir.unit) == (tunable.type, tunable.unit)
+    assert (heir.minimum, heir.maximum) == (tunable.minimum, tunable.maximum)
+    gone = [version for version in every_version() if not tunable.place_in(version)]
+    assert gone
+    assert all(catalogue().counterpart(tunable, version) for version in gone)
+
+
+@pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
+def test_what_went_says_why_and_what_is_there_does_not(tunable: Tunable) -> None:
+    assert bool(tunable.removed) == (tunable.where[-1].before is not None)
+    if tunable.removed:
+        assert re.search(r"\d\.\d+", tunable.removed)
+
+
+@pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
+def test_initial_special_and_per_kernel_values_are_levels_that_can_be_asked_for(tunable: Tunable) -> None:
+    for where in tunable.where:
+        for value in (where.initial, *where.choices):
+            assert not value or check_level(tunable, value) == value
+    for value in tunable.special:
+        assert check_level(tunable, value) == value
+
+
+def test_there_is_one_entry_a_path_and_flag_in_every_kernel() -> None:
+    for version in every_version():
+        places = [(w.path, w.flag, w.attribute) for t in TUNABLES if (w := t.place_in(version))]
+        assert len(places) == len(set(places)), version
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sched_min_granularity_ns", "up to 6.5"),
+        ("idle_min_granularity_ns", "5.16 to 6.5"),
+        ("base_slice_ns", "6.6 and later"),
+        ("sched_feat_hz_bw", "6.6 to 6.11"),
+        ("sched_feat_ni_random", "6.1, 6.12, 6.18 and later"),
+        ("nice", "all"),
+    ],
+)
+def test_kernels_are_said_in_words(name: str, words: str) -> None:
+    assert kernels(catalogue().tunables[name]) == words
+
+
+def test_every_file_of_the_catalogue_was_read() -> None:
+    for folder, table, entries in (
+        ("tunables", "tunable", catalogue().tunables),
+        ("workloads", "workload", catalogue().workloads),
+    ):
+        named = [
+            entry["name"]
+            for file in (files("ajuste.catalogue") / folder).iterdir()
+            for entry in tomllib.loads(file.read_text())[table]
+        ]
+        assert sorted(named) == sorted(entries)
+
+
+def test_the_metrics_are_those_that_the_design_names() -> None:
+    assert set(catalogue().metrics) == {
+        *("elapsed", "task-clock", "user-time", "system-time", "cpus-utilized", "peak-rss"),
+        *("voluntary-switches", "involuntary-switches", "context-switches", "cpu-migrations"),
+        *("minor-faults", "major-faults", "page-faults"),
+        *("cycles", "instructions", "ipc", "cache-references", "cache-misses", "branches", "branch-misses"),
+    }
+    for metric in catalogue().metrics.values():
+        assert metric.what.endswith(".")
+        # Counts can be 0, and then there is no ratio.
+        assert metric.scale == "difference" or metric.resolution != 1 or metric.name in ("cycles", "instructions")
+
+
+@pytest.mark.parametrize("kind", RUNNING_KINDS, ids=lambda kind: kind.name)
+def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(kind: WorkloadKind) -> None:
+    assert run(kind, {}) == {metric.name for metric in kind.metrics}
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [
+        (name, choice)
+        for name, parameter in catalogue().workloads["hackbench"].parameters.items()
+        for choice in parameter.choices
+    ],
+)
+def test_hackbench_takes_every_choice(name: str, choice: str) -> None:
+    kind = catalogue().workloads["hackbench"]
+    assert run(kind, {"groups": "1", "loops": "2", "fds": "2", name: choice}) == {"hackbench.time"}
+
+
+def run(kind: WorkloadKind, given: dict[str, str]) -> set[str]:
+    program = shutil.which(kind.program)
+    if kind.program == WORKLOADS:
+        try:
+            program = str(native_program(WORKLOADS))
+        except RequestError as error:
+            pytest.skip(str(error))
+    if program is None:
+        pytest.skip(f"{kind.program} is not installed (package {kind.package})")
+    ended = subprocess.run([program, *arguments(kind, given)], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    return set(parser(kind.parser)(ended.stdout))
+
+
+def test_every_parser_belongs_to_a_workload() -> None:
+    assert set(PARSERS) == {kind.parser for kind in RUNNING_KINDS}
