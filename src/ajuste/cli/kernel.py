@@ -98,7 +98,7 @@ def _described(image: KernelImage | QemuImage) -> str:
 
 
 def _table(kernels: Iterable[AvailableKernel]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2))
+    table = Table(box=None, show_header=False, padding=(0, 1))
     table.add_column(no_wrap=True, overflow="fold")
     for kernel in kernels:
         state = f"fetched, {_mb(kernel.disk_bytes)}" if kernel.cached else f"{_mb(kernel.download_bytes)} to fetch"

@@ -69,10 +69,13 @@ def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
     order: deb-version(7).
     """
     known = {(p.name, p.version): p for p in packages}
+    versions: dict[str, set[str]] = {}
+    for package in packages:
+        versions.setdefault(package.name, set()).add(package.version)
     found = []
-    for release in _releases([p.name for p in packages], source):
+    for release in _releases(list(versions), source):
         flavour = source.flavour_of(release)
-        for version in {p.version for p in packages if p.name in _part_names(release, source)}:
+        for version in set().union(*(versions.get(name, set()) for name in _part_names(release, source))):
             series = source.series_of(KernelVersion.parse(upstream_of(version)))
             if series and flavour:
                 ways = _ways(series, release, version, known)
