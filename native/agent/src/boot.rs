@@ -9,7 +9,7 @@ use crate::ports::EVENT_PORT;
 
 pub const BOOT_FILE: &str = "/ajuste/boot.json";
 
-/// `{"version":1,"modules":["/lib/modules/…/x.ko"],"event_port":1184,"gate":true}`
+/// `{"version":1,"modules":["/lib/modules/…/x.ko"],"event_port":1184,"gate":true,"quiet_gate":true}`
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Boot {

@@ -3,7 +3,6 @@
 //! Whatever happens, the last thing is to power off: a guest that hangs says nothing about why.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use rustix::system::RebootCommand;
 
@@ -14,11 +13,9 @@ use crate::plan::{Plan, PLAN_LIMIT_BYTES};
 use crate::ports::{Ports, EVENT_PORT};
 use crate::stream::EventStream;
 use crate::trial::Trial;
-use crate::{cgroup, clock, errno, firmware, lifted, machine, modules, mounts, perturb};
+use crate::{cgroup, clock, errno, firmware, gate, lifted, machine, modules, mounts, perturb};
 
 const PLAN_ITEM: &str = "opt/ajuste/plan";
-/// How long a guest sleeps at a quiet gate. The watchdog goes off after half of it.
-const QUIET: Duration = Duration::from_secs(4);
 
 /// Whether this process was started by a kernel as its init.
 pub fn is_init() -> bool {
@@ -56,12 +53,10 @@ fn prepare(boot: &Boot) -> Result<(), String> {
 
 fn carry_on<W: Write>(boot: &Boot, ports: &Ports, stream: &mut EventStream<W>) -> io::Result<()> {
     stream.say(Event::Hello(machine::hello(true)))?;
+    gate::await_idle();
     stream.say(Event::Gate(Gate { at_ns: clock::raw_ns() }))?;
-    if boot.gate && boot.quiet_gate {
-        ports.arm_watchdog();
-        clock::sleep(QUIET);
-    } else if boot.gate {
-        ports.pause_machine();
+    if boot.gate {
+        gate::stop(ports, boot.quiet_gate);
     }
     let document = match firmware::item(ports, PLAN_ITEM, PLAN_LIMIT_BYTES) {
         Ok(document) => document,

@@ -11,6 +11,7 @@ pub mod counters;
 pub mod errno;
 pub mod event;
 pub mod firmware;
+pub mod gate;
 pub mod guest;
 pub mod host;
 pub mod image;
