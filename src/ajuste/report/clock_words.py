@@ -17,11 +17,12 @@ EMULATED: Final = (
 )
 
 
-def clock_warning(results: Results) -> str:
-    """What a reader must know of the clock; empty for real hardware."""
-    if results.clock == "virtual":
-        return VIRTUAL
-    return EMULATED if _is_emulated(results.environment) else ""
+def warnings_of(results: Results) -> tuple[str, ...]:
+    """What a reader must know: of the clock, unless one of the notes says it already, then the notes."""
+    word, warning = ("virtual clock", VIRTUAL) if results.clock == "virtual" else ("emulated", EMULATED)
+    needed = results.clock == "virtual" or _is_emulated(results.environment)
+    said = any(word in note.lower() and "emulated" in note.lower() for note in results.notes)
+    return (warning, *results.notes) if needed and not said else results.notes
 
 
 def clock_name(results: Results) -> str:

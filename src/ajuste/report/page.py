@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Verdict, Word
-from ajuste.report.clock_words import clock_name, clock_warning
+from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.plots.curve import curve_plot
-from ajuste.report.plots.forest import forest_plot
+from ajuste.report.plots.forest import forest_plots
 from ajuste.report.plots.heatmap import heatmap_plot
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.small import small_plot
 from ajuste.report.plots.trial_marks import kind_of
 from ajuste.report.plots.trials import trials_plot
-from ajuste.report.rows import Row, deciding_metrics, metric_rows, verdicts_of
+from ajuste.report.rows import Row, deciding_metrics, described_with_effects, metric_rows, not_supported, verdicts_of
 from ajuste.report.verdict_words import LOOKS, ORDER, effect_band, tally, verdict_text
 
 _DEEPEST = 6  # levels of nesting of the environment that are shown as such
@@ -102,6 +102,7 @@ class Page:
     described_verdicts: tuple[VerdictGroup, ...]
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    not_supported: tuple[str, ...]
     small: tuple[Plot, ...]
     settings: tuple[Setting, ...]
     method: tuple[tuple[str, str], ...]
@@ -124,7 +125,7 @@ def page_of(results: Results) -> Page:
     return Page(
         results=results,
         labels=labels,
-        warnings=tuple(filter(None, (clock_warning(results), *results.notes))),
+        warnings=warnings_of(results),
         facts=(
             count_of(len(results.configurations), "configuration"),
             count_of(results.blocks, "block"),
@@ -133,9 +134,10 @@ def page_of(results: Results) -> Page:
         ),
         sections=tuple(_section(results, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)),
         verdicts=_groups(results, decided, labels),
-        described_verdicts=_groups(results, others, labels),
+        described_verdicts=_groups(results, list(described_with_effects(results)), labels),
         columns=tuple(_column(configuration, labels) for configuration in results.configurations),
         rows=metric_rows(results),
+        not_supported=not_supported(results),
         small=tuple(plot for plot in small if plot is not None),
         settings=_settings(results, labels),
         method=_method(results),
@@ -151,16 +153,16 @@ def page_of(results: Results) -> Page:
 
 def _section(results: Results, metric: Metric, labels: Labels, name: str) -> MetricSection:
     verdicts = verdicts_of(results, metric.name)
-    makers: list[tuple[str, Callable[[str], Plot | None]]] = [
-        ("trials", lambda n: trials_plot(results, metric, labels, n)),
-        ("forest", lambda n: forest_plot(results, metric, labels, n)),
-        *(
-            (f"curve-{place}", lambda n, f=factor: curve_plot(results, metric, f, labels, n))
-            for place, factor in enumerate(labels.factors)
-        ),
-        ("heatmap", lambda n: heatmap_plot(results, metric, labels, n)),
-    ]
-    plots = (make(f"{name}-{kind}") for kind, make in makers)
+    curves = (
+        curve_plot(results, metric, factor, labels, f"{name}-curve-{place}")
+        for place, factor in enumerate(labels.factors)
+    )
+    plots = (
+        trials_plot(results, metric, labels, f"{name}-trials"),
+        *forest_plots(results, metric, labels, f"{name}-forest"),
+        *curves,
+        heatmap_plot(results, metric, labels, f"{name}-heatmap"),
+    )
     return MetricSection(
         title=metric.title,
         what=metric.what,

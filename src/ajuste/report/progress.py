@@ -46,7 +46,6 @@ class Progress:
         *,
         min_blocks: int,
         max_blocks: int,
-        configurations: int,
         metric: Metric | None = None,
         max_seconds: float | None = None,
         blocks_done: int = 0,
@@ -56,11 +55,11 @@ class Progress:
     ) -> None:
         self._min_blocks = min_blocks
         self._max_blocks = max_blocks
-        self._configurations = configurations
         self._metric = metric
         self._max_seconds = max_seconds
         self._done_before = blocks_done
         self._done = blocks_done
+        self._blocks: set[int] = set()
         self._clock = clock
         self._console = console or Console(stderr=True)
         self._shown = self._console.is_terminal and not quiet
@@ -108,9 +107,10 @@ class Progress:
             self._statuses[status] += 1
 
     def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None:
-        """A block (0 …) is complete, and these are the verdicts after it."""
+        """A block that counts (no warm-up) is complete, and these are the verdicts after it."""
         with self._lock:
-            self._done = max(self._done, block + 1)
+            self._blocks.add(block)
+            self._done = self._done_before + len(self._blocks)
             self._last_block = self._clock()
             self._verdicts = tuple(verdicts)
 
@@ -166,7 +166,7 @@ class Progress:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False, title_justify="left")
         table.title = Text(f"{visible_line(self._metric.title)} so far", style="dim")
         for justify in ("left", "right", "right", "left"):
-            table.add_column(justify=justify, overflow="fold")  # type: ignore[arg-type]
+            table.add_column(justify=justify, overflow="fold")
         for verdict in shown:
             style = styles[verdict.scale]
             word = Text(verdict.verdict, style=LOOKS[verdict.verdict].style)

@@ -62,6 +62,23 @@ def verdicts_of(results: Results, metric: str) -> tuple[Verdict, ...]:
     return tuple(sorted(mine, key=lambda verdict: order.get(verdict.configuration, len(order))))
 
 
+def described_with_effects(results: Results) -> tuple[Metric, ...]:
+    """The metrics that do not decide, as far as an effect on them is known for any configuration."""
+    deciding = deciding_metrics(results)
+    known = {verdict.metric for verdict in results.verdicts if verdict.estimate is not None}
+    return tuple(m for m in results.metrics if m.name in known and m.name not in deciding)
+
+
+def not_supported(results: Results) -> tuple[str, ...]:
+    """Why metrics could not be measured: a line for each reason, ``cycles, instructions: No such device``."""
+    titles: dict[str, list[str]] = {}
+    for metric in results.metrics:
+        reasons = (c.not_supported.get(metric.name) for c in results.configurations if metric.name not in c.metrics)
+        for reason in dict.fromkeys(reason for reason in reasons if reason is not None):
+            titles.setdefault(reason, []).append(metric.name)
+    return tuple(f"{', '.join(names)}: {reason}" for reason, names in titles.items())
+
+
 def metric_shown(results: Results, metric: Metric) -> Shown:
     """Unit and decimals for the means of one metric."""
     summaries = _summaries(results, metric)

@@ -12,12 +12,12 @@ from rich.text import Text
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.report.clock_words import clock_name, clock_warning
+from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.metric_table import factor_columns, factor_key, print_metrics
-from ajuste.report.rows import deciding_metrics, metric_rows, verdicts_of
+from ajuste.report.rows import deciding_metrics, described_with_effects, metric_rows, not_supported, verdicts_of
 from ajuste.report.sheet import INDENT, Sheet, sheet
 from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
 from ajuste.report.visible import visible, visible_line
@@ -57,7 +57,11 @@ def _print_metrics(out: Sheet, results: Results, labels: Labels) -> None:
         return
     out.heading("Mean ± standard deviation (* baseline)")
     print_metrics(out, results, rows, labels)
-    remarks = [*_changed_levels(results), *_left_out(results)]
+    remarks = [
+        *(f"Not supported: {visible_line(line)}" for line in not_supported(results)),
+        *_changed_levels(results),
+        *_left_out(results),
+    ]
     if remarks:
         out.blank()
     for remark in remarks:
@@ -107,17 +111,16 @@ def _print_verdicts(out: Sheet, results: Results, labels: Labels) -> None:
 
 
 def _print_described(out: Sheet, results: Results, labels: Labels) -> None:
-    deciding = deciding_metrics(results)
-    count = sum(verdict.metric not in deciding for verdict in results.verdicts)
-    if not count:
+    metrics = described_with_effects(results)
+    if not metrics:
         return
     out.heading("Described only; these did not decide when to stop")
+    count = sum(len(verdicts_of(results, metric.name)) for metric in metrics)
     if count > _MOST_DESCRIBED:
         out.say(f"{count_of(count, 'effect')}: see the report.", indent=INDENT)
         return
-    for metric in results.metrics:
-        if metric.name not in deciding and (verdicts := verdicts_of(results, metric.name)):
-            _print_effects(out, results, verdicts, metric, labels, with_reasons=False)
+    for metric in metrics:
+        _print_effects(out, results, verdicts_of(results, metric.name), metric, labels, with_reasons=False)
 
 
 def _print_effects(
@@ -156,7 +159,7 @@ def _print_answer(out: Sheet, results: Results) -> None:
 
 def _print_footer(out: Sheet, results: Results, report: Path | None) -> None:
     out.blank()
-    for note in filter(None, (clock_warning(results), *results.notes)):
+    for note in warnings_of(results):
         out.say(f"Note: {visible_line(note)}")
     out.say(f"digest {visible_line(results.digest)}")
     if report is not None:

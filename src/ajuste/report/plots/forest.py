@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ajuste.model.metric import Metric
+from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Verdict
 from ajuste.report.effect import EffectStyle, effect_style, known
@@ -43,11 +43,18 @@ class _Axis:
         return value if self.style.kind == "factor" else self.style.shown.scaled(value)
 
 
-def forest_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
-    """Intervals for all configurations, in their order; ``None`` where there is no estimate at all."""
-    verdicts = verdicts_of(results, metric.name)
-    if len({verdict.scale for verdict in verdicts}) != 1 or all(known(v.estimate) is None for v in verdicts):
-        return None
+def forest_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
+    """A plot for each scale among the verdicts (some may have fallen back to differences) that has an estimate."""
+    by_scale: dict[Scale, list[Verdict]] = {}
+    for verdict in verdicts_of(results, metric.name):
+        if known(verdict.estimate) is not None:
+            by_scale.setdefault(verdict.scale, []).append(verdict)
+    return tuple(
+        _plot(results, metric, tuple(verdicts), labels, f"{name}-{scale}") for scale, verdicts in by_scale.items()
+    )
+
+
+def _plot(results: Results, metric: Metric, verdicts: tuple[Verdict, ...], labels: Labels, name: str) -> Plot:
     style = effect_style(verdicts, metric.unit)[verdicts[0].scale]
     axis = _axis(results, metric, verdicts, style)
     rows = _rows(results, verdicts)

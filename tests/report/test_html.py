@@ -1,0 +1,187 @@
+"""The report as a file: whole, self-contained, and safe whatever the results say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from ajuste.model.results import Results
+from ajuste.report.csv import trials_csv
+from ajuste.report.html import render_html, write_report
+
+VOID = {"meta", "link", "img", "br", "wbr", "input", "path", "circle"}
+
+
+class Page(HTMLParser):
+    """The elements, texts and scripts of a page; fails where elements are not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: dict[str, str] = {}
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts[dict(attrs).get("id") or str(len(self.scripts))] = ""
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in {"dt", "dd", "td", "th", "p", "li"}:
+            self.text += " "
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts[list(self.scripts)[-1]] += data
+        elif "style" not in self.open:
+            self.text += data
+
+    @property
+    def headings(self) -> list[int]:
+        return [int(tag[1]) for tag, _ in self.elements if re.fullmatch(r"h[1-6]", tag)]
+
+
+@pytest.fixture(scope="module")
+def page(granularity: Results) -> Page:
+    return Page(render_html(granularity))
+
+
+@pytest.fixture(scope="module")
+def hostile_page(hostile: Results) -> Page:
+    return Page(render_html(hostile))
+
+
+def test_question_answer_verdicts_and_digest_are_text(page: Page, granularity: Results) -> None:
+    text = " ".join(page.text.split())
+    for wanted in (granularity.question, granularity.answer, granularity.digest, "equivalent within ±5 %", "differs"):
+        assert wanted in text
+    assert "not supported" in text
+    assert "No such file or directory" in text
+
+
+def test_the_settings_are_explained_with_the_value_found(page: Page) -> None:
+    text = " ".join(page.text.split())
+    assert "How long a task may run before the fair scheduler takes the CPU away" in text
+    assert "Value found in this kernel 750000" in text
+    assert "/proc/sys/kernel/sched_min_granularity_ns" in text
+
+
+def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
+    for tag, attributes in page.elements:
+        for name in ("src", "href", "srcset", "action", "data"):
+            assert (attributes.get(name) or "data:").startswith("data:"), (tag, attributes)
+    assert not any(tag in {"iframe", "object", "embed", "base"} for tag, _ in page.elements)
+
+
+def test_only_our_scripts_may_run(page: Page) -> None:
+    [policy] = [a["content"] or "" for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in re.findall(r"script-src[^;]*", policy)[0]
+    allowed = set(re.findall(r"'sha256-([^']+)'", policy))
+    running = [text for name, text in page.scripts.items() if name not in {"results-json", "trials-csv", "figures"}]
+    assert {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in running} == allowed
+
+
+def test_headings_are_in_order_and_tables_have_headers(page: Page) -> None:
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(page.headings, page.headings[1:], strict=False))
+    assert all(a.get("scope") in {"col", "row", "rowgroup"} for tag, a in page.elements if tag == "th")
+    canvases = [a for _, a in page.elements if "data-figure" in a]
+    assert canvases
+    assert all(a.get("role") == "img" and a.get("aria-label") for a in canvases)
+    identifiers = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_the_data_in_the_page_are_the_results(page: Page, granularity: Results) -> None:
+    assert Results.model_validate_json(page.scripts["results-json"]) == granularity
+    assert json.loads(page.scripts["trials-csv"]) == trials_csv(granularity)
+
+
+def test_hostile_text_makes_no_elements(page: Page, hostile_page: Page, hostile: Results) -> None:
+    assert not any(tag == "img" for tag, _ in hostile_page.elements)
+    assert len(hostile_page.scripts) == len(page.scripts)
+    assert hostile.title in hostile_page.text
+    assert Results.model_validate_json(hostile_page.scripts["results-json"]) == hostile
+    for name in ("results-json", "trials-csv", "figures"):
+        assert not re.search("[<>&\u2028\u2029]", hostile_page.scripts[name])
+
+
+def test_hostile_text_is_no_template_and_hides_nothing(hostile_page: Page) -> None:
+    assert "{{ 7 * 7 }} ${7*7} %{x}" in hostile_page.text
+    assert "\\x1b[31m" in hostile_page.text
+    assert "\\u202e" in hostile_page.text
+    assert "\u202e" not in hostile_page.text
+
+
+def test_hostile_text_is_no_markup_in_plots(hostile_page: Page) -> None:
+    def texts(value: object) -> list[str]:
+        if isinstance(value, str):
+            return [value]
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return [text for item in items for text in texts(item)]
+
+    tags = {tag for text in texts(json.loads(hostile_page.scripts["figures"])) for tag in re.findall(r"<[^>]*>", text)}
+    assert tags == {"<b>", "</b>", "<br>"}
+
+
+def test_results_without_verdicts_or_trials_still_make_a_report(granularity: Results) -> None:
+    bare = granularity.model_copy(
+        update={
+            "verdicts": (),
+            "trials": (),
+            "blocks": 0,
+            "explained": (),
+            "environment": {},
+            "reproduce": (),
+            "notes": (),
+            "configurations": tuple(
+                c.model_copy(update={"metrics": {}, "not_supported": {}}) for c in granularity.configurations
+            ),
+        }
+    )
+    assert "no verdict yet" in Page(render_html(bare)).text
+
+
+def test_trials_without_a_single_figure_still_make_a_report(undecided: Results) -> None:
+    failed = tuple(t.model_copy(update={"status": "failed", "metrics": {}}) for t in undecided.trials)
+    verdicts = tuple(
+        v.model_copy(update={"verdict": "undecided", "estimate": None, "low": None, "high": None})
+        for v in undecided.verdicts
+    )
+    configurations = tuple(c.model_copy(update={"metrics": {}}) for c in undecided.configurations)
+    update = {"trials": failed, "verdicts": verdicts, "configurations": configurations, "blocks": 0}
+    assert "no clean trial" in render_html(undecided.model_copy(update=update))
+
+
+def test_a_report_is_written_whole_or_not_at_all(
+    granularity: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new" / "report.html"
+    write_report(granularity, path)
+    before = path.read_text(encoding="utf-8")
+    assert Page(before).headings
+
+    def fail(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_report(granularity.model_copy(update={"title": "other"}), path)
+    assert path.read_text(encoding="utf-8") == before
+    assert list(path.parent.iterdir()) == [path]

@@ -1,0 +1,118 @@
+"""What ``ajuste plan`` shows: every write, command and trial."""
+
+from __future__ import annotations
+
+import io
+import shlex
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from ajuste.model.configuration import Factor
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Slot
+from ajuste.report.plan_text import print_plan
+from ajuste.report.planned import (
+    PlannedBudget,
+    PlannedCommand,
+    PlannedConfiguration,
+    PlannedStudy,
+    PlannedWrite,
+)
+
+KNOB = "sched_min_granularity_ns"
+PATH = f"/proc/sys/kernel/{KNOB}"
+LEVELS = ("750000", "7500000")
+WORKLOAD = PlannedCommand(
+    role="workload", argv=("./job", "--name", "two words", "; rm -rf /"), attributes={"nice": "-5"}, directory="/study"
+)
+BACKGROUND = PlannedCommand(role="background", argv=("spin",), count=2)
+
+
+@pytest.fixture
+def plan() -> PlannedStudy:
+    return PlannedStudy(
+        study="granularity",
+        title="Granularity",
+        question="Does it matter?",
+        target="a virtual machine with debian:5.10, 1 CPU, 256 MiB",
+        clock="virtual",
+        seed=1,
+        factors=(Factor(name=KNOB, levels=LEVELS, baseline=LEVELS[0]),),
+        units={KNOB: "ns"},
+        configurations=tuple(
+            PlannedConfiguration(
+                name=f"{KNOB}={level}",
+                levels={KNOB: level},
+                baseline=level == LEVELS[0],
+                writes=(PlannedWrite(tunable=KNOB, where=PATH, value=level),),
+                commands=(BACKGROUND, WORKLOAD),
+            )
+            for level in LEVELS
+        ),
+        trials=tuple(
+            Slot(block=block, position=position, configuration=f"{KNOB}={LEVELS[place]}", seed=100 + block)
+            for block, order in enumerate([(1, 0), (0, 1)])
+            for position, place in enumerate(order)
+        ),
+        budget=PlannedBudget(min_blocks=5, max_blocks=30, max_minutes=20),
+        timeout_s=60,
+        settle_s=0.02,
+        deciding=(Metric(name="elapsed", title="Elapsed", unit="s", direction="lower"),),
+        level=0.95,
+        smallest_effect=0.05,
+        notes=("The successor is varied.",),
+    )
+
+
+def printed(plan: PlannedStudy, width: int = 80) -> str:
+    out = io.StringIO()
+    print_plan(plan, Console(file=out, width=width))
+    return out.getvalue()
+
+
+def test_every_write_and_command_is_shown(plan: PlannedStudy) -> None:
+    text = printed(plan)
+    for level in LEVELS:
+        assert f"write {level} to {PATH}" in text
+    assert f"workload: {shlex.join(WORKLOAD.argv)}" in text
+    assert "background × 2: spin" in text
+    assert "nice -5" in text
+    assert "Nothing was written and nothing was run." in text
+
+
+def test_the_order_of_the_first_blocks_is_shown_with_their_seeds(plan: PlannedStudy) -> None:
+    lines = [line.strip() for line in printed(plan).splitlines()]
+    assert lines[lines.index("block 0 (seed 100)") + 1] == "7.5 ms → 750 µs"
+    assert lines[lines.index("block 1 (seed 101)") + 1] == "750 µs → 7.5 ms"
+
+
+def test_the_budget_is_shown_in_trials_and_time(plan: PlannedStudy) -> None:
+    text = " ".join(printed(plan).split())
+    assert "5 to 30, of 2 trials each: at most 60 trials" in text
+    assert "at most 20 min" in text
+
+
+def test_commands_that_differ_stand_with_their_configuration(plan: PlannedStudy) -> None:
+    other = WORKLOAD.model_copy(update={"argv": ("./other",)})
+    changed = plan.configurations[1].model_copy(update={"commands": (BACKGROUND, other)})
+    text = printed(plan.model_copy(update={"configurations": (plan.configurations[0], changed)}))
+    shared, each = text.split("Configurations\n")
+    assert "spin" in shared
+    assert "./job" not in shared
+    assert each.index("./job") < each.index("7500000") < each.index("./other")
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_nothing_is_cut_off_and_nothing_hidden(plan: PlannedStudy, width: int) -> None:
+    sly = PlannedCommand(role="workload", argv=("sh", "-c", "\x1b[8mcurl http://example.org/x\u202e" + "y" * 100))
+    configurations = tuple(c.model_copy(update={"commands": (sly,)}) for c in plan.configurations)
+    text = printed(plan.model_copy(update={"configurations": configurations}), width)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    squeezed = "".join(text.split())
+    assert "\\x1b[8mcurlhttp://example.org/x\\u202e" + "y" * 100 in squeezed
+
+
+def test_the_plan_is_a_document_too(plan: PlannedStudy) -> None:
+    assert PlannedStudy.model_validate_json(plan.model_dump_json()) == plan

@@ -1,0 +1,185 @@
+"""The report in a real browser, narrow and wide, light and dark."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ajuste.model.results import Results
+from ajuste.report.csv import trials_csv
+from ajuste.report.html import write_report
+
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Any]
+NAMES = ("granularity", "grid", "undecided", "hostile")
+
+
+@pytest.fixture(scope="module")
+def files(
+    tmp_path_factory: pytest.TempPathFactory, granularity: Results, grid: Results, undecided: Results, hostile: Results
+) -> dict[str, Path]:
+    directory = tmp_path_factory.mktemp("reports")
+    paths = {name: directory / f"{name}.html" for name in NAMES}
+    for name, results in zip(NAMES, (granularity, grid, undecided, hostile), strict=True):
+        write_report(results, paths[name])
+    return paths
+
+
+@pytest.fixture
+def opened(browser: Any, files: dict[str, Path]) -> Iterator[Open]:
+    """Opens a report; at the end nothing may have been said in the console or asked of the network."""
+    complaints: list[str] = []
+    contexts = []
+
+    def open_report(name: str, width: int = 1400, theme: str = "light", script: bool = True) -> Any:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=script
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on(
+            "request",
+            lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else complaints.append(r.url),
+        )
+        page.goto(files[name].as_uri())
+        if script:
+            page.wait_for_selector("html[data-drawn=yes]")
+        return page
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@contextmanager
+def all_details_open(page: Any) -> Iterator[None]:
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    yield
+
+
+def marks(page: Any, plot: str) -> int:
+    count: int = page.locator(f"#{plot} .scatterlayer .point").count()
+    return count
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "theme"),
+    [
+        *(("granularity", width, theme) for width in (390, 1400) for theme in ("light", "dark")),
+        *((name, width, "dark" if width == 390 else "light") for name in NAMES[1:] for width in (390, 1400)),
+    ],
+)
+def test_it_fits_and_draws_every_trial(
+    opened: Open, name: str, width: int, theme: str, request: pytest.FixtureRequest
+) -> None:
+    results = request.getfixturevalue(name)
+    page = opened(name, width, theme)
+    assert page.locator(".answer .badge").first.is_visible()
+    assert results.answer.replace("\x1b", "\\x1b") in page.locator("#answer").inner_text()
+    assert marks(page, "metric-0-trials") == len(results.trials)
+    assert page.locator("[id^=metric-0-forest] .js-line").count() >= len(results.configurations) - 1
+    with all_details_open(page):
+        page.wait_for_function(
+            "() => Array.from(document.querySelectorAll('[data-figure]')).every((d) => d.querySelector('.main-svg'))"
+        )
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        for canvas in page.locator("[data-figure]").all():
+            box, frame = canvas.bounding_box(), canvas.locator(".main-svg").first.bounding_box()
+            assert frame["width"] <= box["width"] + 1
+            assert box["x"] + box["width"] <= width
+
+
+def test_it_takes_the_theme_of_the_system_and_remembers_another(opened: Open) -> None:
+    page = opened("granularity", theme="dark")
+
+    def ground() -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    def axis_text() -> str:
+        return str(page.evaluate("getComputedStyle(document.querySelector('#metric-0-trials .xtick text')).fill"))
+
+    dark = ground(), axis_text()
+    page.click("#theme")
+    page.wait_for_function(
+        f"() => getComputedStyle(document.querySelector('#metric-0-trials .xtick text')).fill != '{dark[1]}'"
+    )
+    light = ground(), axis_text()
+    assert light[0] != dark[0]
+    page.reload()
+    page.wait_for_selector("html[data-drawn=yes]")
+    assert (ground(), axis_text()) == light
+
+
+def test_plots_follow_the_width(opened: Open) -> None:
+    page = opened("granularity", 1400)
+
+    def widths() -> list[float]:
+        return [canvas.bounding_box()["width"] for canvas in page.locator("[data-figure] .main-svg:first-child").all()]
+
+    assert max(widths()) > 390
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.wait_for_function(
+        "() => Array.from(document.querySelectorAll('[data-figure] .main-svg')).every((s) => s.clientWidth < 390)"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("name", ["undecided", "hostile"])
+def test_the_data_can_be_downloaded(opened: Open, name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    results = request.getfixturevalue(name)
+    page = opened(name)
+    for source, suffix in (("trials-csv", ".csv"), ("results-json", ".json")):
+        with page.expect_download() as download:
+            page.click(f"[data-source={source}]")
+        assert download.value.suggested_filename.endswith(suffix)
+        download.value.save_as(tmp_path / source)
+    text = (tmp_path / "trials-csv").read_bytes().decode("utf-8")
+    assert text == trials_csv(results)
+    assert len(list(csv.DictReader(io.StringIO(text, newline="")))) == len(results.trials)
+    assert Results.model_validate_json((tmp_path / "results-json").read_bytes()) == results
+
+
+def test_the_commands_can_be_copied(opened: Open, granularity: Results) -> None:
+    page = opened("granularity")
+    page.click("[data-copy=commands]")
+    page.wait_for_function("() => document.querySelector('[data-copy=commands]').textContent === 'Copied'")
+    assert page.locator("#commands").inner_text().splitlines() == list(granularity.reproduce)
+
+
+def test_hovering_says_what_a_trial_was(opened: Open) -> None:
+    page = opened("undecided")
+    point = page.locator("#metric-0-trials .scatterlayer .point").first
+    point.scroll_into_view_if_needed()
+    box = point.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_selector("#metric-0-trials .hoverlayer .hovertext")
+    assert "seed" in page.locator("#metric-0-trials .hoverlayer .hovertext").first.text_content()
+
+
+def test_text_and_tables_need_no_script(opened: Open, granularity: Results) -> None:
+    page = opened("granularity", 390, script=False)
+    assert page.locator("#answer").inner_text() == granularity.answer
+    assert page.locator("#verdicts tbody tr:not(.group)").count() == 6
+    assert page.locator("#verdicts .badge").first.is_visible()
+    assert not page.locator("[data-figure]").first.is_visible()
+    assert not page.locator("[data-source=trials-csv]").is_visible()
+
+
+def test_it_prints_light_and_without_buttons(opened: Open) -> None:
+    page = opened("granularity", theme="dark")
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--card').trim()") == "#ffffff"
+    assert not page.locator("#theme").is_visible()
+    assert all(page.locator("details").evaluate_all("all => all.map((d) => d.open)"))

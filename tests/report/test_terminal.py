@@ -1,0 +1,137 @@
+"""The results in a terminal and in a log."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from ajuste.model.results import Results
+from ajuste.report.terminal import print_results
+
+
+def printed(results: Results, width: int = 80, *, terminal: bool = False, report: Path | None = None) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
+    print_results(results, console, report=report)
+    return out.getvalue()
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 132])
+@pytest.mark.parametrize("name", ["granularity", "grid", "undecided", "hostile"])
+def test_nothing_is_wider_than_the_terminal_or_cut_off(name: str, width: int, request: pytest.FixtureRequest) -> None:
+    results = request.getfixturevalue(name)
+    text = printed(results, width)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    squeezed = re.sub(r"\s", "", text)
+    for whole in (results.digest, results.answer.replace("\x1b", "\\x1b"), *(f.name for f in results.factors)):
+        assert re.sub(r"\s", "", whole) in squeezed
+
+
+def test_a_log_gets_plain_text(granularity: Results) -> None:
+    text = printed(granularity)
+    assert "\x1b" not in text
+    assert not re.search(r"[\u2500-\u257f]", text)
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_a_terminal_gets_colours_for_the_verdicts(granularity: Results) -> None:
+    assert re.search(r"\x1b\[1;34mdiffers", printed(granularity, terminal=True))
+
+
+def test_values_are_the_means_of_the_clean_trials(undecided: Results) -> None:
+    clean = [t for t in undecided.trials if t.status == "ok" and not t.warm_up]
+    line = next(line for line in printed(undecided).splitlines() if line.strip().startswith("elapsed  "))
+    for configuration in undecided.configurations:
+        values = np.array([t.metrics["elapsed"] for t in clean if t.configuration == configuration.name])
+        assert f"{1000 * values.mean():.0f} ± {100 * values.std(ddof=1) / values.mean():.2g} %" in line
+    assert line.split()[1] == "ms"
+
+
+def test_a_counter_that_the_machine_lacks_is_never_zero(granularity: Results) -> None:
+    text = printed(granularity, 132)
+    line = next(line for line in text.splitlines() if line.strip().startswith("cycles"))
+    assert re.fullmatch(r"\s*cycles(\s+not supported){4}", line)
+    assert "No such file or directory" in text
+
+
+def test_every_deciding_verdict_is_said_with_estimate_and_interval(grid: Results) -> None:
+    text = one_line(printed(grid))
+    deciding = [verdict for verdict in grid.verdicts if verdict.deciding]
+    assert len(deciding) == 29
+    for verdict in deciding:
+        ratios = [ratio for ratio in (verdict.estimate, verdict.low) if ratio is not None]
+        percents = [f"{100 * (ratio - 1):+.1f}".replace("-", "−") for ratio in ratios]
+        assert f"{percents[0]} % {percents[1]} … " in text
+    assert text.count(" improves") >= sum(verdict.verdict == "improves" for verdict in deciding)
+
+
+def test_the_factor_is_named_once_and_its_levels_stand_in_rows(grid: Results) -> None:
+    text = printed(grid)
+    assert text.count("sched_min_granularity_ns") == 1
+    assert text.count("sched_wakeup_granularity_ns") == 1
+    assert re.search(r"^\s+16 ms\s+8 ms\s", text, re.MULTILINE)
+
+
+def test_trials_that_were_left_out_are_counted_with_their_reasons(undecided: Results) -> None:
+    text = one_line(printed(undecided))
+    assert "Left out of every figure: 3 warm-up trials, 1 flagged trial, 2 failed trials." in text
+    assert "another process used 31 % of the CPU" in text
+
+
+def test_a_level_that_the_kernel_changed_is_said(granularity: Results) -> None:
+    last = granularity.configurations[-1]
+    changed = last.model_copy(update={"read_back": {name: "1000000000" for name in last.levels}})
+    results = granularity.model_copy(update={"configurations": (*granularity.configurations[:-1], changed)})
+    assert "750000000 was written, 1000000000 was read back" in one_line(printed(results))
+
+
+def test_an_emulated_cpu_is_said_and_said_once(granularity: Results, undecided: Results) -> None:
+    assert "not how fast any hardware is" in one_line(printed(granularity))
+    assert "not the speed of any hardware" in one_line(printed(undecided))
+    note = "Measured under a virtual clock on an emulated CPU."
+    noted = one_line(printed(granularity.model_copy(update={"notes": (note,)})))
+    assert note in noted
+    assert "not how fast any hardware is" not in noted
+
+
+def test_escape_sequences_of_others_do_nothing(hostile: Results) -> None:
+    text = printed(hostile)
+    assert "\x1b" not in text
+    assert "\\x1b[31m" in text
+
+
+def test_an_ascii_terminal_gets_ascii(granularity: Results) -> None:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding="ascii")
+    print_results(granularity, Console(file=file, width=80))
+    file.flush()
+    assert "+- " in raw.getvalue().decode("ascii")
+
+
+def test_results_without_any_trial_say_so(granularity: Results) -> None:
+    empty = granularity.model_copy(
+        update={
+            "verdicts": (),
+            "trials": (),
+            "blocks": 0,
+            "configurations": tuple(
+                c.model_copy(update={"metrics": {}, "not_supported": {}}) for c in granularity.configurations
+            ),
+        }
+    )
+    assert "No verdict yet" in printed(empty)
+
+
+def test_the_path_of_the_report_can_be_copied(granularity: Results) -> None:
+    path = Path("/home/someone") / ("long-" * 30) / "report.html"
+    assert f"report {path}\n" in printed(granularity, 60, report=path)
