@@ -26,7 +26,7 @@ from ajuste.vm.guest_files import GuestFiles
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 
 FOLDERS = ("/proc/sys/kernel", "/sys/kernel/debug")
-KNOB = r".*/(sched|numa_balancing)[^/]*(/.*)?"
+KNOB = r"(/proc/sys/kernel|/sys/kernel/debug)/(sched|numa_balancing)[^/]*(/.*)?"
 
 # What the kernel only shows there, and files whose words are tunables of their own.
 NO_TUNABLES = (
@@ -61,7 +61,9 @@ def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
     image = fetch_kernel(spec, home())
     assert image.config, "a packaged kernel has its build options beside it"
     files = GuestFiles(programs=(Path(find),))
-    listing = Command(argv=(find, *FOLDERS, "-regextype", "posix-extended", "-type", "f", "-regex", KNOB))
+    traces = ("-path", "/sys/kernel/debug/tracing", "-prune")
+    knobs = ("-regextype", "posix-extended", "-type", "f", "-regex", KNOB, "-print")
+    listing = Command(argv=(find, *FOLDERS, *traces, "-o", *knobs))
     with VmTarget(image, clock="virtual" if cpus == 1 else "wall", cpus=cpus, files=files, home=home()) as target:
         listed = target.run(Plan(id="list", workload=listing))
         paths = "".join(event.text for event in listed.events if isinstance(event, Output) and event.stream == "stdout")
