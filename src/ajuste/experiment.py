@@ -12,7 +12,8 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.design.stopping import Stop
 from ajuste.home import Home
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.model.kernel import KernelImage
+from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.runner import Runner, Targets, Watcher
 from ajuste.store.store import Run, Store, lock_name, only_one
@@ -47,16 +48,30 @@ class Experiment:
     fingerprint: str
 
 
-def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
-    """Fetch the kernels of ``study`` and resolve it on them. Nothing is booted or changed.
+def resolved_study(study: Study, catalogue: Catalogue, means: Means) -> ResolvedStudy:
+    """``study`` on its kernels. A kernel is fetched only if its spec does not say its version.
 
     Raises RequestError for whatever cannot be carried out as it is written.
     """
+    versions = {spec: _version(spec, means) for spec in study.kernels}
+    return resolve(study, catalogue, versions, shutil.which)
+
+
+def _version(spec: str, means: Means) -> KernelVersion:
+    parsed = parse_spec(spec)
+    known = parsed.version or parsed.release if isinstance(parsed, PackagedKernel) else ""
+    return KernelVersion.parse(known) if "." in known else fetch_kernel(spec, means.home, say=means.say).version
+
+
+def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
+    """Fetch the kernels of ``study`` and resolve it on them. Nothing is booted or changed.
+
+    Raises RequestError for whatever cannot be carried out as it is written; what is wrong with the study itself is
+    found before anything is downloaded.
+    """
+    resolved = resolved_study(study, catalogue, means)
     images = {spec: fetch_kernel(spec, means.home, say=means.say) for spec in study.kernels}
-    versions = {spec: image.version for spec, image in images.items()}
-    resolved = resolve(study, catalogue, versions, shutil.which)
-    target = study.target
-    emulator = choose_emulator(target.clock, target.cpus, means.home, means.say)
+    emulator = choose_emulator(study.target.clock, study.target.cpus, means.home, means.say)
     marks = {f"kernel {spec}": image.sha256 for spec, image in images.items()} | {
         f"file {path}": _sha256(path)
         for path in (native_program(AGENT), native_program(WORKLOADS), *map(Path, _taken_along(resolved)))

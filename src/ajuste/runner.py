@@ -15,7 +15,7 @@ from ajuste.design.blocks import block
 from ajuste.design.perturbation import perturbation
 from ajuste.design.stopping import MOST_ATTEMPTS, Limits, Stop, stop, wants_repeat
 from ajuste.model.plan import Plan
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.trial import Slot, Status, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.parse.trial import Reading, trial
 from ajuste.store.store import Run, Store
@@ -33,7 +33,7 @@ class Watcher(Protocol):
 
     def trial_started(self, configuration: str, block: int) -> None: ...
 
-    def trial_done(self, configuration: str, block: int, status: str) -> None: ...
+    def trial_done(self, configuration: str, block: int, status: Status) -> None: ...
 
     def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None: ...
 
@@ -126,7 +126,7 @@ class Runner:
             if measured > 0:
                 trials = self._trials(number)
                 found = verdicts(self.study, trials)
-                self.watcher.block_done(measured, found)
+                self.watcher.block_done(number, found)
                 reason = stop(found, measured, minutes_of(trials), limits)
                 if reason is not None:
                     return reason

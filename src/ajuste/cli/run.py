@@ -41,7 +41,14 @@ def run(
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed)
     place = home()
-    with Progress(chosen.budget.min_blocks, chosen.budget.max_blocks, quiet=quiet) as progress:
+    budget = chosen.budget
+    with Progress(
+        min_blocks=budget.min_blocks,
+        max_blocks=budget.max_blocks,
+        max_seconds=60 * budget.max_minutes,
+        metric=known.metrics.get(chosen.analysis.metrics[0]),
+        quiet=quiet,
+    ) as progress:
         means = Means(place, jobs=jobs, snapshot=snapshot, say=progress.say)
         experiment = prepare(chosen, known, means)
         with Store(place.store_url) as store:
