@@ -39,7 +39,9 @@ def tunables(context: typer.Context, as_json: Json = False, kernel: Kernel = Non
     if context.invoked_subcommand is not None:
         if as_json or kernel:
             command = f"ajuste tunables {context.invoked_subcommand}"
-            raise RequestError(f"write the options after {context.invoked_subcommand}", hint=f"{command} --help says more")
+            raise RequestError(
+                f"write the options after {context.invoked_subcommand}", hint=f"{command} --help says more"
+            )
         return
     version = _version(kernel) if kernel else None
     _list([t for t in catalogue().tunables.values() if version is None or t.place_in(version)], version, as_json)

@@ -1,0 +1,163 @@
+"""``ajuste tunables``: what is printed, with a guest that is played by the test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli import tunables
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.event import Hello, ReadBack
+from ajuste.model.kernel import KernelImage
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Plan
+
+
+class PlayedGuest:
+    """Says ``750000`` of everything."""
+
+    booted: list[str] = []  # noqa: RUF012 (what the tests look at)
+
+    def __init__(self, image: KernelImage, **options) -> None:
+        self._image = image
+        self._cpus = options["cpus"]
+
+    def __enter__(self):
+        self.booted.append(self._image.release)
+        return self
+
+    def __exit__(self, *_) -> None:
+        pass
+
+    @property
+    def hello(self) -> Hello:
+        told = dict(at_ns=0, version=1, agent="0", build="", machine="x86_64", memory_bytes=1, guest=True)
+        return Hello(kernel=self._image.release, cpus=self._cpus, **told)
+
+    def run(self, plan: Plan) -> Observation:
+        assert not plan.writes
+        return Observation(events=tuple(ReadBack(at_ns=1, tunable=r.tunable, value="750000") for r in plan.reads))
+
+
+class NoHost:
+    def __enter__(self):
+        raise RunError("the agent does not work on this machine")
+
+    def __exit__(self, *_) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def played(monkeypatch: pytest.MonkeyPatch, ajuste_home: Path) -> Iterator[list[str]]:
+    def fetch(spec, home, **_):
+        release = {"debian:7": "7.3.4-cloud-amd64"}.get(spec, spec.removeprefix("debian:") + ".1-cloud-amd64")
+        return KernelImage(spec=spec, release=release, vmlinuz=Path("/none"), sha256="")
+
+    monkeypatch.setenv("AJUSTE_HOME", str(ajuste_home))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(tunables, "fetch_kernel", fetch)
+    monkeypatch.setattr(tunables, "VmTarget", PlayedGuest)
+    monkeypatch.setattr(tunables, "HostTarget", NoHost)
+    PlayedGuest.booted.clear()
+    return PlayedGuest.booted
+
+
+def run(*arguments: str) -> str:
+    result = attempt(*arguments)
+    assert result.exit_code == 0, result.exception
+    return result.stdout
+
+
+def attempt(*arguments: str) -> Result:
+    return CliRunner().invoke(tunables.app, list(arguments))
+
+
+def test_the_list_has_every_tunable_a_line_each_when_it_is_no_terminal():
+    lines = run().splitlines()
+    assert [line.split("\t")[1] for line in lines] == list(catalogue().tunables)
+
+
+def test_the_list_for_a_kernel_has_only_what_that_kernel_has_and_boots_nothing(played):
+    rows = {row["name"]: row for row in json.loads(run("--json", "--kernel", "debian:6.12"))["tunables"]}
+    assert "sched_min_granularity_ns" not in rows
+    assert rows["base_slice_ns"]["path"] == "/sys/kernel/debug/sched/base_slice_ns"
+    assert rows["base_slice_ns"]["kernels"] == "6.6 and later"
+    assert rows["nice"]["path"] is None
+    assert {row["name"] for row in json.loads(run("--json"))["tunables"]} > set(rows)
+    assert played == []
+
+
+def test_the_newest_of_a_major_is_looked_up():
+    names = {row["name"] for row in json.loads(run("--json", "--kernel", "debian:7"))["tunables"]}
+    assert "sched_cgroup_mode" in names
+
+
+def test_show_has_all_of_the_entry_and_the_value_in_the_guest(played):
+    text = " ".join(run("show", "sched_min_granularity_ns", "--kernel", "debian:5.10").split())
+    assert "750000 ns on debian:5.10 (Linux 5.10.1-cloud-amd64, 1 CPU)" in text
+    assert "0.75 ms × (1 + log2(CPUs))" in text
+    assert "100000 … 1000000000 ns" in text
+    assert "/proc/sys/kernel/sched_min_granularity_ns" in text
+    assert "up to 5.12; needs CONFIG_SCHED_DEBUG" in text
+    assert "Successor base_slice_ns" in text
+    assert played == ["5.10.1-cloud-amd64"]
+
+
+def test_show_names_the_successor_with_its_value_where_the_knob_is_gone():
+    text = " ".join(run("show", "sched_min_granularity_ns", "--kernel", "debian:6.12").split())
+    assert "Linux 6.12 has no sched_min_granularity_ns; kernels that have it: up to 6.5" in text
+    assert "base_slice_ns = 750000 ns" in text
+    assert "related but different" in text
+    document = json.loads(run("show", "sched_min_granularity_ns", "--kernel", "debian:6.12", "--json"))
+    assert document["value"] is None
+    assert "no sched_min_granularity_ns" in document["problem"]
+    assert (document["instead"]["name"], document["instead"]["value"]) == ("base_slice_ns", "750000")
+
+
+def test_show_as_json_has_value_place_and_value_at_boot():
+    document = json.loads(run("show", "sched_min_granularity_ns", "--kernel", "debian:6.1", "--cpus", "2", "--json"))
+    assert document["tunable"]["name"] == "sched_min_granularity_ns"
+    assert document["value"] == "750000"
+    assert document["initial"] == "1500000"
+    assert document["path"] == "/sys/kernel/debug/sched/min_granularity_ns"
+    assert (document["kernel"], document["cpus"]) == ("6.1.1-cloud-amd64", 2)
+    assert document["instead"] is None
+
+
+def test_of_several_the_first_is_read_or_the_one_that_is_named():
+    first = json.loads(run("show", "fair_server_runtime_ns", "--kernel", "debian:6.12", "--json"))
+    assert (first["name"], first["value"]) == ("fair_server_runtime_ns@cpu0", "750000")
+    named = json.loads(run("show", "fair_server_runtime_ns@cpu1", "--kernel", "debian:6.12", "--json"))
+    assert named["path"] == "/sys/kernel/debug/sched/fair_server/cpu1/runtime"
+
+
+def test_show_explains_even_where_this_machine_cannot_be_asked():
+    text = " ".join(run("show", "base_slice_ns").split())
+    assert "not readable: the agent does not work on this machine" in text
+    assert "virtual deadline" in text
+
+
+def test_search_finds_by_words():
+    assert "sched_autogroup_enabled" in run("search", "autogroup").splitlines()[0]
+    names = [row["name"] for row in json.loads(run("search", "granularity", "wakeup", "--json"))["tunables"]]
+    assert names[0] == "sched_wakeup_granularity_ns"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("show", "sched_min_granularty_ns"), "no tunable is called 'sched_min_granularty_ns'"),
+        (("search", "xyzzy"), "nothing is known about xyzzy"),
+        (("--kernel", "6.12"), "is no kernel"),
+        (("--json", "search", "nice"), "write the options after search"),
+    ],
+)
+def test_wrong_requests_are_refused(arguments, told):
+    error = attempt(*arguments).exception
+    assert isinstance(error, RequestError)
+    assert told in error.message
