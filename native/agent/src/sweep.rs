@@ -26,8 +26,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Wait for the end of standard input, then remove `directory`. The error says why it is still there.
 pub fn run(directory: &str) -> Result<(), String> {
-    ignore_signals();
     let directory = fs::canonicalize(directory).map_err(|error| format!("{directory}: {}", errno::of(error)))?;
+    ignore_signals();
     wait_for_end(io::stdin());
     let marked = fs::symlink_metadata(directory.join(MARKER)).is_ok_and(|marker| marker.is_file());
     if !marked {

@@ -1,0 +1,86 @@
+"""The bundled workloads against numpy, against their own documentation, and against wrong requests."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import numpy as np
+import pytest
+
+
+def printed(program: str, *arguments: str) -> str:
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+@pytest.mark.parametrize(("size", "repetitions"), [(1, 1), (2, 3), (37, 2), (200, 5)])
+def test_the_checksum_of_the_matrix_product_is_right(workloads: str, size: int, repetitions: int) -> None:
+    i, j = np.indices((size, size))
+    product = ((7 * i + 3 * j) % 11 - 5) @ ((5 * i + 2 * j) % 13 - 6)
+    checksum = int((product * ((i + 2 * j) % 7 + 1)).sum())
+    line = printed(workloads, "matrix", "--size", str(size), "--repetitions", str(repetitions))
+    assert line == f"matrix size={size} repetitions={repetitions} checksum={checksum}\n"
+
+
+ROW = re.compile(r"^ *(\d+) +(\d+\.\d\d) +(\d+\.\d\d)% +(\d+\.\d\d)% +(\d+\.\d\d)%  +(\d+\.\d{3})$")
+
+
+def test_linpack_prints_the_classic_table(workloads: str) -> None:
+    lines = printed(workloads, "linpack", "--first", "8", "--longest", "64").splitlines()
+    assert lines[0] == "LINPACK double precision, 200 x 200"
+    rows = [match for match in map(ROW.match, lines) if match]
+    assert [int(row[1]) for row in rows] == [8, 16, 32, 64]
+    for row in rows:
+        assert sum(float(share) for share in row.groups()[2:5]) == pytest.approx(100, abs=0.02)
+    repetitions, seconds, *_, kflops = (float(cell) for cell in rows[-1].groups())
+    net_seconds = seconds * (1 - float(rows[-1][5]) / 100)
+    operations = repetitions * (2 * 200**3 / 3 + 2 * 200**2)
+    assert kflops == pytest.approx(operations / net_seconds / 1000, rel=0.2), "the time is rounded to 10 ms"
+
+
+def test_the_residual_of_linpack_is_that_of_double_precision(workloads: str) -> None:
+    """The same matrix solved by numpy has a residual of the same order."""
+    last = printed(workloads, "linpack", "--repetitions", "1").splitlines()[-1]
+    match = re.fullmatch(r"Residual (\d\.\d{8}e-\d\d) normalised (\d+\.\d{6})", last)
+    assert match
+    states = np.empty(200 * 200)
+    state = 1325
+    for place in range(states.size):
+        state = 3125 * state % 65536
+        states[place] = (state - 32768.0) / 16384.0
+    matrix = states.reshape(200, 200).T
+    right = matrix.sum(axis=1)
+    solution = np.linalg.solve(matrix, right)
+    residual = np.abs(matrix @ solution - right).max()
+    scale = 200 * matrix.max() * np.abs(solution).max() * np.finfo(float).eps
+    assert float(match[1]) / float(match[2]) == pytest.approx(scale, rel=1e-6)
+    assert residual / 100 < float(match[1]) < residual * 100
+
+
+def test_spinning_ends_after_the_cpu_time_asked_for(workloads: str, agent: str) -> None:
+    plan = f'{{"id":"s","workload":{{"argv":["{workloads}","spin","--milliseconds","200"]}}}}'
+    told = subprocess.run([agent, "run"], input=plan, capture_output=True, text=True, check=True).stdout
+    user_ns = int(re.findall(r'"user_ns":(\d+)', told)[0])
+    assert 195_000_000 <= user_ns <= 300_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "expected a workload"),
+        (["dance"], 'unknown workload "dance"; known are matrix, spin, linpack'),
+        (["matrix"], "matrix needs --size"),
+        (["matrix", "--size", "0"], '--size must be a whole number from 1 to 8192, not "0"'),
+        (["matrix", "--size", "8", "--repetitions", "-1"], "--repetitions must be"),
+        (["spin", "--milliseconds", "1.5"], "--milliseconds must be"),
+        (["spin", "now"], "now"),
+        (["linpack", "--first", "9", "--longest", "8"], "--longest 8 is less than --first 9"),
+        (["linpack", "--first", "9", "--repetitions", "8"], "--repetitions is one row"),
+        (["linpack", "--order", "9"], "--order"),
+    ],
+)
+def test_a_wrong_request_names_the_option(workloads: str, arguments: list[str], words: str) -> None:
+    done = subprocess.run([workloads, *arguments], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
