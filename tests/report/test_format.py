@@ -6,7 +6,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ajuste.report.format import (
@@ -126,6 +126,8 @@ def test_a_level_is_said_shortly_but_exactly(level: str, unit: str, text: str) -
 
 
 @given(st.integers(min_value=1, max_value=10**12))
+@example(999_999_999_999)
+@example(999_999_999)
 def test_a_level_in_nanoseconds_can_be_read_back(level: int) -> None:
     match = re.fullmatch(r"([\d,.]+) (ns|µs|ms|s)", level_text(str(level), "ns"))
     assert match

@@ -139,7 +139,7 @@ def level_text(level: str, unit: str) -> str:
     name, divisor = _unit_for(float(value), unit)
     scaled = value / divisor
     for decimals in range(4):
-        if math.isclose(round(scaled, decimals), scaled, rel_tol=1e-12):
+        if abs(round(scaled, decimals) * divisor - value) < 1e-3:  # levels are whole numbers
             return f"{number(scaled, decimals)} {name}"
     return f"{number(value, 0)} {unit}"
 
