@@ -62,6 +62,28 @@ def test_a_difference_that_is_real_but_too_small_to_matter_is_equivalent_and_say
     assert "real but smaller than ±5 %" in verdict.reason
 
 
+def test_a_baseline_of_zero_is_equivalent_within_one_step_of_the_figure(
+    configurations: Any, trials: Any, switches: Metric
+) -> None:
+    few = one(configurations, trials, switches, [0.0] * 4, [0.0] * 4)
+    assert few.verdict == "undecided"
+    assert few.reason.startswith("the same in each of 4 blocks, which is not enough to exclude more than ±1 (one step")
+    assert few.more_blocks is not None
+    enough = [0.0] * (4 + few.more_blocks)
+    assert one(configurations, trials, switches, enough, enough).verdict == "equivalent"
+    now_and_then = [0.0, 1.0, 0.0, 0.0, 1.0] * 20
+    assert one(configurations, trials, switches, now_and_then, [0.0] * 100).verdict == "differs"
+
+
+def test_sizes_are_said_without_double_negation(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    assert one(configurations, trials, elapsed, [v * 0.8 for v in BASE]).reason == (
+        "lower by 20 % to 20 %, and lower is better"
+    )
+    assert one(configurations, trials, elapsed, [v * 1.25 for v in BASE]).reason == (
+        "higher by 25 % to 25 %, and lower is better"
+    )
+
+
 def test_noise_is_undecided_with_a_prediction_that_comes_true(
     configurations: Any, trials: Any, elapsed: Metric
 ) -> None:

@@ -19,12 +19,15 @@ SMALLEST_RELATIVE_STEP = 1e-9
 class Effect:
     """``interval`` is of the mean log ratio (``ratio``) or of the mean difference in the metric's unit.
 
-    ``baseline_mean`` is in the metric's unit. ``fell_back`` says that ratios were wanted but a value is not positive.
+    ``baseline_mean`` and ``step``, the metric's resolution, are in its unit. ``fell_back`` says that ratios were wanted
+    but a value is not positive; ``same`` that every pair has twice the same value.
     """
 
     scale: Scale
     interval: Interval
     baseline_mean: float
+    step: float
+    same: bool = False
     fell_back: bool = False
 
     def natural(self, value: float) -> float | None:
@@ -58,22 +61,25 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         return None
     baseline_mean = float(np.mean(pairs.baseline))
     other_mean = float(np.mean(pairs.other))
+    same = bool(np.all(pairs.baseline == pairs.other))
     positive = bool(np.all(pairs.baseline > 0) and np.all(pairs.other > 0))
     largest = max(abs(baseline_mean), abs(other_mean))
     rounding = (metric.resolution or SMALLEST_RELATIVE_STEP * largest) ** 2 / 12
     if metric.scale == "ratio" and positive:
         floor = rounding / baseline_mean**2 + rounding / other_mean**2
         logs = np.log(pairs.other) - np.log(pairs.baseline)
-        return Effect("ratio", mean_interval(logs, alpha=alpha, floor=floor), baseline_mean)
+        return Effect("ratio", mean_interval(logs, alpha=alpha, floor=floor), baseline_mean, metric.resolution, same)
     interval = mean_interval(pairs.other - pairs.baseline, alpha=alpha, floor=2 * rounding)
-    return Effect("difference", interval, baseline_mean, fell_back=metric.scale == "ratio")
+    fell_back = metric.scale == "ratio"
+    return Effect("difference", interval, baseline_mean, metric.resolution, same, fell_back)
 
 
 def margin(found: Effect, smallest_effect: float) -> float:
     """The half width of the zone of equivalence around no effect, on the scale of ``found.interval``.
 
-    Ratios between 1/(1+δ) and 1+δ are equivalent, and differences within δ × the baseline's mean.
+    Ratios between 1/(1+δ) and 1+δ are equivalent, and differences within δ × the baseline's mean. Nothing is relative
+    to a baseline of 0: there it is one step of the figure.
     """
     if found.scale == "ratio":
         return math.log1p(smallest_effect)
-    return smallest_effect * abs(found.baseline_mean)
+    return smallest_effect * abs(found.baseline_mean) or found.step

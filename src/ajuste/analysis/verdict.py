@@ -110,9 +110,10 @@ def _verdict(
 
 def _word(found: Effect, metric: Metric, zone: float) -> Word:
     low, high = found.interval.low, found.interval.high
-    if -zone < low and high < zone:
+    includes_none = low <= 0 <= high
+    if -zone < low and high < zone and (includes_none or found.baseline_mean != 0):
         return "equivalent"
-    if low <= 0 <= high:
+    if includes_none:
         return "undecided"
     if metric.direction == "none":
         return "differs"
@@ -149,17 +150,23 @@ def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, 
         if found.interval.low > 0 or found.interval.high < 0:
             return f"the difference, {interval}, is real but smaller than {around}"
         return f"the difference is within {around}: {interval}"
+    if word == "undecided" and found.same:
+        times = _count(found.interval.n, "block")
+        return f"the same in each of {times}, which is not enough to exclude more than {around}"
     if word == "undecided":
         return f"the interval, {interval}, includes no difference and reaches beyond {around}"
-    side = "higher" if found.interval.mean > 0 else "lower"
+    side, near, far = ("higher", found.low, found.high) if found.interval.mean > 0 else ("lower", found.high, found.low)
+    by = f"{side} by {say(near).lstrip('+−')} to {say(far).lstrip('+−')}"
     if word == "differs":
-        return f"{side} by {interval}; neither direction is better by itself"
-    return f"{side} by {interval}, and {metric.direction} is better"
+        return f"{by}; neither direction is better by itself"
+    return f"{by}, and {metric.direction} is better"
 
 
 def _zone(found: Effect, metric: Metric, smallest_effect: float, zone: float) -> str:
     if found.scale == "ratio":
         return f"±{percent(smallest_effect)}"
+    if found.baseline_mean == 0:
+        return f"±{quantity(signed(zone).lstrip('+'), metric.unit)} (one step of the figure; the baseline is 0)"
     return f"±{quantity(signed(zone).lstrip('+'), metric.unit)} ({percent(smallest_effect)} of the baseline)"
 
 
