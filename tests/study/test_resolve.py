@@ -222,3 +222,13 @@ def test_too_many_configurations_are_refused(resolved: Resolve) -> None:
     sizes = ", ".join(str(1 + n) for n in range(100))
     with pytest.raises(RequestError, match="10100 configurations"):
         resolved(("750000, 7500000]", f'{levels}]\n[[factor]]\nname = "workload.size"\nlevels = [{sizes}]'))
+
+
+def test_a_resolved_study_survives_being_stored(resolved: Resolve) -> None:
+    found = resolved(
+        ('kind = "matrix"', 'kind = "hackbench"\nattributes = { affinity = "0", policy = "rr" }'),
+        ("7500000]", '7500000]\n[[factor]]\nname = "sched_feat_hrtick"\nlevels = [false, true]'),
+    )
+    again = ResolvedStudy.model_validate_json(found.model_dump_json())
+    assert again.model_dump() == found.model_dump()
+    assert fingerprint(again) == fingerprint(found)
