@@ -108,11 +108,17 @@ def test_it_says_what_runs_what_is_done_and_what_is_known() -> None:
     assert "nice=4 (block 7)" not in shown(progress)
 
 
-def test_a_resumed_study_counts_the_blocks_it_had() -> None:
-    progress = Progress(min_blocks=5, max_blocks=30, blocks_done=4, console=Console(file=io.StringIO()))
+def test_blocks_kept_by_an_earlier_run_count_but_do_not_make_the_rest_seem_quicker() -> None:
+    clock = Clock()
+    progress = Progress(min_blocks=5, max_blocks=30, console=Console(file=io.StringIO()), clock=clock)
+    for block in range(4):
+        progress.block_done(block, [verdict(more=None)])
+    assert progress.seconds_left() is None
     progress.trial_started("a", 4)
-    progress.block_done(4, [])
+    clock.now += 10
+    progress.block_done(4, [verdict(more=3)])
     assert "5 blocks done of at most 30" in shown(progress)
+    assert progress.seconds_left() == 30
 
 
 @pytest.mark.parametrize(("terminal", "quiet"), [(False, False), (True, True)])

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Final
 
 import typer
 
-from ajuste.cli import kernel, tunables
 from ajuste.cli.edge import exit_code
-from ajuste.cli.plan import plan
-from ajuste.cli.report import report
-from ajuste.cli.run import run
-from ajuste.cli.schema import schema
-from ajuste.cli.studies import studies
 from ajuste.version import ajuste_version
 
-app = typer.Typer(
-    name="ajuste",
-    help="An experiment lab for Linux configuration: from a question to a verdict you can believe.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-for command in (run, plan, report, studies, schema):
-    app.command()(command)
-app.add_typer(tunables.app, name="tunables")
-app.add_typer(kernel.app, name="kernel")
+COMMANDS: Final = ("run", "plan", "report", "studies", "tunables", "kernel", "schema")
+"""In the order of the help. Each is a module of this package: a function of that name, or a group ``app``."""
+
+
+def application(words: Sequence[str] = ()) -> typer.Typer:
+    """The whole command line, or only the command that the first of ``words`` names: the others need not be loaded."""
+    app = typer.Typer(
+        name="ajuste",
+        help="An experiment lab for Linux configuration: from a question to a verdict you can believe.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_options)
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        module = import_module(f"ajuste.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(getattr(module, name))
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -36,7 +42,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -46,4 +51,4 @@ def _options(
 
 def main() -> None:
     """The entry point of the command line."""
-    sys.exit(exit_code(lambda: app(standalone_mode=False)))
+    sys.exit(exit_code(lambda: application(sys.argv[1:])(standalone_mode=False)))

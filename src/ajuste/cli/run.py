@@ -34,7 +34,9 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Carry out STUDY: boot its kernel, measure in randomised blocks, stop when the answer is known.
+    """Carry out STUDY to a verdict and a report.
+
+    Boots its kernel, measures in randomised blocks, and stops when the answer is known.
 
     What was measured is kept whatever happens: the same command goes on where it stopped, and shows a finished run.
     """

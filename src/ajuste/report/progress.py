@@ -48,7 +48,6 @@ class Progress:
         max_blocks: int,
         metric: Metric | None = None,
         max_seconds: float | None = None,
-        blocks_done: int = 0,
         quiet: bool = False,
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -57,9 +56,10 @@ class Progress:
         self._max_blocks = max_blocks
         self._metric = metric
         self._max_seconds = max_seconds
-        self._done_before = blocks_done
-        self._done = blocks_done
+        self._done_before = 0
+        self._done = 0
         self._blocks: set[int] = set()
+        self._measured: set[int] = set()
         self._clock = clock
         self._console = console or Console(stderr=True)
         self._shown = self._console.is_terminal and not quiet
@@ -98,6 +98,7 @@ class Progress:
             self._said = ""
             if self._first_trial is None:
                 self._first_trial = self._clock()
+            self._measured.add(block)
             self._running[configuration, block] += 1
 
     def trial_done(self, configuration: str, block: int, status: Status) -> None:
@@ -107,10 +108,14 @@ class Progress:
             self._statuses[status] += 1
 
     def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None:
-        """A block that counts (no warm-up) is complete, and these are the verdicts after it."""
+        """A block that counts (no warm-up) is complete, and these are the verdicts after it.
+
+        One without any trial since entering was kept by an earlier run: it says nothing of how long blocks take.
+        """
         with self._lock:
             self._blocks.add(block)
-            self._done = self._done_before + len(self._blocks)
+            self._done = len(self._blocks)
+            self._done_before += block not in self._measured
             self._last_block = self._clock()
             self._verdicts = tuple(verdicts)
 
