@@ -1,10 +1,18 @@
-"""The two programs as they are built."""
+"""The two programs as they are built, and a way to run plans on this machine."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
 import pytest
 
+from ajuste.model.event import Event, Exited, Failed, Output, parse_event
 from ajuste.native import AGENT, WORKLOADS, native_program
+
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +23,59 @@ def agent() -> str:
 @pytest.fixture(scope="session")
 def workloads() -> str:
     return str(native_program(WORKLOADS))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the agent said of one plan."""
+
+    exit_code: int
+    complaint: str
+    events: tuple[Event, ...]
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def exited(self, role: str = "workload", index: int = 0) -> Exited:
+        (exited,) = [one for one in self.of(Exited) if (one.role, one.index) == (role, index)]
+        return exited
+
+    def output(self, stream: str = "stdout", role: str = "workload") -> Output:
+        (output,) = [one for one in self.of(Output) if (one.stream, one.role) == (stream, role)]
+        return output
+
+    @property
+    def failed(self) -> Failed:
+        (failed,) = self.of(Failed)
+        return failed
+
+
+class Runner:
+    """Runs plans, given as the fields that matter."""
+
+    def __init__(self, agent: str) -> None:
+        self.agent = agent
+
+    def __call__(self, **plan: Any) -> Told:
+        return self.document(json.dumps({"id": "t"} | plan))
+
+    def shell(self, script: str, *, attributes: dict[str, Any] | None = None, **plan: Any) -> Told:
+        """A plan whose workload is a shell script."""
+        return self(workload=self.command(script, attributes), **plan)
+
+    def document(self, document: str) -> Told:
+        done = subprocess.run([self.agent, "run"], input=document, capture_output=True, text=True, timeout=60)
+        return self.told(done.returncode, done.stderr, done.stdout)
+
+    @staticmethod
+    def command(script: str, attributes: dict[str, Any] | None = None) -> dict[str, Any]:
+        return {"argv": ["/bin/sh", "-c", script], "attributes": attributes or {}}
+
+    @staticmethod
+    def told(exit_code: int, complaint: str, stdout: str) -> Told:
+        return Told(exit_code, complaint, tuple(parse_event(line) for line in stdout.splitlines()))
+
+
+@pytest.fixture
+def run(agent: str) -> Runner:
+    return Runner(agent)

@@ -14,6 +14,8 @@ pub fn load(paths: &[String]) -> Result<(), String> {
         let file = File::open(path).map_err(|error| refused(errno::of(error)))?;
         match finit_module(&file, c"", 0) {
             Ok(()) | Err(Errno::EXIST) => {}
+            // The file is open: what was not found is a symbol in it (init_module(2)).
+            Err(Errno::NOENT) => return Err(refused("it needs a module that was not loaded before".to_owned())),
             Err(error) => return Err(refused(errno::of(error))),
         }
     }
