@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,21 +15,23 @@ import psutil
 
 from ajuste.home import Home
 from ajuste.kernel.space import require_space
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.results import Clock
+from ajuste.target.agreement import MOST_RUNS, until_two_agree
 from ajuste.target.stream import read_trial
 from ajuste.target.target import Say
 from ajuste.vm.accelerator import Accelerator, choose_accelerator
 from ajuste.vm.boot import Arrival, BootFailure, await_gate
 from ajuste.vm.command_line import Machine
 from ajuste.vm.emulator import Emulator, choose_emulator
+from ajuste.vm.ending import what_went_wrong
 from ajuste.vm.guest_files import GuestFiles
 from ajuste.vm.initramfs import Initramfs, build_initramfs
-from ajuste.vm.machine import LARGEST_OUTPUT_BYTES, Limit, Outcome, RunningMachine
+from ajuste.vm.machine import Limit, RunningMachine
 from ajuste.vm.session import Session
 from ajuste.vm.snapshot import restore, save
 
@@ -123,7 +124,7 @@ class VmTarget:
             self._check_memory(initramfs)
             accelerator = self._choose_accelerator(emulator, initramfs, session)
             machine = self._machine(emulator, initramfs, accelerator.name)
-            self._ready = self._boot(session, machine, initramfs, accelerator)
+            self._ready = self._prepare(session, machine, initramfs, accelerator)
             self._stack = stack.pop_all()
         return self
 
@@ -133,13 +134,27 @@ class VmTarget:
         self._stack.__exit__(kind, error, traceback)
 
     def run(self, plan: Plan) -> Observation:
+        if not self._must_agree:
+            return self._run_once(plan)
+        began = time.monotonic()
+        observation, agreed = until_two_agree(
+            lambda: self._run_once(plan), lambda seen: None if seen.problem else seen.lines
+        )
+        problem = observation.problem if agreed else f"{MOST_RUNS} runs with {self._cpus} CPUs did not agree"
+        return observation.model_copy(update={"problem": problem, "host_seconds": time.monotonic() - began})
+
+    @property
+    def _must_agree(self) -> bool:
+        return self._clock == "virtual" and self._cpus > 1
+
+    def _run_once(self, plan: Plan) -> Observation:
         began = time.monotonic()
         ready = self._entered
         restored = ready.snapshot is not None
         with RunningMachine(ready.machine, ready.session, _plan_bytes(plan), restored=restored) as running:
+            before = b""
             if ready.snapshot is not None:
                 restore(running, ready.snapshot)
-                before = b""
             else:
                 try:
                     await_gate(running)
@@ -151,7 +166,7 @@ class VmTarget:
             outcome = running.wait(self._limit(plan))
             stream = read_trial(running.events()[len(before) :], plan)
             console = running.console()
-            problem = _problem(running, outcome, console) or stream.problem
+            problem = what_went_wrong(running, outcome, console) or stream.problem
         return Observation(
             lines=stream.lines,
             events=stream.events,
@@ -196,23 +211,20 @@ class VmTarget:
             kernel_arguments=self._kernel_arguments,
         )
 
-    def _boot(self, session: Session, machine: Machine, initramfs: Initramfs, accelerator: Accelerator) -> _Ready:
-        """Boot once: for the snapshot, or to see that the kernel does boot."""
+    def _prepare(self, session: Session, machine: Machine, initramfs: Initramfs, accelerator: Accelerator) -> _Ready:
+        """Boot: for the snapshot, or to see that the kernel does boot."""
         self._say(f"booting {self._image.spec}")
         snapshot = session.directory / "snapshot" if self._snapshot else None
         if snapshot is not None:
             require_space(session.directory, (self._memory_mib << 20) + _SPARE_BYTES, "a snapshot of the machine")
-        with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
-            try:
-                arrival = await_gate(running)
-            except BootFailure as failure:
-                raise RequestError(
-                    f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
-                    f"of its console:\n{failure.last_lines or '(nothing was printed)'}"
-                ) from failure
-            shown = shlex.join(running.arguments).replace(str(session.directory), "SESSION")
-            if snapshot is not None:
-                save(running, snapshot)
+        if self._must_agree:
+            (arrival, arguments), agreed = until_two_agree(
+                lambda: self._boot(session, machine, snapshot), lambda booted: booted[0]
+            )
+            if not agreed:
+                raise RunError(f"{MOST_RUNS} boots of {self._image.spec} with {self._cpus} CPUs did not agree")
+        else:
+            arrival, arguments = self._boot(session, machine, snapshot)
         environment = {
             "kernel": arrival.hello.kernel,
             "kernel build": arrival.hello.build,
@@ -223,12 +235,27 @@ class VmTarget:
             "CPUs": str(machine.cpus),
             "memory": f"{machine.memory_mib} MiB",
             "machine seed": str(machine.seed),
-            "command line": shown,
+            "command line": shlex.join(arguments).replace(str(session.directory), "SESSION"),
             "initramfs": f"sha256:{initramfs.sha256}",
             "snapshot": "yes" if snapshot else "no",
             "boot": f"{arrival.gate.at_ns / 1e9:.3f} s of the guest's time",
         }
         return _Ready(session, machine, arrival, snapshot, environment, self._how_many_at_once())
+
+    def _boot(self, session: Session, machine: Machine, snapshot: Path | None) -> tuple[Arrival, list[str]]:
+        """Boot once and keep the snapshot, if one is wanted. Returns QEMU's arguments as well."""
+        with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
+            try:
+                arrival = await_gate(running)
+            except BootFailure as failure:
+                raise RequestError(
+                    f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
+                    f"of its console:\n{failure.last_lines or '(nothing was printed)'}"
+                ) from failure
+            if snapshot is not None:
+                snapshot.unlink(missing_ok=True)
+                save(running, snapshot)
+            return arrival, running.arguments
 
     def _how_many_at_once(self) -> int:
         if self._clock == "wall":
@@ -253,24 +280,3 @@ def _within(number: int, what: str, least: int, most: int) -> int:
 
 def _plan_bytes(plan: Plan) -> bytes:
     return plan.model_dump_json().encode()
-
-
-def _problem(running: RunningMachine, outcome: Outcome, console: str) -> str:
-    """What went wrong with the machine, or an empty text."""
-    if outcome is Outcome.LATE:
-        return "the guest hung: it did not end within its time limit"
-    if outcome is Outcome.STOPPED or "Kernel panic" in console:
-        return f"the guest's kernel panicked{_panic_reason(console)}"
-    code = running.exit_code
-    if code == -signal.SIGXFSZ:
-        return f"the guest printed more than {LARGEST_OUTPUT_BYTES >> 20} MiB and was ended"
-    if code:
-        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-        return f"QEMU ended {how}: {running.complaint() or 'it did not say why'}"
-    return ""
-
-
-def _panic_reason(console: str) -> str:
-    line = next((line for line in console.splitlines() if "Kernel panic" in line), "")
-    reason = line.partition("Kernel panic - not syncing: ")[2]
-    return f": {reason[:200]}" if reason else ""

@@ -24,6 +24,9 @@ from ajuste.vm.session import Session
 LARGEST_OUTPUT_BYTES = 64 << 20
 """What a guest may print on its console, and say as events: each. The kernel ends a QEMU that writes more."""
 
+DATE = float(timegm((2020, 1, 1, 0, 0, 0)))
+"""When every machine is switched on, by its own clock (see ``command_line``), in seconds since 1970."""
+
 _CONSOLE_TAIL_BYTES = 8192
 _LOOK_EVERY_SECONDS = 10.0
 _END_SECONDS = 30.0
@@ -63,6 +66,7 @@ class RunningMachine:
         self._stack = contextlib.ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self._monitor: Monitor | None = None
+        self._resumed_at_s = DATE
         self.arguments: list[str] = []
 
     def __enter__(self) -> Self:
@@ -99,6 +103,8 @@ class RunningMachine:
         return None if self._process is None else self._process.poll()
 
     def resume(self) -> None:
+        # Asked while the machine is stopped, because a question to a running one costs it time.
+        self._resumed_at_s = self.guest_seconds()
         self.monitor.execute("cont")
 
     def quit(self) -> None:
@@ -110,14 +116,13 @@ class RunningMachine:
     def wait(self, limit: Limit) -> Outcome:
         """Wait until the machine stops itself (its gate, a panic) or ends, or ``limit`` is over."""
         began = time.monotonic()
-        guest_began = self.guest_seconds() if limit.guest_s is not None else 0.0
         while (rest_s := limit.host_s - (time.monotonic() - began)) > 0:
             try:
                 stop = self.monitor.wait_for(_is_stop, min(rest_s, _LOOK_EVERY_SECONDS))
                 if stop is not None:
                     return Outcome.STOPPED
                 # Under the virtual clock the guest's time may run slower than ours, or far faster when it is idle.
-                if limit.guest_s is not None and self.guest_seconds() - guest_began > limit.guest_s:
+                if limit.guest_s is not None and self.guest_seconds() - self._resumed_at_s > limit.guest_s:
                     return Outcome.LATE
             except MonitorClosed:
                 self._wait_for_end()
