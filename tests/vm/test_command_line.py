@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ajuste.model.error import RequestError
+from ajuste.vm.command_line import Channels, Machine, command_line, kernel_line
+from ajuste.vm.emulator import Emulator
+
+EMULATOR = Emulator(binary=Path("/usr/bin/qemu-system-x86_64"), version="7.2.22")
+CHANNELS = Channels(plan=Path("/s/plan"), console=Path("/s/console"), events=Path("/s/events"), monitor=7)
+
+
+def machine(**changes: object) -> Machine:
+    values = {
+        "emulator": EMULATOR,
+        "kernel": Path("/k/vmlinuz"),
+        "initramfs": Path("/s/initramfs"),
+        "clock": "virtual",
+        **changes,
+    }
+    return Machine.model_validate(values)
+
+
+def option(arguments: list[str], name: str) -> str:
+    return arguments[arguments.index(name) + 1]
+
+
+def test_the_virtual_clock_counts_instructions_and_hears_nothing_from_the_host() -> None:
+    arguments = command_line(machine(seed=5), CHANNELS, restored=False)
+    assert option(arguments, "-accel") == "tcg,thread=single"
+    assert option(arguments, "-icount") == "shift=1,sleep=off"
+    assert "clock=vm" in option(arguments, "-rtc")
+    assert {"-rdrand", "-rdseed"} <= set(option(arguments, "-cpu").split(","))
+    assert (option(arguments, "-seed"), option(arguments, "-nic")) == ("5", "none")
+    assert "-incoming" not in arguments
+
+
+def test_the_wall_clock_uses_all_cpus_and_counts_nothing() -> None:
+    emulated = command_line(machine(clock="wall", cpus=3), CHANNELS, restored=False)
+    assert option(emulated, "-accel") == "tcg,thread=multi"
+    assert option(emulated, "-smp") == "3"
+    assert "-icount" not in emulated
+    virtualised = command_line(machine(clock="wall", accelerator="kvm"), CHANNELS, restored=False)
+    assert (option(virtualised, "-accel"), option(virtualised, "-cpu")) == ("kvm", "host")
+
+
+def test_a_restored_machine_differs_only_in_waiting_for_its_snapshot() -> None:
+    cold = command_line(machine(), CHANNELS, restored=False)
+    assert command_line(machine(), CHANNELS, restored=True) == [*cold, "-incoming", "defer"]
+
+
+def test_commas_in_paths_do_not_end_an_option() -> None:
+    channels = Channels(plan=Path("/a,b/plan"), console=Path("/a,b/con"), events=Path("/a,b/ev"), monitor=7)
+    arguments = command_line(machine(), channels, restored=False)
+    assert option(arguments, "-fw_cfg") == "name=opt/ajuste/plan,file=/a,,b/plan"
+    assert "file,id=events,path=/a,,b/ev" in arguments
+
+
+def test_a_fetched_emulator_has_its_firmware_and_libraries() -> None:
+    fetched = Emulator(binary=Path("/q/qemu"), version="10.0.2", firmware=Path("/q/fw"), libraries=Path("/q/lib"))
+    arguments = command_line(machine(emulator=fetched), CHANNELS, restored=False)
+    assert arguments[:3] == ["/q/qemu", "-L", "/q/fw"]
+    assert fetched.environment == {"LD_LIBRARY_PATH": "/q/lib"}
+    assert fetched.release == (10, 0)
+
+
+def test_kernel_arguments_are_added_at_the_end() -> None:
+    assert kernel_line(machine(kernel_arguments=("isolcpus=1", 'x="y"'))).endswith(' isolcpus=1 x="y"')
+
+
+@pytest.mark.parametrize("argument", ["", "a b", "a\nb", "a\0b", "é", "x" * 2100])
+def test_what_cannot_be_passed_to_a_kernel_is_refused(argument: str) -> None:
+    with pytest.raises(RequestError):
+        kernel_line(machine(kernel_arguments=(argument,)))

@@ -1,0 +1,143 @@
+"""What a guest is given: unpacked by cpio(1), or refused with a message."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+from ajuste.native import AGENT, WORKLOADS, native_program
+from ajuste.vm.guest_files import GuestFiles
+from ajuste.vm.initramfs import LARGEST_STUDY_FILE_BYTES, build_initramfs
+
+pytestmark = pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> KernelImage:
+    vmlinuz = tmp_path / "vmlinuz"
+    vmlinuz.touch()
+    return KernelImage(spec="path:vmlinuz", release="6.1.0-test", vmlinuz=vmlinuz, sha256="0" * 64)
+
+
+def unpacked(files: GuestFiles, kernel: KernelImage, tmp_path: Path, *, quiet_gate: bool = True) -> Path:
+    archive = build_initramfs(files, kernel, tmp_path / "archive", quiet_gate=quiet_gate).path
+    out = tmp_path / "out"
+    out.mkdir()
+    # Devices cannot be made by everybody, and are not needed here.
+    subprocess.run(["cpio", "-id", "--quiet", "-f", "dev/*"], input=archive.read_bytes(), cwd=out, check=True)
+    return out
+
+
+def test_the_agent_is_the_first_process_and_the_workloads_are_there(kernel: KernelImage, tmp_path: Path) -> None:
+    out = unpacked(GuestFiles(), kernel, tmp_path)
+    assert (out / "init").read_bytes() == native_program(AGENT).read_bytes()
+    assert os.access(out / "init", os.X_OK)
+    assert (out / "ajuste/bin" / WORKLOADS).read_bytes() == native_program(WORKLOADS).read_bytes()
+    assert json.loads((out / "ajuste/boot.json").read_text()) == {
+        "version": 1,
+        "modules": [],
+        "event_port": 0x4A0,
+        "gate": True,
+        "quiet_gate": True,
+    }
+
+
+def test_programs_are_at_their_own_path_and_can_be_started_in_the_tree_alone(
+    kernel: KernelImage, tmp_path: Path
+) -> None:
+    out = unpacked(GuestFiles(programs=(Path("/bin/bash"), Path("/usr/bin/env"))), kernel, tmp_path)
+    assert (out / "bin/bash").read_bytes() == Path("/bin/bash").read_bytes()
+    if os.geteuid() != 0:
+        pytest.skip("only root can change the root directory")
+    said = subprocess.run(["chroot", out, "/bin/bash", "-c", "echo $((6 * 7))"], capture_output=True, text=True)
+    assert (said.stdout, said.stderr) == ("42\n", "")
+
+
+def test_a_script_brings_its_interpreter(kernel: KernelImage, tmp_path: Path) -> None:
+    job = tmp_path / "job.sh"
+    job.write_text("#!/bin/sh\necho $0\n")
+    job.chmod(0o755)
+    out = unpacked(GuestFiles(study_files={"tools/job.sh": job}), kernel, tmp_path)
+    assert (out / "bin/sh").exists()
+    assert (out / "study/tools/job.sh").read_text() == job.read_text()
+    assert os.access(out / "study/tools/job.sh", os.X_OK)
+
+
+def test_a_program_that_is_a_link_keeps_both_names(kernel: KernelImage, tmp_path: Path) -> None:
+    real = tmp_path / "real-1.0"
+    shutil.copy("/bin/true", real)
+    link = tmp_path / "program"
+    link.symlink_to(real)
+    out = unpacked(GuestFiles(programs=(link,)), kernel, tmp_path)
+    assert (out / str(real).lstrip("/")).is_file()
+    assert (out / str(link).lstrip("/")).readlink() == real
+
+
+def test_the_same_files_give_the_same_bytes(kernel: KernelImage, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    first.write_text("data")
+    files = GuestFiles(programs=(Path("/bin/ls"), Path("/bin/cat")), study_files={"a": first, "b": first})
+    one = build_initramfs(files, kernel, tmp_path / "one", quiet_gate=True)
+    os.utime(first, (1, 1))
+    turned = GuestFiles(programs=files.programs[::-1], study_files=dict(reversed(files.study_files.items())))
+    two = build_initramfs(turned, kernel, tmp_path / "two", quiet_gate=True)
+    assert one.sha256 == two.sha256
+    assert one.path.read_bytes() == two.path.read_bytes()
+    assert build_initramfs(files, kernel, tmp_path / "three", quiet_gate=False).sha256 != one.sha256
+
+
+def test_a_missing_program_is_named_with_its_package(kernel: KernelImage, tmp_path: Path) -> None:
+    files = GuestFiles(programs=(Path("/usr/bin/no-such-bench"),), packages={"no-such-bench": "rt-tests"})
+    with pytest.raises(RequestError, match="/usr/bin/no-such-bench does not exist") as caught:
+        build_initramfs(files, kernel, tmp_path / "archive", quiet_gate=True)
+    assert "apt install rt-tests" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a\nb", "a\0b", "a/"])
+def test_names_that_lead_out_of_the_study_are_refused(kernel: KernelImage, tmp_path: Path, name: str) -> None:
+    source = tmp_path / "source"
+    source.touch()
+    with pytest.raises(RequestError, match="no name of a study's file"):
+        build_initramfs(GuestFiles(study_files={name: source}), kernel, tmp_path / "archive", quiet_gate=True)
+
+
+def test_files_that_are_too_large_or_no_files_are_refused(kernel: KernelImage, tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(LARGEST_STUDY_FILE_BYTES + 1)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for source, message in (
+        (large, "at most 64 MiB"),
+        (pipe, "no file"),
+        (tmp_path, "no file"),
+        (tmp_path / "no", "cannot be read"),
+    ):
+        with pytest.raises(RequestError, match=message):
+            build_initramfs(GuestFiles(study_files={"x": source}), kernel, tmp_path / "archive", quiet_gate=True)
+
+
+def test_python_is_refused_in_words(kernel: KernelImage, tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    job.write_text("#!/usr/bin/env python3\nprint(1)\n")
+    job.chmod(0o755)
+    with pytest.raises(RequestError, match="cannot work without its own tree"):
+        build_initramfs(GuestFiles(programs=(job,)), kernel, tmp_path / "archive", quiet_gate=True)
+
+
+def test_a_program_in_tmp_can_be_brought_along_and_one_in_dev_cannot(kernel: KernelImage, tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as temporary, tempfile.TemporaryDirectory(dir="/dev/shm") as hidden:
+        fine, unfit = Path(temporary, "program"), Path(hidden, "program")
+        for program in (fine, unfit):
+            shutil.copy("/bin/true", program)
+        assert (unpacked(GuestFiles(programs=(fine,)), kernel, tmp_path) / str(fine).lstrip("/")).is_file()
+        with pytest.raises(RequestError, match="/dev is the guest's own"):
+            build_initramfs(GuestFiles(programs=(unfit,)), kernel, tmp_path / "archive", quiet_gate=True)
