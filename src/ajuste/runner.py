@@ -93,8 +93,7 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
 
 def reading_of(study: ResolvedStudy) -> Reading:
     """How the outputs of the study's workload are read."""
-    own = tuple(metric.name for metric in (*study.deciding, *study.described))
-    return Reading(parser=study.parser, metrics=own, patterns=study.patterns, endless=study.endless)
+    return Reading(parser=study.parser, patterns=study.patterns, endless=study.endless)
 
 
 @dataclass

@@ -64,9 +64,18 @@ fn open_one(name: &str, pid: i32) -> Result<File, String> {
     // SAFETY: the attributes are a valid structure of the size they say; the call gives a descriptor of our own.
     unsafe {
         match perf::perf_event_open(&mut attributes, pid, -1, -1, flags) {
-            -1 => Err(errno::of(io::Error::last_os_error())),
+            -1 => Err(why_not(io::Error::last_os_error())),
             descriptor => Ok(File::from_raw_fd(descriptor)),
         }
+    }
+}
+
+/// In words what perf_event_open(2) means by its error; for the rest the error's own text.
+fn why_not(error: io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => "this machine has no such counter".to_owned(),
+        Some(libc::EACCES | libc::EPERM) => "not permitted (see kernel.perf_event_paranoid)".to_owned(),
+        _ => errno::of(error),
     }
 }
 

@@ -25,12 +25,10 @@ LARGEST = 2**64
 class Reading:
     """How the outputs of a workload are read: by the parser of that name, by patterns, or not at all.
 
-    ``metrics`` are the names of those of the parser's figures that count; all if empty. ``endless`` tells of each
-    background command whether it must run until it is killed.
+    ``endless`` tells of each background command whether it must run until it is killed.
     """
 
     parser: str = ""
-    metrics: tuple[str, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     endless: tuple[bool, ...] = ()
 
@@ -193,4 +191,4 @@ def _read_output(observation: Observation, reading: Reading, findings: _Findings
             cut = f" ({dropped} bytes of output were dropped)" if dropped else ""
             findings.flagged.append(failure.message + cut)
             continue
-        findings.metrics.update({k: v for k, v in found.items() if not reading.metrics or k in reading.metrics})
+        findings.metrics.update(found)

@@ -52,7 +52,8 @@ def _print_title(out: Sheet, results: Results, labels: Labels) -> None:
 
 
 def _print_metrics(out: Sheet, results: Results, labels: Labels) -> None:
-    rows = metric_rows(results)
+    # What no configuration has is told once below the table, and not in a row of its own.
+    rows = tuple(row for row in metric_rows(results) if row.deciding or any(cell.measured for cell in row.cells))
     if not rows or not results.configurations:
         return
     out.heading("Mean ± standard deviation (* baseline)")
