@@ -80,23 +80,31 @@ def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
     return Experiment(resolved, images, packages, fingerprint(resolved, marks | {"QEMU": emulator.version}))
 
 
-def conduct(experiment: Experiment, store: Store, watcher: Watcher, means: Means, *, fresh: bool = False) -> Run:
-    """Measure until the study is decided or a budget is spent, going on where an earlier run of the very same stopped.
+def conduct(
+    experiment: Experiment, store: Store, watcher: Watcher, means: Means, *, named: str, fresh: bool = False
+) -> Run:
+    """Measure until the study is decided or a budget is spent, going on where an earlier run of the very same
+    stopped.
 
-    The run that comes back says why it stopped. Raises RequestError where the same run is going on elsewhere or the
+    ``named`` is how the person named the study. The run that comes back says why it stopped. Raises RequestError
+    where the same run is going on elsewhere or the
     kernel does not boot, RunError where measuring failed; what was measured is in the store in any case.
     """
     study = experiment.resolved.study
     seed = study.design.seed
     with only_one(means.home.state / lock_name(experiment.fingerprint, seed), f"the study {study.name}"):
-        run = None if fresh else store.latest_run(experiment.fingerprint, seed)
-        if run is None:
+        kept = None if fresh else store.latest_run(experiment.fingerprint, seed)
+        document = experiment.resolved.model_dump_json()
+        if kept is not None:
+            run = store.go_on(kept, named=named, resolved=document)
+        else:
             run = store.new_run(
                 study=study.name,
                 fingerprint=experiment.fingerprint,
                 seed=seed,
                 ajuste=ajuste_version(),
-                resolved=experiment.resolved.model_dump_json(),
+                named=named,
+                resolved=document,
                 environment={"this machine": host_facts()},
             )
         return _conclude(run, store, _measure(experiment, run, store, watcher, means))

@@ -25,16 +25,22 @@ def results_of(run: Run, store: Store) -> Results:
         stopped=_STOPPED.get(run.stopped, "interrupted"),
         stopped_because=run.stopped_because or UNFINISHED,
         environment=run.environment,
-        reproduce=_reproduce(resolved),
+        reproduce=_reproduce(run, resolved),
         created=run.created,
         ajuste=run.ajuste,
     )
 
 
-def _reproduce(resolved: ResolvedStudy) -> list[str]:
-    """The commands that measure the same again, each with what could differ spelled out."""
+def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
+    """The command that measures the same again. A series of kernels moves on, so the very release is named."""
     study = resolved.study
-    command = ["ajuste", "run", study.name, "--seed", str(study.design.seed), "--fresh"]
+    command = ["ajuste", "run", run.named, "--seed", str(study.design.seed), "--fresh"]
     if study.target.kernel:
-        command[3:3] = ["--kernel", study.target.kernel]
+        command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
     return [shlex.join(command)]
+
+
+def _exact(spec: str, run: Run) -> str:
+    source, _, _ = spec.partition(":")
+    release = run.environment.get(spec, {}).get("kernel")
+    return f"{source}:{release}" if release and source != "path" else spec

@@ -21,7 +21,13 @@ def url(tmp_path: Path) -> str:
 
 def begin(store: Store, fingerprint: str = "f" * 64, seed: int = 1) -> Run:
     return store.new_run(
-        study="s", fingerprint=fingerprint, seed=seed, ajuste="0", resolved="", environment={"kernel": "5.10"}
+        study="s",
+        fingerprint=fingerprint,
+        seed=seed,
+        ajuste="0",
+        named="s",
+        resolved="",
+        environment={"kernel": "5.10"},
     )
 
 

@@ -54,7 +54,7 @@ def run(
         means = Means(place, jobs=jobs, snapshot=snapshot, say=progress.say)
         experiment = prepare(chosen, known, means)
         with Store(place.store_url) as store:
-            done = conduct(experiment, store, progress, means, fresh=fresh)
+            done = conduct(experiment, store, progress, means, named=study, fresh=fresh)
             results = results_of(done, store)
     path = report or place.reports / f"{done.id}.html"
     write_report(results, path)

@@ -11,7 +11,9 @@ _LINE = re.compile(r"^matrix size=(\d{1,12}) repetitions=(\d{1,12}) checksum=(\S
 
 
 def parse(output: str) -> dict[str, float]:
-    """No figure: the product is the same every time. Raises ParseError unless it was finished, with a finite checksum."""
+    """No figure: the product is the same every time. Raises ParseError unless it was finished, with a finite
+    checksum.
+    """
     found = _LINE.findall(output)
     if len(found) != 1:
         raise ParseError(f"matrix printed {len(found)} lines of results instead of one: {excerpt(output)}")

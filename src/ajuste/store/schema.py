@@ -22,7 +22,8 @@ class VersionRow(Base):
 
 
 class RunRow(Base):
-    """One run of a study. ``fingerprint`` is of all that decides what is measured; ``stopped`` is empty while it
+    """One run of a study, which the person ``named`` so (a built-in name or a file). ``fingerprint`` is of all
+    that decides what is measured; ``stopped`` is empty while it
     can go on.
     """
 
@@ -33,6 +34,7 @@ class RunRow(Base):
     seed: Mapped[int]
     created: Mapped[str]
     ajuste: Mapped[str]
+    named: Mapped[str]
     resolved: Mapped[str]
     environment: Mapped[dict[str, Any]]
     stopped: Mapped[str] = mapped_column(default="")

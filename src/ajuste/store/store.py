@@ -7,7 +7,7 @@ import hashlib
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +34,7 @@ class Run:
     seed: int
     created: str
     ajuste: str
+    named: str
     resolved: str
     stopped: str = ""
     stopped_because: str = ""
@@ -59,7 +60,15 @@ class Store:
         self._engine.dispose()
 
     def new_run(
-        self, *, study: str, fingerprint: str, seed: int, ajuste: str, resolved: str, environment: dict[str, Any]
+        self,
+        *,
+        study: str,
+        fingerprint: str,
+        seed: int,
+        ajuste: str,
+        named: str,
+        resolved: str,
+        environment: dict[str, Any],
     ) -> Run:
         """Begin a run. Its id is the day and a random part, so that ids sort by age."""
         now = datetime.now(UTC)
@@ -70,6 +79,7 @@ class Store:
             seed=seed,
             created=now.isoformat(timespec="seconds"),
             ajuste=ajuste,
+            named=named,
             resolved=resolved,
             environment=environment,
         )
@@ -112,6 +122,12 @@ class Store:
         """Record why a run ended. An empty ``stopped`` means that it can go on."""
         with self._writing() as session:
             session.execute(update(RunRow).where(RunRow.id == run.id).values(stopped=stopped, stopped_because=because))
+
+    def go_on(self, run: Run, *, named: str, resolved: str) -> Run:
+        """Take a run up again for a study that measures the same, though its words or analysis may have changed."""
+        with self._writing() as session:
+            session.execute(update(RunRow).where(RunRow.id == run.id).values(named=named, resolved=resolved))
+        return replace(run, named=named, resolved=resolved)
 
     def set_environment(self, run: Run, environment: dict[str, Any]) -> None:
         """Record what the run was measured on, known only once its targets are ready."""
