@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -128,3 +129,12 @@ def test_a_second_holder_of_the_same_lock_is_refused(tmp_path: Path) -> None:
         pass
     with only_one(lock, "this study"):
         pass
+
+
+def test_a_store_with_other_tables_is_one_clear_error(tmp_path: Path) -> None:
+    with Store(url(tmp_path)) as store:
+        begin(store)
+    with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
+        other.execute("ALTER TABLE runs DROP COLUMN named")
+    with Store(url(tmp_path)) as store, pytest.raises(RequestError, match="cannot be read: no such column"):
+        store.runs()

@@ -94,7 +94,7 @@ class Store:
             .where(RunRow.fingerprint == fingerprint, RunRow.seed == seed)
             .order_by(RunRow.created.desc(), RunRow.id.desc())
         )
-        with Session(self._engine) as session:
+        with self._reading() as session:
             row = session.scalars(query).first()
             return _run(row) if row else None
 
@@ -105,7 +105,7 @@ class Store:
             .where((RunRow.id == text) | (RunRow.study == text))
             .order_by(RunRow.created.desc(), RunRow.id.desc())
         )
-        with Session(self._engine) as session:
+        with self._reading() as session:
             row = session.scalars(query).first()
         if row is None:
             raise RequestError(
@@ -115,7 +115,7 @@ class Store:
 
     def runs(self) -> list[Run]:
         """All runs, newest first."""
-        with Session(self._engine) as session:
+        with self._reading() as session:
             return [_run(row) for row in session.scalars(select(RunRow).order_by(RunRow.created.desc()))]
 
     def stop_run(self, run: Run, stopped: str, because: str) -> None:
@@ -164,8 +164,18 @@ class Store:
             .where(TrialRow.run_id == run.id)
             .order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
         )
-        with Session(self._engine) as session:
+        with self._reading() as session:
             return [_trial(row) for row in session.scalars(query)]
+
+    @contextmanager
+    def _reading(self) -> Iterator[Session]:
+        try:
+            with Session(self._engine) as session:
+                yield session
+        except DatabaseError as error:
+            raise RequestError(
+                f"the store {self.url} cannot be read: {error.orig}", hint="AJUSTE_HOME names another place"
+            ) from error
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
