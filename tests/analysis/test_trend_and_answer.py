@@ -67,7 +67,7 @@ def test_up_and_down_is_no_trend(configurations: Any, trials: Any, switches: Met
     found, text = ask(configurations, trials, switches, means)
     assert found.direction is None
     assert "level" not in text
-    assert "knob=2 differs from the baseline by −" in text
+    assert "against the baseline: knob=2 differs (−" in text
 
 
 @pytest.mark.parametrize("levels", [("1", "2"), ("a", "b", "c")])
@@ -81,13 +81,13 @@ def test_two_levels_or_words_have_no_trend(
 def test_no_difference_is_answered_as_equivalent(configurations: Any, trials: Any, elapsed: Metric) -> None:
     base = [1.0, 1.1, 0.9, 1.05, 1.02, 0.97]
     _, text = ask(configurations, trials, elapsed, {"1": base, "2": [v * 1.001 for v in base]})
-    assert text == "Elapsed time: knob=2 is equivalent to the baseline within ±5 %."
+    assert text == "Elapsed time, against the baseline: knob=2 is equivalent within ±5 %."
 
 
 def test_undecided_is_answered_as_undecided(configurations: Any, trials: Any, elapsed: Metric) -> None:
     base = [1.0, 1.1, 0.9, 1.05, 1.02, 0.97]
     _, text = ask(configurations, trials, elapsed, {"1": base, "2": list(reversed(base))})
-    assert text.startswith("Elapsed time: knob=2, about ")
+    assert text.startswith("Elapsed time, against the baseline: knob=2, about ")
     assert text.endswith("more blocks (undecided).")
 
 

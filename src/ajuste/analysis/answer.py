@@ -30,14 +30,18 @@ def answer(
     *,
     smallest_effect: float,
 ) -> str:
-    """A sentence for each deciding metric of ``metrics``. ``trends`` has those of the metrics that have one."""
-    sentences = []
+    """A sentence for each deciding metric of ``metrics``: the first in full, further ones counted unless they have a
+    trend. ``trends`` has those of the metrics that have one.
+    """
+    sentences: list[str] = []
     for metric in metrics:
         own = [v for v in verdicts if v.metric == metric.name and v.deciding]
         if not own:
             sentences.append(_only_described(metric, configurations))
         elif metric.name in trends and trends[metric.name].direction and not _all_equivalent(own):
             sentences.append(_trend(metric, trends[metric.name], own, configurations))
+        elif sentences and len(own) > 1:
+            sentences.append(f"{_tally(metric, own, smallest_effect)}.")
         elif len(own) <= MOST_NAMED:
             sentences.append(_each(metric, own, smallest_effect))
         else:
@@ -79,7 +83,7 @@ def _trend(metric: Metric, trend: Trend, verdicts: Sequence[Verdict], configurat
 
 
 def _each(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:
-    return f"{_title(metric)}: " + "; ".join(_one(v, smallest_effect) for v in verdicts) + "."
+    return f"{_title(metric)}, against the baseline: " + "; ".join(_one(v, smallest_effect) for v in verdicts) + "."
 
 
 def _one(verdict: Verdict, smallest_effect: float) -> str:
@@ -87,17 +91,18 @@ def _one(verdict: Verdict, smallest_effect: float) -> str:
     if verdict.verdict == "undecided":
         return f"{_undecided(verdict)} (undecided)"
     if verdict.verdict == "equivalent":
-        return f"{name} is equivalent to the baseline within ±{percent(smallest_effect)}"
+        return f"{name} is equivalent within ±{percent(smallest_effect)}"
     if verdict.verdict == "differs":
-        return f"{name} differs from the baseline by {_size(verdict)}"
-    return f"{name} {verdict.verdict} it by {_size(verdict)}"
+        return f"{name} differs ({_size(verdict)})"
+    better = "better" if verdict.verdict == "improves" else "worse"
+    return f"{name} is {better} ({_size(verdict)})"
 
 
 def _size(verdict: Verdict) -> str:
     def say(value: float | None) -> str:
         return change(value, verdict.scale, verdict.unit)
 
-    return f"{say(verdict.estimate)} ({percent(verdict.level)} interval {say(verdict.low)} to {say(verdict.high)})"
+    return f"{say(verdict.estimate)}, {percent(verdict.level)} interval {say(verdict.low)} to {say(verdict.high)}"
 
 
 def _undecided(verdict: Verdict) -> str:
@@ -107,13 +112,17 @@ def _undecided(verdict: Verdict) -> str:
     return f"{verdict.configuration}, about {more}"
 
 
-def _counted(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:
+def _tally(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:
     parts = []
     for word, said in _COUNTED.items():
         count = sum(v.verdict == word for v in verdicts)
         if count:
             parts.append(f"{count} {said}" + (f" within ±{percent(smallest_effect)}" if word == "equivalent" else ""))
-    text = f"{_title(metric)}, of {len(verdicts)} configurations against the baseline: {listed(parts)}"
+    return f"{_title(metric)}, of {len(verdicts)} configurations against the baseline: {listed(parts)}"
+
+
+def _counted(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:
+    text = _tally(metric, verdicts, smallest_effect)
     certain = [v for v in verdicts if v.verdict in ("improves", "worsens", "differs") and v.estimate is not None]
     if certain:
         ranked = sorted(certain, key=lambda v: v.estimate or 0.0)

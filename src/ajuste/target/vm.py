@@ -44,7 +44,7 @@ _SPARE_BYTES = 256 << 20
 _SLOWEST = 30
 """Emulation of a busy machine may take so many seconds for one of the guest's."""
 _SLACK_SECONDS = 60
-_GUEST_SLACK_SECONDS = 60
+_GUEST_SLACK_SECONDS = 20
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from enum import Enum
 from types import TracebackType
 from typing import Any, Self
 
+import psutil
+
 from ajuste.model.error import RequestError, RunError
 from ajuste.vm.command_line import Channels, Machine, command_line
 from ajuste.vm.qmp import Monitor, MonitorClosed
@@ -29,6 +31,8 @@ DATE = float(timegm((2020, 1, 1, 0, 0, 0)))
 
 _CONSOLE_TAIL_BYTES = 8192
 _LOOK_EVERY_SECONDS = 10.0
+_LOOKS_UNTIL_HALTED = 3
+_HALTED_CPU_SECONDS = 0.02
 _END_SECONDS = 30.0
 _NUMBERS = itertools.count()
 
@@ -66,7 +70,7 @@ class RunningMachine:
         self._stack = contextlib.ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self._monitor: Monitor | None = None
-        self._resumed_at_s = DATE
+        self.resumed_at_s = DATE
         self.arguments: list[str] = []
 
     def __enter__(self) -> Self:
@@ -104,7 +108,7 @@ class RunningMachine:
 
     def resume(self) -> None:
         # Asked while the machine is stopped, because a question to a running one costs it time.
-        self._resumed_at_s = self.guest_seconds()
+        self.resumed_at_s = self.guest_seconds()
         self.monitor.execute("cont")
 
     def quit(self) -> None:
@@ -114,20 +118,31 @@ class RunningMachine:
         self._wait_for_end()
 
     def wait(self, limit: Limit) -> Outcome:
-        """Wait until the machine stops itself (its gate, a panic) or ends, or ``limit`` is over."""
+        """Wait until the machine stops itself (its gate, a panic) or ends, or ``limit`` is over, or it is halted for
+        good.
+        """
         began = time.monotonic()
+        vigil = _Vigil(self, limit)
         while (rest_s := limit.host_s - (time.monotonic() - began)) > 0:
             try:
                 stop = self.monitor.wait_for(_is_stop, min(rest_s, _LOOK_EVERY_SECONDS))
                 if stop is not None:
                     return Outcome.STOPPED
-                # Under the virtual clock the guest's time may run slower than ours, or far faster when it is idle.
-                if limit.guest_s is not None and self.guest_seconds() - self._resumed_at_s > limit.guest_s:
+                if limit.guest_s is not None and vigil.is_over():
                     return Outcome.LATE
             except MonitorClosed:
                 self._wait_for_end()
                 return Outcome.ENDED
         return Outcome.LATE
+
+    def cpu_seconds(self) -> float:
+        """How much time QEMU has spent on this machine's CPUs."""
+        assert self._process is not None
+        try:
+            times = psutil.Process(self._process.pid).cpu_times()
+        except psutil.NoSuchProcess:
+            return 0.0
+        return float(times.user + times.system)
 
     def guest_seconds(self) -> float:
         """The time of the guest's real-time clock, which runs with its virtual clock, in seconds since 1970."""
@@ -213,6 +228,24 @@ class RunningMachine:
         with contextlib.suppress(OSError):
             self._directory.rmdir()
         self._pid_file.unlink(missing_ok=True)
+
+
+class _Vigil:
+    """Looks, now and then, at a guest with a clock of its own: whether its time is over or stands still for good."""
+
+    def __init__(self, machine: RunningMachine, limit: Limit) -> None:
+        self._machine = machine
+        self._limit_s = limit.guest_s or 0.0
+        self._seen = (-1.0, 0.0)
+        self._still = 0
+
+    def is_over(self) -> bool:
+        guest_s, cpu_s = self._machine.guest_seconds(), self._machine.cpu_seconds()
+        # Halted with interrupts off: no instruction is carried out, and so no time passes.
+        still = guest_s == self._seen[0] and cpu_s - self._seen[1] < _HALTED_CPU_SECONDS
+        self._still = self._still + 1 if still else 0
+        self._seen = (guest_s, cpu_s)
+        return self._still >= _LOOKS_UNTIL_HALTED or guest_s - self._machine.resumed_at_s > self._limit_s
 
 
 def _is_stop(event: dict[str, Any]) -> bool:
