@@ -31,7 +31,7 @@ from ajuste.vm.emulator import Emulator, choose_emulator
 from ajuste.vm.ending import what_went_wrong
 from ajuste.vm.guest_files import GuestFiles
 from ajuste.vm.initramfs import Initramfs, build_initramfs
-from ajuste.vm.machine import Limit, RunningMachine
+from ajuste.vm.machine import DidNotStart, Limit, RunningMachine
 from ajuste.vm.session import Session
 from ajuste.vm.snapshot import restore, save
 
@@ -244,18 +244,20 @@ class VmTarget:
 
     def _boot(self, session: Session, machine: Machine, snapshot: Path | None) -> tuple[Arrival, list[str]]:
         """Boot once and keep the snapshot, if one is wanted. Returns QEMU's arguments as well."""
-        with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
-            try:
+        try:
+            with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
                 arrival = await_gate(running)
-            except BootFailure as failure:
-                raise RequestError(
-                    f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
-                    f"of its console:\n{failure.last_lines or '(nothing was printed)'}"
-                ) from failure
-            if snapshot is not None:
-                snapshot.unlink(missing_ok=True)
-                save(running, snapshot)
-            return arrival, running.arguments
+                if snapshot is not None:
+                    snapshot.unlink(missing_ok=True)
+                    save(running, snapshot)
+                return arrival, running.arguments
+        except DidNotStart as error:
+            raise RequestError(f"{self._image.spec} cannot be booted: {error.message}") from error
+        except BootFailure as failure:
+            raise RequestError(
+                f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
+                f"of its console:\n{failure.last_lines or '(nothing was printed)'}"
+            ) from failure
 
     def _how_many_at_once(self) -> int:
         if self._clock == "wall":

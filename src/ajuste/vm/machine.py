@@ -24,7 +24,7 @@ from ajuste.vm.qmp import Monitor, MonitorClosed
 from ajuste.vm.session import Session
 
 LARGEST_OUTPUT_BYTES = 64 << 20
-"""What a guest may print on its console, and say as events: each. The kernel ends a QEMU that writes more."""
+"""What a guest may print on its console, and say as events: each. The kernel lets QEMU write no more (RLIMIT_FSIZE)."""
 
 DATE = float(timegm((2020, 1, 1, 0, 0, 0)))
 """When every machine is switched on, by its own clock (see ``command_line``), in seconds since 1970."""
@@ -43,6 +43,7 @@ class Outcome(Enum):
     STOPPED = "the machine stopped itself"
     ENDED = "QEMU ended"
     LATE = "the guest did not end in time"
+    LOUD = "the guest printed too much"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,10 @@ class Limit:
 
     host_s: float
     guest_s: float | None = None
+
+
+class DidNotStart(RunError):
+    """QEMU ended before it could be spoken to: it refused its arguments, the kernel file, the amount of memory."""
 
 
 class RunningMachine:
@@ -128,12 +133,19 @@ class RunningMachine:
                 stop = self.monitor.wait_for(_is_stop, min(rest_s, _LOOK_EVERY_SECONDS))
                 if stop is not None:
                     return Outcome.STOPPED
+                if self.is_loud():
+                    return Outcome.LOUD
                 if limit.guest_s is not None and vigil.is_over():
                     return Outcome.LATE
             except MonitorClosed:
                 self._wait_for_end()
-                return Outcome.ENDED
+                return Outcome.LOUD if self.is_loud() else Outcome.ENDED
         return Outcome.LATE
+
+    def is_loud(self) -> bool:
+        """Whether the guest has printed or said all that it may."""
+        files = (self._directory / name for name in ("console.log", "events.jsonl"))
+        return any(file.exists() and file.stat().st_size >= LARGEST_OUTPUT_BYTES for file in files)
 
     def cpu_seconds(self) -> float:
         """How much time QEMU has spent on this machine's CPUs."""
@@ -206,9 +218,9 @@ class RunningMachine:
                 f"{error.filename} is missing", hint="it is in the Debian package util-linux: apt install util-linux"
             ) from error
 
-    def _did_not_start(self) -> RunError:
+    def _did_not_start(self) -> DidNotStart:
         self._kill()
-        return RunError(f"QEMU did not start: {self.complaint() or f'exit code {self.exit_code}'}")
+        return DidNotStart(f"QEMU did not start: {self.complaint() or f'exit code {self.exit_code}'}")
 
     def _wait_for_end(self) -> None:
         assert self._process is not None

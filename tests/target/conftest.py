@@ -1,0 +1,47 @@
+"""Guests are booted here, and nowhere else in these tests."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ajuste.home import Home, home
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.model.kernel import KernelImage
+from ajuste.target.vm import VmTarget
+from ajuste.vm.guest_files import GuestFiles
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home of the tests' own, with the ordinary cache, so that kernels are downloaded only once."""
+    root = tmp_path_factory.mktemp("home")
+    return Home(root / "data", home().cache, root / "state")
+
+
+@pytest.fixture(scope="session")
+def kernel(place: Home) -> Callable[[str], KernelImage]:
+    return lambda spec: fetch_kernel(spec, place)
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of ``hostile.c``."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    program = tmp_path_factory.mktemp("hostile") / "hostile"
+    source = Path(__file__).with_name("hostile.c")
+    subprocess.run(["gcc", "-O1", "-static", "-o", program, source], check=True)
+    return program
+
+
+@pytest.fixture(scope="session")
+def guest(place: Home, kernel: Callable[[str], KernelImage], hostile: Path) -> Iterator[VmTarget]:
+    """A guest with 5.10, one CPU and the virtual clock, with the hostile program in /study."""
+    files = GuestFiles(study_files={"hostile": hostile})
+    with VmTarget(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:
+        yield target

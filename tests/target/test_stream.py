@@ -1,0 +1,153 @@
+"""The stream of events, complete, cut, changed and invented."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ajuste.model.event import parse_event
+from ajuste.model.plan import Command, File, Plan, Read, Write
+from ajuste.target.stream import read_boot, read_trial
+
+PLAN = Plan(
+    id="b0p2",
+    reads=(Read(tunable="latency", location=File(path="/proc/sys/kernel/x")),),
+    writes=(Write(tunable="granularity", location=File(path="/proc/sys/kernel/y"), value="7500000"),),
+    background=(Command(argv=("/bin/spin",)),),
+    workload=Command(argv=("/bin/matrix",)),
+    counters=("context-switches",),
+    output_limit_bytes=10,
+)
+
+
+def exited(role: str) -> dict[str, object]:
+    figures = ("wall_ns", "user_ns", "system_ns", "voluntary_switches", "involuntary_switches", "minor_faults")
+    rest = ("major_faults", "peak_rss_bytes")
+    return {"event": "exited", "role": role, "index": 0, "exit_code": 0, **dict.fromkeys((*figures, *rest), 3)}
+
+
+EVENTS: list[dict[str, object]] = [
+    {"event": "accepted", "id": "b0p2"},
+    {"event": "read", "tunable": "latency", "value": "6000000"},
+    {"event": "written", "tunable": "granularity", "asked": "7500000", "before": "1", "after": "7500000"},
+    {"event": "started", "role": "background", "index": 0, "pid": 42},
+    {"event": "started", "role": "workload", "index": 0, "pid": 43},
+    exited("workload"),
+    exited("background"),
+    {"event": "output", "role": "workload", "index": 0, "stream": "stdout", "text": "é 1.5\n"},
+    {"event": "counter", "name": "context-switches", "value": 136},
+    {"event": "end", "id": "b0p2", "ok": True, "events": 9},
+]
+
+
+def said(events: list[dict[str, object]]) -> bytes:
+    return b"".join(json.dumps({"at_ns": 10 + n, **e}).encode() + b"\n" for n, e in enumerate(events))
+
+
+WHOLE = said(EVENTS)
+
+
+def test_a_whole_stream_is_taken_as_it_came() -> None:
+    stream = read_trial(WHOLE, PLAN)
+    assert stream.problem == ""
+    assert stream.lines.encode() == WHOLE
+    assert [event.event for event in stream.events] == [event["event"] for event in EVENTS]
+
+
+def test_the_contracts_example_is_a_beginning_and_a_trial() -> None:
+    example = Path(__file__).parents[2].joinpath("contract/events/trial.jsonl").read_bytes()
+    boot = read_boot(example)
+    assert boot.problem == ""
+    assert boot.hello is not None
+    assert boot.hello.cpus == 1
+    # Its end says that not all went well, so nothing is missing.
+    assert read_trial(boot.rest, Plan(id="b0p2")).problem == ""
+
+
+@given(st.integers(0, len(WHOLE) - 1))
+def test_a_stream_that_was_cut_is_never_whole(length: int) -> None:
+    stream = read_trial(WHOLE[:length], PLAN)
+    assert stream.problem != ""
+    assert WHOLE.startswith(stream.lines.encode())
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.binary(max_size=3))
+def test_nothing_of_a_changed_stream_is_dropped_or_read_as_something_else(at: int, instead: bytes) -> None:
+    changed = WHOLE[:at] + instead + WHOLE[at + 1 :]
+    stream = read_trial(changed, PLAN)
+    raw = changed.split(b"\n")[: len(stream.events)]
+    assert stream.lines.encode() == b"".join(line + b"\n" for line in raw)
+    assert [parse_event(line) for line in raw] == list(stream.events)
+    if not stream.problem:
+        assert stream.lines.encode() == changed
+        assert [event.event for event in stream.events] == [event["event"] for event in EVENTS]
+
+
+@given(st.binary(max_size=300))
+def test_noise_is_no_stream(noise: bytes) -> None:
+    assert read_trial(noise, PLAN).problem != ""
+    assert read_boot(noise).problem != ""
+
+
+@given(st.integers(0, len(EVENTS) - 1))
+def test_a_lost_event_is_noticed_even_if_the_end_does_not_count_it(lost: int) -> None:
+    events = EVENTS[:lost] + EVENTS[lost + 1 :]
+    assert read_trial(said(events), PLAN).problem != ""
+    if events[-1]["event"] == "end":
+        events[-1] = {**events[-1], "events": len(events) - 1}
+        forged = read_trial(said(events), PLAN)
+        optional = EVENTS[lost]["event"] in ("started", "output")
+        assert (forged.problem == "") == optional
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        ([], "the agent said nothing"),
+        ([{"event": "accepted", "id": "other"}], "'other' was accepted, not 'b0p2'"),
+        ([EVENTS[1]], "the first event is read, not accepted"),
+        ([{"event": "failed", "stage": "plan", "message": "no"}], "not accepted: plan: no"),
+        ([EVENTS[0], EVENTS[0]], "line 2 of the events is a second accepted"),
+        ([EVENTS[0], {"event": "gate"}], "line 2 of the events is a second gate"),
+        ([*EVENTS, EVENTS[1]], "line 11 of the events comes after the end"),
+        ([*EVENTS[:-1], {**EVENTS[-1], "events": 8}], "the end counts 8 events, and 9 arrived"),
+        ([*EVENTS[:-1], {**EVENTS[-1], "id": "x"}], "the end is that of the plan 'x'"),
+        ([*EVENTS[:8], EVENTS[7], *EVENTS[8:9], {**EVENTS[9], "events": 10}], "stdout of the workload 0 is reported 2"),
+        ([*EVENTS[:7], {**EVENTS[7], "text": "x" * 31}], "line 8 of the events has 31 bytes of output"),
+        (
+            [*EVENTS[:2], {**EVENTS[2], "asked": "1"}, *EVENTS[3:]],
+            "not all values that the plan asked for are reported",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(events: list[dict[str, object]], problem: str) -> None:
+    assert problem in read_trial(said(events), PLAN).problem
+
+
+def test_a_malformed_line_is_shown_harmlessly() -> None:
+    stream = read_trial(said(EVENTS[:1]) + b"\x1b[2J not json\n", PLAN)
+    assert stream.lines.encode() == said(EVENTS[:1])
+    assert "line 2 of the events is malformed" in stream.problem
+    assert "\x1b" not in stream.problem
+
+
+def test_a_plan_that_failed_may_lack_the_rest() -> None:
+    failed = {"event": "failed", "stage": "write", "message": "Invalid argument", "tunable": "granularity"}
+    events = [EVENTS[0], failed, {"event": "end", "id": "b0p2", "ok": False, "events": 2}]
+    assert read_trial(said(events), PLAN).problem == ""
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        ([], "said nothing"),
+        ([{"event": "gate"}], "said gate where hello was expected"),
+        ([{"event": "failed", "stage": "boot", "message": "cannot mount"}], "failed at boot: cannot mount"),
+    ],
+)
+def test_a_guest_that_does_not_arrive_is_said(events: list[dict[str, object]], problem: str) -> None:
+    assert problem in read_boot(said(events)).problem

@@ -1,0 +1,217 @@
+"""Guests with real kernels: exactness, and that whatever they do becomes an observation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ajuste.home import Home
+from ajuste.model.error import RequestError
+from ajuste.model.event import Exited, ReadBack, Written
+from ajuste.model.kernel import KernelImage
+from ajuste.model.plan import Attributes, Command, File, Perturbation, Plan, Read, Write
+from ajuste.native import WORKLOADS, native_program
+from ajuste.target import vm
+from ajuste.target.vm import VmTarget
+from ajuste.vm import machine
+from ajuste.vm.guest_files import GuestFiles
+
+pytestmark = pytest.mark.vm
+
+BUNDLED = f"/ajuste/bin/{WORKLOADS}"
+GRANULARITY = File(path="/proc/sys/kernel/sched_min_granularity_ns")
+
+
+def contest(granularity_ns: int = 750_000, seed: int = 0) -> Plan:
+    """A fixed job against an endless one."""
+    return Plan(
+        id="contest",
+        reads=(Read(tunable="granularity", location=GRANULARITY),),
+        writes=(Write(tunable="granularity", location=GRANULARITY, value=str(granularity_ns)),),
+        background=(Command(argv=(BUNDLED, "spin"), attributes=Attributes(nice=1)),),
+        workload=Command(argv=(BUNDLED, "matrix", "--size", "100", "--repetitions", "50")),
+        counters=("context-switches",),
+        perturbation=Perturbation(entropy=seed, start_delay_ns=seed * 1000),
+    )
+
+
+def hostile_plan(what: str) -> Plan:
+    return Plan(id=what, workload=Command(argv=("/study/hostile", what)), timeout_ns=1_000_000_000)
+
+
+@contextmanager
+def busy_cpus() -> Iterator[None]:
+    """More load than this machine has CPUs."""
+    hogs = [subprocess.Popen([native_program(WORKLOADS), "spin"]) for _ in range(psutil.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+
+
+def emulators() -> list[psutil.Process]:
+    """This process's QEMUs."""
+    return [p for p in psutil.Process().children(recursive=True) if "qemu" in p.name()]
+
+
+def switches(plan: Plan, guest: VmTarget) -> int:
+    observation = guest.run(plan)
+    assert observation.problem == ""
+    return next(e.involuntary_switches for e in observation.events if isinstance(e, Exited) and e.role == "workload")
+
+
+def test_a_guest_says_what_it_is(guest: VmTarget, kernel: Callable[[str], KernelImage]) -> None:
+    assert guest.hello.kernel == guest.environment["kernel"] == kernel("debian:5.10").release
+    assert (guest.hello.guest, guest.hello.cpus) == (True, 1)
+    assert guest.environment["clock"] == "virtual"
+
+
+def test_a_trial_is_exact_to_the_bit_also_on_a_busy_machine_and_in_parallel(guest: VmTarget) -> None:
+    first = guest.run(contest())
+    assert first.problem == ""
+    assert [e.after for e in first.events if isinstance(e, Written)] == ["750000"]
+    with busy_cpus(), ThreadPoolExecutor(2) as pool:
+        for later in pool.map(guest.run, [contest(), contest()]):
+            assert later.lines == first.lines
+    assert guest.run(contest(seed=1)).lines != first.lines
+
+
+def test_booting_anew_is_as_exact_as_the_snapshot(
+    guest: VmTarget, place: Home, kernel: Callable[[str], KernelImage], hostile: Path
+) -> None:
+    files = GuestFiles(study_files={"hostile": hostile})
+    with VmTarget(kernel("debian:5.10"), clock="virtual", files=files, home=place, snapshot=False) as cold:
+        assert cold.run(contest()).lines == guest.run(contest()).lines
+
+
+def test_a_coarser_granularity_means_fewer_switches_and_each_trial_starts_afresh(guest: VmTarget) -> None:
+    fine, coarse = switches(contest(750_000), guest), switches(contest(75_000_000), guest)
+    assert fine > 3 * coarse
+    assert switches(contest(750_000), guest) == fine
+    read = guest.run(Plan(id="r", reads=(Read(tunable="granularity", location=GRANULARITY),)))
+    assert "75000000" not in [e.value for e in read.events if isinstance(e, ReadBack)]
+
+
+@pytest.mark.parametrize(
+    ("what", "problem"),
+    [
+        ("panic", "the guest's kernel panicked: sysrq triggered crash"),
+        ("stop", "the guest's kernel panicked"),
+        ("babble", "of the events is malformed"),
+        ("forge", "comes after the end"),
+        ("spin", "the guest hung"),
+        ("halt", "the guest hung"),
+        ("flood", "the guest printed more than"),
+    ],
+)
+def test_whatever_a_guest_does_is_a_problem_in_words_and_the_next_trial_is_fine(
+    guest: VmTarget, monkeypatch: pytest.MonkeyPatch, what: str, problem: str
+) -> None:
+    monkeypatch.setattr(machine, "LARGEST_OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(machine, "_LOOK_EVERY_SECONDS", 1.0)
+    monkeypatch.setattr(vm, "_GUEST_SLACK_SECONDS", 3)
+    observation = guest.run(hostile_plan(what))
+    assert problem in observation.problem
+    assert "\x1b" not in observation.problem
+    assert emulators() == []
+    if what == "panic":
+        assert "sysrq" in observation.console
+    assert guest.run(Plan(id="next")).problem == ""
+
+
+@pytest.mark.parametrize("spec", ["debian:6.12"])
+def test_later_kernels_are_exact_too(place: Home, kernel: Callable[[str], KernelImage], spec: str) -> None:
+    plan = contest().model_copy(update={"reads": (), "writes": ()})
+    with VmTarget(kernel(spec), clock="virtual", files=GuestFiles(), home=place) as target:
+        first = target.run(plan)
+        assert first.problem == ""
+        assert target.run(plan).lines == first.lines
+
+
+def test_several_cpus_are_exact_with_a_new_qemu(place: Home, kernel: Callable[[str], KernelImage]) -> None:
+    with VmTarget(kernel("debian:5.10"), clock="virtual", cpus=2, files=GuestFiles(), home=place) as target:
+        assert target.hello.cpus == 2
+        first = target.run(contest())
+        assert first.problem == ""
+        assert target.run(contest()).lines == first.lines
+
+
+def test_the_wall_clock_has_several_cpus_too(
+    place: Home, kernel: Callable[[str], KernelImage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AJUSTE_ACCELERATOR", "tcg")
+    with VmTarget(kernel("debian:5.10"), clock="wall", cpus=2, files=GuestFiles(), home=place) as target:
+        assert target.hello.cpus == 2
+        assert target.parallel == 1
+        assert "AJUSTE_ACCELERATOR" in target.environment["accelerator"]
+        for _ in range(2):
+            observation = target.run(contest())
+            assert observation.problem == ""
+            assert [e.exit_code for e in observation.events if isinstance(e, Exited) and e.role == "workload"] == [0]
+
+
+def test_a_kernel_that_does_not_come_up_is_a_wrong_request(place: Home, kernel: Callable[[str], KernelImage]) -> None:
+    target = VmTarget(
+        kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, kernel_arguments=("rdinit=/none",)
+    )
+    with pytest.raises(RequestError, match=r"did not come up in a guest.*panic"), target:
+        pass
+    assert emulators() == []
+
+
+def test_a_file_that_is_no_kernel_is_a_wrong_request(place: Home, tmp_path: Path) -> None:
+    vmlinuz = tmp_path / "vmlinuz"
+    vmlinuz.write_bytes(bytes(100_000))
+    image = KernelImage(spec="path:vmlinuz", release="6.1", vmlinuz=vmlinuz, sha256="0" * 64)
+    with (
+        pytest.raises(RequestError, match="cannot be booted"),
+        VmTarget(image, clock="virtual", files=GuestFiles(), home=place),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("wrong", [{"cpus": 0}, {"cpus": 1000}, {"memory_mib": 1}, {"seed": -1}])
+def test_impossible_machines_are_refused(place: Home, kernel: Callable[[str], KernelImage], wrong: dict) -> None:
+    with pytest.raises(RequestError, match="a guest cannot have"):
+        VmTarget(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, **wrong)
+
+
+VICTIM = """
+import sys
+from pathlib import Path
+from ajuste.home import Home
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.model.plan import Command, Plan
+from ajuste.target.vm import VmTarget
+from ajuste.vm.guest_files import GuestFiles
+place = Home(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[1]))
+with VmTarget(fetch_kernel("debian:5.10", place), clock="virtual", files=GuestFiles(), home=place) as target:
+    print("ready", flush=True)
+    target.run(Plan(id="endless", workload=Command(argv=("/ajuste/bin/ajuste-workloads", "spin"))))
+"""
+
+
+def test_a_killed_process_leaves_no_qemu_and_no_directory(place: Home, tmp_path: Path) -> None:
+    victim = subprocess.Popen([sys.executable, "-c", VICTIM, tmp_path, place.cache], stdout=subprocess.PIPE, text=True)
+    try:
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == "ready\n"
+        children: list[psutil.Process] = []
+        while not any("qemu" in child.name() for child in children):
+            children = psutil.Process(victim.pid).children(recursive=True)
+        assert len(list((tmp_path / "sessions").iterdir())) == 1
+    finally:
+        victim.kill()
+        victim.wait()
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert alive == []
+    assert list((tmp_path / "sessions").iterdir()) == []

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ajuste.home import Home
+from ajuste.kernel.qemu import QemuImage
+from ajuste.model.error import RequestError
+from ajuste.vm import emulator
+from ajuste.vm.emulator import choose_emulator, installed_emulator
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Home:
+    return Home(tmp_path, tmp_path, tmp_path)
+
+
+def pretended(folder: Path, version: str) -> Path:
+    program = folder / f"qemu-{version}"
+    program.write_text(f'#!/bin/sh\necho "QEMU emulator version {version} (Debian 1:{version}+dfsg)"\n')
+    program.chmod(0o755)
+    return program
+
+
+def test_the_version_is_what_the_program_says(tmp_path: Path) -> None:
+    assert installed_emulator(pretended(tmp_path, "7.2.22")).version == "7.2.22"
+    for wrong in (Path("/bin/true"), tmp_path / "no", tmp_path):
+        with pytest.raises(RequestError):
+            installed_emulator(wrong)
+
+
+@pytest.mark.parametrize(
+    ("version", "clock", "cpus", "expected"),
+    [
+        ("7.2.22", "virtual", 1, "7.2.22"),
+        ("7.2.22", "wall", 4, "7.2.22"),
+        ("7.2.22", "virtual", 2, "10.0.2"),
+        ("10.1.0", "virtual", 2, "10.1.0"),
+        ("6.2.0", "wall", 1, "10.0.2"),
+        (None, "virtual", 1, "10.0.2"),
+    ],
+)
+def test_one_is_fetched_only_where_the_installed_one_will_not_do(
+    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, clock: str, cpus: int,
+    expected: str,
+) -> None:  # fmt: skip
+    fetched = QemuImage(binary=Path("/q/qemu"), firmware=Path("/q/f"), version="10.0.2", package="q 1", sha256="0" * 64)
+    monkeypatch.setattr(emulator, "fetch_qemu", lambda home, say: fetched)
+    installed = str(pretended(tmp_path, version)) if version else None
+    monkeypatch.setattr(emulator.shutil, "which", lambda name: installed)
+    chosen = choose_emulator(clock, cpus, place, print, {})  # type: ignore[arg-type]
+    assert chosen.version == expected
+    assert (chosen.firmware is not None) == (expected == "10.0.2")
+
+
+def test_the_named_one_is_taken_or_refused(place: Home, tmp_path: Path) -> None:
+    named = {"AJUSTE_QEMU": str(pretended(tmp_path, "8.2.0"))}
+    assert choose_emulator("virtual", 1, place, print, named).version == "8.2.0"
+    with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.2\.0; 2 CPUs .* need 10\.0"):
+        choose_emulator("virtual", 2, place, print, named)
