@@ -36,6 +36,8 @@ test-quick: setup ## the tests that boot, download and browse nothing
 	.venv/bin/pytest -m "not vm and not browser and not network"
 
 bench: setup ## measure Ajuste beside its peers; tables here, JSON in benchmarks/results
+	@setup/system bench
+	.venv/bin/uv sync --quiet --frozen --inexact --group bench --python .venv/bin/python
 	.venv/bin/python -m benchmarks
 
 lint: setup ## formatting, types and lints of both languages

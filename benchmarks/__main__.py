@@ -1,0 +1,35 @@
+"""Run all benchmarks, or those that are named. Exit code 1 if a goal was not reached."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from rich.console import Console
+
+from benchmarks import cold_start, demo, next_trial
+from benchmarks.comparison import Comparison, show
+
+BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
+    "next-trial": next_trial.measure,
+    "cold-start": cold_start.measure,
+    "demo": demo.measure,
+}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"there is no benchmark {', '.join(unknown)}; expected some of {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    console = Console()
+    reached = True
+    for name in names or BENCHMARKS:
+        for comparison in BENCHMARKS[name]():
+            show(comparison, console)
+            reached = reached and comparison.reached
+    return 0 if reached else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

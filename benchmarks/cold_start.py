@@ -1,0 +1,94 @@
+"""From nothing to a command that ran in a guest: Ajuste beside virtme-ng, same kernel, both emulated (no KVM)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from ajuste.home import home
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.model.kernel import KernelImage
+from benchmarks.comparison import Comparison, by_turns, seconds
+from benchmarks.guest import MEMORY_MIB
+
+SPEC = "debian:6.1/generic"
+"""virtme-ng shares the host's files by 9p, which the cloud flavour does not have."""
+
+ROUNDS = 5
+_BIN = Path(sys.executable).parent
+
+
+def measure() -> tuple[Comparison, ...]:
+    """Whole processes: from the start of the command to its end."""
+    image = fetch_kernel(SPEC, home(), say=print)
+    with tempfile.TemporaryDirectory() as directory:
+        vmlinuz = _as_installed(image, Path(directory))
+        _check(vmlinuz)
+        figures = by_turns(
+            {
+                "ajuste": lambda: seconds(lambda: _run([sys.executable, "-m", "benchmarks.guest", SPEC])),
+                "virtme-ng": lambda: seconds(lambda: _run(_virtme_ng(vmlinuz))),
+            },
+            ROUNDS,
+        )
+    found = Comparison(
+        name="cold-start",
+        what=f"true in a guest with {SPEC}, 1 CPU, {MEMORY_MIB} MiB, emulated",
+        unit="s",
+        figures=figures,
+        goal="no slower than virtme-ng",
+        reached=median(figures["ajuste"]) <= median(figures["virtme-ng"]),
+    )
+    return (found,)
+
+
+def _as_installed(image: KernelImage, root: Path) -> Path:
+    """The kernel and its modules laid out as virtme-ng looks for them, without a second copy of the files."""
+    assert image.modules is not None
+    shutil.copytree(image.modules, root / "lib/modules" / image.release, copy_function=_link, symlinks=True)
+    subprocess.run(["depmod", "-b", root, image.release], check=True, env=_environment())
+    (root / "boot").mkdir()
+    vmlinuz = root / "boot" / f"vmlinuz-{image.release}"
+    shutil.copy(image.vmlinuz, vmlinuz)
+    return vmlinuz
+
+
+def _link(source: str, destination: str) -> str:
+    try:
+        os.link(source, destination)
+    except OSError:  # Another file system.
+        shutil.copy(source, destination)
+    return destination
+
+
+def _virtme_ng(vmlinuz: Path, *options: str, command: str = "true") -> list[str]:
+    """It wants a terminal, which script(1) gives."""
+    words = ["vng", *options, "-r", str(vmlinuz), "--disable-kvm", "--disable-microvm", "--force-9p"]
+    words += ["--cpus", "1", "--memory", f"{MEMORY_MIB}M", "--exec", command]
+    return ["script", "-qec", shlex.join(words), "/dev/null"]
+
+
+def _check(vmlinuz: Path) -> None:
+    """Once, and not timed: that virtme-ng really gets to its command with this kernel."""
+    said = _run(_virtme_ng(vmlinuz, "-v", command="echo $((6 * 7)) is the answer"))
+    if "42 is the answer" not in said:
+        raise SystemExit(f"virtme-ng did not run its command:\n{said[-2000:]}")
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(
+        command, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"{shlex.join(command)} failed:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
+    return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PATH": f"{_BIN}:{os.environ['PATH']}:/sbin:/usr/sbin"}
