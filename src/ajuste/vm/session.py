@@ -69,17 +69,17 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        # The guardian ends the machines that still run, for whoever was interrupted while threads wait for them.
+        if self._guardian is not None:
+            assert self._guardian.stdin is not None
+            with contextlib.suppress(OSError):
+                self._guardian.stdin.close()
+            try:
+                self._guardian.wait(_GUARDIAN_GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._guardian.kill()
+                self._guardian.wait()
         self._remove()
-        if self._guardian is None:
-            return
-        assert self._guardian.stdin is not None
-        with contextlib.suppress(OSError):
-            self._guardian.stdin.close()
-        try:
-            self._guardian.wait(_GUARDIAN_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._guardian.kill()
-            self._guardian.wait()
 
     def _remove(self) -> None:
         if self._directory is not None:
