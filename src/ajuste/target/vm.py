@@ -15,13 +15,12 @@ import psutil
 
 from ajuste.home import Home
 from ajuste.kernel.space import require_space
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RequestError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.results import Clock
-from ajuste.target.agreement import MOST_RUNS, until_two_agree
 from ajuste.target.stream import read_trial
 from ajuste.target.target import Say
 from ajuste.vm.accelerator import Accelerator, choose_accelerator
@@ -134,20 +133,6 @@ class VmTarget:
         self._stack.__exit__(kind, error, traceback)
 
     def run(self, plan: Plan) -> Observation:
-        if not self._must_agree:
-            return self._run_once(plan)
-        began = time.monotonic()
-        observation, agreed = until_two_agree(
-            lambda: self._run_once(plan), lambda seen: None if seen.problem else seen.lines
-        )
-        problem = observation.problem if agreed else f"{MOST_RUNS} runs with {self._cpus} CPUs did not agree"
-        return observation.model_copy(update={"problem": problem, "host_seconds": time.monotonic() - began})
-
-    @property
-    def _must_agree(self) -> bool:
-        return self._clock == "virtual" and self._cpus > 1
-
-    def _run_once(self, plan: Plan) -> Observation:
         began = time.monotonic()
         ready = self._entered
         restored = ready.snapshot is not None
@@ -162,6 +147,7 @@ class VmTarget:
                     problem = f"the guest did not boot: {failure}"
                     return Observation(problem=problem, console=failure.console, host_seconds=time.monotonic() - began)
                 before = running.events()
+                running.let_monitor_rest()
             running.resume()
             outcome = running.wait(self._limit(plan))
             stream = read_trial(running.events()[len(before) :], plan)
@@ -217,14 +203,7 @@ class VmTarget:
         snapshot = session.directory / "snapshot" if self._snapshot else None
         if snapshot is not None:
             require_space(session.directory, (self._memory_mib << 20) + _SPARE_BYTES, "a snapshot of the machine")
-        if self._must_agree:
-            (arrival, arguments), agreed = until_two_agree(
-                lambda: self._boot(session, machine, snapshot), lambda booted: booted[0]
-            )
-            if not agreed:
-                raise RunError(f"{MOST_RUNS} boots of {self._image.spec} with {self._cpus} CPUs did not agree")
-        else:
-            arrival, arguments = self._boot(session, machine, snapshot)
+        arrival, arguments = self._boot(session, machine, snapshot)
         environment = {
             "kernel": arrival.hello.kernel,
             "kernel build": arrival.hello.build,
@@ -248,7 +227,6 @@ class VmTarget:
             with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
                 arrival = await_gate(running)
                 if snapshot is not None:
-                    snapshot.unlink(missing_ok=True)
                     save(running, snapshot)
                 return arrival, running.arguments
         except DidNotStart as error:
