@@ -107,7 +107,13 @@ def conduct(
                 resolved=document,
                 environment={"this machine": host_facts()},
             )
-        return _conclude(run, store, _measure(experiment, run, store, watcher, means))
+        try:
+            stop = _measure(experiment, run, store, watcher, means)
+        except BaseException:
+            store.forget_if_empty(run)
+            raise
+        store.stop_run(run, stop.why, stop.words)
+        return store.find_run(run.id)
 
 
 def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, means: Means) -> Stop:
@@ -119,11 +125,6 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
 
     with Targets(lambda kernel: open_target(experiment, kernel, means), ready) as targets:
         return Runner(experiment.resolved, run, store, targets, watcher).carry_out()
-
-
-def _conclude(run: Run, store: Store, stop: Stop) -> Run:
-    store.stop_run(run, stop.why, stop.words)
-    return store.find_run(run.id)
 
 
 def open_target(experiment: Experiment, kernel: str, means: Means) -> Target:

@@ -123,6 +123,13 @@ class Store:
         with self._writing() as session:
             session.execute(update(RunRow).where(RunRow.id == run.id).values(stopped=stopped, stopped_because=because))
 
+    def forget_if_empty(self, run: Run) -> None:
+        """Remove a run of which nothing was measured."""
+        with self._writing() as session:
+            row = session.get(RunRow, run.id)
+            if row is not None and not row.trials:
+                session.delete(row)
+
     def go_on(self, run: Run, *, named: str, resolved: str) -> Run:
         """Take a run up again for a study that measures the same, though its words or analysis may have changed."""
         with self._writing() as session:

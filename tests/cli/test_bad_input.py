@@ -1,0 +1,95 @@
+"""Bad input: one clear message with file, line, field, value and what would be right; exit code 2; nothing changed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ajuste.home import home
+from ajuste.kernel.fetch import fetch_kernel
+from shell import SMALL, Shell
+
+LEVELS = "levels = [750000, 75000000]"
+
+WRONG = {
+    "unknown tunable": (
+        ("sched_min_granularity_ns", "sched_min_granularty_ns"),
+        r"small.toml:6: factor\[1\].name: .*'sched_min_granularty_ns'.*did you mean sched_min_granularity_ns",
+    ),
+    "level out of range": (
+        (LEVELS, "levels = [1, 750000]"),
+        r"small.toml:7: .*= 1 is out of range; it is 100000 … 1000000000",
+    ),
+    "level of the wrong type": ((LEVELS, 'levels = ["fast", 750000]'), r"small.toml:7: .*'fast' is not a whole number"),
+    "baseline not among the levels": (
+        (LEVELS, LEVELS + "\nbaseline = 5"),
+        r'small.toml:8: factor\[1\].baseline: "5" is not among the levels; expected one of 750000, 75000000',
+    ),
+    "tunable that the kernel does not have": (
+        ("debian:5.10", "debian:6.12"),
+        r"small.toml:6: .*kernels that have it: up to 6.5.*successor base_slice_ns",
+    ),
+    "missing program": (
+        ('kind = "matrix"\nparameters = { size = 100, repetitions = 6 }', 'command = ["no-such-program"]'),
+        r'small.toml:10: workload.command\[1\]: the program "no-such-program" is not on this machine',
+    ),
+    "no valid TOML": ((LEVELS, "levels = [750000"), r"small.toml:\d+: no valid TOML: "),
+    "unknown field": (
+        ("min_blocks", "min_block"),
+        r"small.toml:\d+: budget.min_block: unknown field; did you mean min_blocks",
+    ),
+    "unknown metric": (
+        ('["involuntary-switches"]', '["involuntary-switch"]'),
+        r'small.toml:\d+: analysis.metrics\[1\]: .*"involuntary-switch"; did you mean involuntary-switches',
+    ),
+    "unknown kernel": (("debian:5.10", "debian:4.4"), r"small.toml:\d+: target.kernel: .*'debian:4.4'.*5.10"),
+    "the host as a target": (
+        ('kernel = "debian:5.10"', 'kind = "host"'),
+        r'small.toml:\d+: target.kind: found "host"; expected "vm"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_study_is_refused(ajuste: Shell, change: tuple[str, str], message: str) -> None:
+    text = SMALL.replace(*change)
+    assert text != SMALL
+    (ajuste.directory / "small.toml").write_text(text)
+    said, complained = ajuste("run", "small.toml", expect=2)
+    assert said == ""
+    assert re.search(message, complained, re.DOTALL), complained
+    assert "Traceback" not in complained
+    assert not (ajuste.home / "data").exists()
+    assert not (ajuste.home / "state").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("plan", "granularty"), "did you mean granularity"),
+        (("run", "nothing.toml"), "there is no study file nothing.toml"),
+        (("run", "granularity", "--kernel", "5.10"), "did you mean debian:5.10"),
+        (("run", "granularity", "--kernel", "path:small.toml"), "small.toml is no x86 kernel image"),
+        (("run", "granularity", "--seed", "-1"), "--seed"),
+        (("report", "nothing"), "there is no run 'nothing'"),
+        (("tunables", "show", "sched_min_granularty_ns"), "did you mean sched_min_granularity_ns"),
+        (("frobnicate",), "frobnicate"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wrong_words_are_refused(ajuste: Shell, words: tuple[str, ...], message: str) -> None:
+    said, complained = ajuste(*words, expect=2)
+    assert message in complained
+    assert said == ""
+    assert "Traceback" not in complained
+
+
+@pytest.mark.vm
+def test_a_kernel_that_does_not_boot_is_refused_and_no_run_remains(ajuste: Shell) -> None:
+    whole = fetch_kernel("debian:5.10", home()).vmlinuz
+    (ajuste.directory / "vmlinuz").write_bytes(whole.read_bytes()[:3_000_000])
+    _, complained = ajuste("run", "small.toml", "--kernel", "path:vmlinuz", expect=2)
+    assert "did not come up in a guest" in complained
+    assert ajuste.json("report") == []
+    assert not list((ajuste.home / "state" / "sessions").glob("*"))

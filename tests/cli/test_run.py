@@ -1,0 +1,142 @@
+"""From a study file to a verdict, a report and a store, through the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from ajuste.home import home
+from ajuste.study.builtin import find_study
+from shell import SMALL, Shell
+
+pytestmark = pytest.mark.vm
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, str]:
+    """A shell in which the small study was run once, and what that said."""
+    root = tmp_path_factory.mktemp("run")
+    (root / "home").mkdir()
+    (root / "home" / "cache").symlink_to(home().cache)
+    (root / "small.toml").write_text(SMALL)
+    shell = Shell(root, root / "home")
+    said, complained = shell("run", "small.toml", "--report", "report.html")
+    assert complained == "", "silent off a terminal"
+    return shell, said
+
+
+def test_a_study_ends_in_a_table_a_verdict_and_a_report(first: tuple[Shell, str]) -> None:
+    shell, said = first
+    assert "\x1b" not in said
+    assert re.search(r"75 ms +−\d.*differs", said), said
+    assert "report.html" in said
+    assert "involuntary-switches" in (shell.directory / "report.html").read_text()
+
+    results = shell.json("report", "small")
+    assert (results["study"], results["clock"], results["blocks"]) == ("small", "virtual", 3)
+    assert re.fullmatch(r"[0-9a-f]{64}", results["digest"])
+    assert results["digest"] in said
+    verdict, *_ = results["verdicts"]
+    promised = {"configuration", "metric", "unit", "direction", "verdict", "estimate", "low", "high", "level", "blocks"}
+    assert promised | {"reason"} <= verdict.keys()
+    assert (verdict["verdict"], verdict["metric"], verdict["scale"]) == (
+        "differs",
+        "involuntary-switches",
+        "difference",
+    )
+    assert verdict["high"] < 0
+
+
+def test_a_finished_run_is_shown_and_not_measured_again(first: tuple[Shell, str]) -> None:
+    shell, _ = first
+    assert shell.json("run", "small.toml") == shell.json("report", "small")
+    assert len(shell.json("report")) == 1
+
+
+def test_every_trial_is_kept_as_asked_read_back_and_printed(first: tuple[Shell, str]) -> None:
+    shell, _ = first
+    trials = json.loads(shell("report", "small", "--trials", "--json")[0])
+    assert len(trials) == 6
+    for trial in trials:
+        level = trial["slot"]["configuration"].removeprefix("sched_min_granularity_ns=")
+        (written,) = trial["written"]
+        assert (written["asked"], written["after"], written["before"]) == (level, level, "750000")
+        events = [json.loads(line) for line in trial["events"].splitlines()]
+        printed = [event["text"] for event in events if event["event"] == "output" and event["role"] == "workload"]
+        assert printed[0].startswith("matrix size=100 repetitions=6 checksum=")
+        (exited,) = (e for e in events if e["event"] == "exited" and e["role"] == "workload")
+        assert trial["metrics"]["involuntary-switches"] == exited["involuntary_switches"]
+    assert "involuntary_switches" in shell("report", "small", "--trials")[0]
+
+
+def test_the_plan_tells_the_very_trials_that_are_run(first: tuple[Shell, str], ajuste: Shell) -> None:
+    planned = ajuste.json("plan", "small.toml")
+    wheres = [write["where"] for configuration in planned["configurations"] for write in configuration["writes"]]
+    assert wheres == ["/proc/sys/kernel/sched_min_granularity_ns"] * 2
+    assert not (ajuste.home / "data").exists(), "a plan does nothing"
+    done = first[0].json("report", "small")
+    assert [(t["configuration"], t["seed"]) for t in planned["trials"]] == [
+        (t["configuration"], t["seed"]) for t in done["trials"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "knob"), [("debian:6.1", "sched_min_granularity_ns"), ("debian:6.12", "base_slice_ns")]
+)
+def test_granularity_falls_from_level_to_level_on_later_kernels_too(ajuste: Shell, kernel: str, knob: str) -> None:
+    """One block of the built-in study: under the virtual clock that is no matter of luck."""
+    text = find_study("granularity").read_text()
+    (ajuste.directory / "one-block.toml").write_text(re.sub(r"(min|max)_blocks = \d+", r"\1_blocks = 1", text))
+    results = ajuste.json("run", "one-block.toml", "--kernel", kernel)
+    counts = [c["metrics"]["involuntary-switches"]["mean"] for c in results["configurations"]]
+    assert counts == sorted(counts, reverse=True)
+    assert len(set(counts)) == 4
+    assert results["factors"][0]["name"] == knob
+    assert any("successor" in note for note in results["notes"]) == (knob == "base_slice_ns")
+
+
+def test_the_schema_accepts_what_ajuste_accepts(ajuste: Shell) -> None:
+    schema = json.loads(ajuste("schema")[0])
+    document = tomllib.loads((ajuste.directory / "small.toml").read_text())
+    jsonschema.validate(document, schema)
+    document["factor"][0]["levles"] = [1]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, schema)
+
+
+def test_a_program_of_ones_own_runs_with_its_own_metric(ajuste: Shell, tmp_path: Path) -> None:
+    program = ajuste.directory / "echo"
+    program.write_bytes(Path("/bin/busybox").read_bytes())
+    program.chmod(0o755)
+    (ajuste.directory / "own.toml").write_text(
+        """
+schema = 1
+name = "own"
+[[factor]]
+name = "nice"
+levels = [0, 5]
+[workload]
+command = ["./echo", "rate: 42.5 per second"]
+[[workload.metric]]
+name = "rate"
+pattern = 'rate: ([0-9.]+)'
+unit = "1/s"
+direction = "higher"
+[target]
+kernel = "debian:5.10"
+[analysis]
+metrics = ["rate"]
+[budget]
+min_blocks = 3
+max_blocks = 3
+"""
+    )
+    results = ajuste.json("run", "own.toml")
+    for configuration in results["configurations"]:
+        assert configuration["metrics"]["rate"]["mean"] == 42.5
+    assert results["trials"][0]["status"] == "ok"
