@@ -138,11 +138,18 @@ def test_later_kernels_are_exact_too(place: Home, kernel: Callable[[str], Kernel
 
 
 def test_several_cpus_are_exact_with_a_new_qemu(place: Home, kernel: Callable[[str], KernelImage]) -> None:
-    with VmTarget(kernel("debian:5.10"), clock="virtual", cpus=2, files=GuestFiles(), home=place) as target:
+    def boot(*, snapshot: bool) -> VmTarget:
+        image = kernel("debian:5.10")
+        return VmTarget(image, clock="virtual", cpus=2, files=GuestFiles(), home=place, snapshot=snapshot)
+
+    with boot(snapshot=True) as target:
         assert target.hello.cpus == 2
         first = target.run(contest())
         assert first.problem == ""
-        assert target.run(contest()).lines == first.lines
+        with busy_cpus():
+            assert target.run(contest()).lines == first.lines
+    with boot(snapshot=False) as cold:
+        assert cold.run(contest()).lines == first.lines
 
 
 def test_the_wall_clock_has_several_cpus_too(

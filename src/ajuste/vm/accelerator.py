@@ -79,7 +79,7 @@ def _probe(boots: Callable[[], str]) -> Accelerator:
     except RunError as error:
         failure = error.message
     if failure:
-        return Accelerator(name="tcg", reason=f"a trial boot with KVM failed: {failure}")
+        return Accelerator(name="tcg", reason=f"a trial boot with KVM failed: {failure.splitlines()[0]}")
     return Accelerator(name="kvm", reason="a trial boot with KVM succeeded")
 
 

@@ -206,8 +206,16 @@ class RunningMachine:
             monitor=monitor.fileno(),
         )
         self.arguments = command_line(self._machine, channels, restored=self._restored)
-        limits = [f"--fsize={LARGEST_OUTPUT_BYTES}:unlimited", "--core=0:0"]
-        command = ["prlimit", *limits, "setpriv", "--pdeathsig", "KILL", "--", *self.arguments]
+        command = [
+            "prlimit",
+            f"--fsize={LARGEST_OUTPUT_BYTES}:",
+            "--core=0:",
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "--",
+            *self.arguments,
+        ]
         try:
             with (self._directory / "qemu.log").open("wb") as complaints:
                 return subprocess.Popen(
