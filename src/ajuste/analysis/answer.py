@@ -72,10 +72,8 @@ def _trend(metric: Metric, trend: Trend, verdicts: Sequence[Verdict], configurat
     manner, certainty = f"{side} in the averages", "but not every step is certain"
     if trend.certain:
         manner, certainty = f"{side} from level to level", "and the interval of every step excludes no change"
-    text = (
-        f"{_title(metric)}: {manner} as {trend.factor} rises ({listed(list(trend.levels))}): {figures} on average, "
-        f"{certainty}"
-    )
+    levels = quantity(listed(list(trend.levels)), trend.unit)
+    text = f"{_title(metric)}: {manner} as {trend.factor} rises ({levels}): {figures} on average, {certainty}"
     undecided = [v for v in verdicts if v.verdict == "undecided"]
     if undecided:
         text += f"; against the baseline undecided: {listed([_undecided(v) for v in undecided])}"

@@ -103,8 +103,11 @@ def assemble(
 def _trends(
     resolved: ResolvedStudy, made: Sequence[Configuration], trials: Sequence[Trial], alpha: float
 ) -> dict[str, Trend]:
+    units = {explained.name: explained.unit for explained in resolved.explained}
+    varied = next((factor.name for factor in resolved.factors if len(factor.levels) > 1), "")
+
     def of(metric: Metric) -> Trend | None:
-        return trend(resolved.factors, made, trials, metric, alpha)
+        return trend(resolved.factors, made, trials, metric, alpha, units.get(varied, ""))
 
     return {metric.name: found for metric in resolved.deciding if (found := of(metric)) is not None}
 

@@ -20,14 +20,15 @@ FEWEST_LEVELS = 3
 class Trend:
     """``order`` has the configurations by rising level. ``steps`` are the effects from each to the next.
 
-    ``direction`` is that of all the estimates together, ``None`` if they do not agree; ``certain`` says that every
-    step's interval excludes no difference.
+    ``unit`` is that of the levels. ``direction`` is that of all the estimates together, ``None`` if they do not agree;
+    ``certain`` says that every step's interval excludes no difference.
     """
 
     factor: str
     levels: tuple[str, ...]
     order: tuple[str, ...]
     steps: tuple[Effect, ...]
+    unit: str = ""
 
     @property
     def direction(self) -> Literal["rises", "falls"] | None:
@@ -48,6 +49,7 @@ def trend(
     trials: Sequence[Trial],
     metric: Metric,
     alpha: float,
+    unit: str = "",
 ) -> Trend | None:
     """The trend of ``metric``; ``None`` unless there is exactly one factor that varies, with three numeric levels.
 
@@ -70,4 +72,4 @@ def trend(
         if step is None:
             return None
         steps.append(step)
-    return Trend(name, tuple(c.levels[name] for c in ordered), tuple(c.name for c in ordered), tuple(steps))
+    return Trend(name, tuple(c.levels[name] for c in ordered), tuple(c.name for c in ordered), tuple(steps), unit)
