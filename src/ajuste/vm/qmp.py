@@ -107,17 +107,26 @@ class Monitor:
                 return None
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return self._loop.run_until_complete(work)
+        task = self._loop.create_task(work)
+        try:
+            return self._loop.run_until_complete(task)
+        except (KeyboardInterrupt, SystemExit):
+            # A signal arrived in between: the work must not be left half done.
+            self._cancel({task})
+            raise
+
+    def _cancel(self, tasks: set[asyncio.Task[Any]]) -> None:
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
     def _close(self) -> None:
         if self._loop.is_closed():
             return
         with contextlib.suppress(Exception):
             self._run(asyncio.wait_for(self._client.disconnect(), 5))
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
         with contextlib.suppress(Exception):
-            self._loop.run_until_complete(asyncio.sleep(0))
+            self._cancel(asyncio.all_tasks(self._loop))
         self._loop.close()
         self._connection.close()
 
