@@ -8,10 +8,10 @@ use rustix::system::RebootCommand;
 
 use crate::boot::Boot;
 use crate::event::{Event, Gate, Stage};
-use crate::launch::Surroundings;
 use crate::plan::{Plan, PLAN_LIMIT_BYTES};
 use crate::ports::{Ports, EVENT_PORT};
 use crate::stream::EventStream;
+use crate::surroundings::Surroundings;
 use crate::trial::Trial;
 use crate::{cgroup, clock, errno, firmware, gate, lifted, machine, modules, mounts, perturb};
 

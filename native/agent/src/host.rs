@@ -5,9 +5,9 @@ use std::io::{self, Read, Write};
 
 use crate::event::{Accepted, Event, Stage};
 use crate::interrupts::Interrupts;
-use crate::launch::Surroundings;
 use crate::plan::{Attributes, Plan, PLAN_LIMIT_BYTES};
 use crate::stream::EventStream;
+use crate::surroundings::Surroundings;
 use crate::trial::Trial;
 use crate::{clock, errno, lifted, machine, process};
 

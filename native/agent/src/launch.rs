@@ -21,21 +21,11 @@ use crate::event::Stream;
 use crate::image::{Image, Report, Streams};
 use crate::plan::Command;
 use crate::process::{self, Baseline};
+use crate::surroundings::Surroundings;
 use crate::{clock, errno};
 
 /// Where commands are searched for if their environment has no PATH (as execvp(3) of most shells).
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-/// What is the same for every process of a trial.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Surroundings {
-    /// Of a guest: the ports that its processes must not inherit.
-    pub event_port: Option<u16>,
-    /// Of a host: whether processes get SIGKILL when the agent dies. (A guest dies with it.)
-    pub die_with_agent: bool,
-    /// What to set where the plan asks for nothing: the agent's own nice value before it was lifted.
-    pub nice: Option<i32>,
-}
 
 /// A process that is ready and waits for its release.
 pub struct Launched {

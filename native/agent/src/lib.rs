@@ -27,6 +27,7 @@ pub mod ports;
 pub mod process;
 pub mod stream;
 pub mod supervise;
+pub mod surroundings;
 pub mod sweep;
 pub mod trial;
 pub mod tunable;

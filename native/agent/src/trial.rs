@@ -6,10 +6,11 @@ use std::time::Duration;
 use crate::counters::{self, OpenCounter};
 use crate::event::{Accepted, Event, Exited, Output, ReadBack, Role, Stage, Started, Stream, Written};
 use crate::interrupts::Interrupts;
-use crate::launch::{launch, Launched, Surroundings};
+use crate::launch::{launch, Launched};
 use crate::plan::{self, Command, Plan};
 use crate::stream::EventStream;
 use crate::supervise::{Supervision, Woken};
+use crate::surroundings::Surroundings;
 use crate::{clock, errno, tunable};
 
 /// A plan and the machine that it is carried out on.

@@ -1,0 +1,12 @@
+//! What surrounds the processes of a trial, on a host and in a guest.
+
+/// What is the same for every process of a trial.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Surroundings {
+    /// Of a guest: the ports that its processes must not inherit.
+    pub event_port: Option<u16>,
+    /// Of a host: whether processes get SIGKILL when the agent dies. (A guest dies with it.)
+    pub die_with_agent: bool,
+    /// What to set where the plan asks for nothing: the agent's own nice value before it was lifted.
+    pub nice: Option<i32>,
+}
