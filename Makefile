@@ -30,7 +30,7 @@ demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a ve
 test: setup ## every test, on real kernels and in a real browser too
 	@setup/system test
 	cargo test --quiet --locked
-	.venv/bin/pytest
+	.venv/bin/pytest -n auto --dist loadscope
 
 test-quick: setup ## the tests that boot, download and browse nothing
 	.venv/bin/pytest -m "not vm and not browser and not network"

@@ -21,13 +21,14 @@ levels = [750000, 75000000]
 
 [workload]
 kind = "matrix"
-parameters = { size = 100, repetitions = 6 }
+parameters = { size = 100, repetitions = 2 }
 
 [[workload.background]]
 kind = "spin"
 
 [target]
 kernel = "debian:5.10"
+instruction_ns = 8
 
 [analysis]
 metrics = ["involuntary-switches"]

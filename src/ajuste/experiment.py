@@ -136,6 +136,7 @@ def open_target(experiment: Experiment, kernel: str, means: Means) -> Target:
         cpus=table.cpus,
         memory_mib=table.memory_mib,
         seed=resolved.study.design.seed,
+        instruction_ns=table.instruction_ns,
         files=GuestFiles(
             programs=tuple(map(Path, resolved.programs)),
             study_files={name: Path(path) for name, path in resolved.files.items()},

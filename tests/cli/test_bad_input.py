@@ -31,7 +31,7 @@ WRONG = {
         r"small.toml:6: .*kernels that have it: up to 6.5.*successor base_slice_ns",
     ),
     "missing program": (
-        ('kind = "matrix"\nparameters = { size = 100, repetitions = 6 }', 'command = ["no-such-program"]'),
+        ('kind = "matrix"\nparameters = { size = 100, repetitions = 2 }', 'command = ["no-such-program"]'),
         r'small.toml:10: workload.command\[1\]: the program "no-such-program" is not on this machine',
     ),
     "no valid TOML": ((LEVELS, "levels = [750000"), r"small.toml:\d+: no valid TOML: "),

@@ -68,7 +68,7 @@ def test_every_trial_is_kept_as_asked_read_back_and_printed(first: tuple[Shell, 
         assert (written["asked"], written["after"], written["before"]) == (level, level, "750000")
         events = [json.loads(line) for line in trial["events"].splitlines()]
         printed = [event["text"] for event in events if event["event"] == "output" and event["role"] == "workload"]
-        assert printed[0].startswith("matrix size=100 repetitions=6 checksum=")
+        assert printed[0].startswith("matrix size=100 repetitions=2 checksum=")
         (exited,) = (e for e in events if e["event"] == "exited" and e["role"] == "workload")
         assert trial["metrics"]["involuntary-switches"] == exited["involuntary_switches"]
     assert "involuntary_switches" in shell("report", "small", "--trials")[0]

@@ -37,6 +37,14 @@ def test_the_virtual_clock_counts_instructions_and_hears_nothing_from_the_host()
     assert "-incoming" not in arguments
 
 
+@pytest.mark.parametrize(("instruction_ns", "shift"), [(1, 0), (2, 1), (4, 2), (8, 3), (16, 4)])
+def test_an_instruction_takes_as_long_as_was_asked(instruction_ns: int, shift: int) -> None:
+    """qemu(1): with -icount shift=N, one instruction takes 2^N ns."""
+    arguments = command_line(machine(instruction_ns=instruction_ns), CHANNELS, restored=False)
+    assert option(arguments, "-icount").startswith(f"shift={shift},")
+    assert 2**shift == instruction_ns
+
+
 def test_the_wall_clock_uses_all_cpus_and_counts_nothing() -> None:
     emulated = command_line(machine(clock="wall", cpus=3), CHANNELS, restored=False)
     assert option(emulated, "-accel") == "tcg,thread=multi"

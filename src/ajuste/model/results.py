@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,6 +11,9 @@ from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 
 Clock = Literal["virtual", "wall"]
+InstructionNs = Literal[1, 2, 4, 8, 16]
+"""How long an instruction takes under the virtual clock. QEMU's ``-icount shift=N`` makes it 2ᴺ ns."""
+DEFAULT_INSTRUCTION_NS: Final = 2
 
 
 class _Doc(BaseModel):

@@ -24,7 +24,7 @@ from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Direction, Scale
 from ajuste.model.plan import Policy
-from ajuste.model.results import Clock
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.study.cpus import parse_cpus
 from ajuste.study.source import Source
 
@@ -186,6 +186,11 @@ class TargetTable(_Table):
     )
     clock: Clock = Field(
         default="virtual", description="virtual: instructions counted, bit-exact; wall: the host's time."
+    )
+    instruction_ns: InstructionNs = Field(
+        default=DEFAULT_INSTRUCTION_NS,
+        description="How many nanoseconds every instruction takes under the virtual clock: 1, 2, 4, 8 or 16. With a "
+        "slower CPU a second of the guest costs less of this machine's time.",
     )
     cpus: Whole = Field(default=1, ge=1, le=64, description="CPUs of the machine.")
     memory_mib: Whole = Field(default=256, ge=64, le=1048576, description="Memory of the machine, in MiB.")

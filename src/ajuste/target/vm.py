@@ -20,7 +20,7 @@ from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.model.results import Clock
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.target.stream import read_trial
 from ajuste.target.target import Say
 from ajuste.vm.accelerator import Accelerator, choose_accelerator
@@ -61,7 +61,8 @@ class _Ready:
 class VmTarget:
     """A guest with the given kernel and files.
 
-    ``clock`` ``virtual``: time is counted in instructions, and everything is exact to the bit. ``wall``: the time of
+    ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
+    bit. ``wall``: the time of
     this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with the same result.
     ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for files
     that a guest cannot be given.
@@ -75,6 +76,7 @@ class VmTarget:
         cpus: int = 1,
         memory_mib: int = 256,
         seed: int = 1,
+        instruction_ns: InstructionNs = DEFAULT_INSTRUCTION_NS,
         files: GuestFiles,
         home: Home,
         snapshot: bool = True,
@@ -87,6 +89,7 @@ class VmTarget:
         self._cpus = _within(cpus, "CPUs", 1, _MOST_CPUS)
         self._memory_mib = _within(memory_mib, "MiB of memory", 64, 1 << 20)
         self._seed = _within(seed, "as a seed", 0, 2**63 - 1)
+        self._instruction_ns: InstructionNs = instruction_ns
         self._files = files
         self._home = home
         self._snapshot = snapshot
@@ -194,6 +197,7 @@ class VmTarget:
             cpus=self._cpus,
             memory_mib=self._memory_mib,
             seed=self._seed,
+            instruction_ns=self._instruction_ns,
             kernel_arguments=self._kernel_arguments,
         )
 
@@ -210,7 +214,7 @@ class VmTarget:
             "kernel package": self._image.package or str(self._image.vmlinuz),
             "QEMU": machine.emulator.version,
             "accelerator": f"{accelerator.name} ({accelerator.reason})",
-            "clock": machine.clock,
+            "clock": _clock_in_words(machine),
             "CPUs": str(machine.cpus),
             "memory": f"{machine.memory_mib} MiB",
             "machine seed": str(machine.seed),
@@ -250,6 +254,10 @@ class VmTarget:
         if self._clock == "wall":
             return Limit(host_s=work_s + _SLACK_SECONDS)
         return Limit(host_s=_SLOWEST * work_s + _SLACK_SECONDS, guest_s=work_s + _GUEST_SLACK_SECONDS)
+
+
+def _clock_in_words(machine: Machine) -> str:
+    return f"virtual, {machine.instruction_ns} ns for each instruction" if machine.clock == "virtual" else machine.clock
 
 
 def _within(number: int, what: str, least: int, most: int) -> int:

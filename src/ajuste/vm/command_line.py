@@ -12,20 +12,22 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.error import RequestError
-from ajuste.model.results import Clock
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.vm.emulator import Emulator
 from ajuste.vm.initramfs import EVENT_PORT
 
 PLAN_ITEM = "opt/ajuste/plan"
 """The name under which the agent finds its plan in the firmware configuration device (fw_cfg)."""
 
-_NANOSECONDS_PER_INSTRUCTION_SHIFT = 1
 _LONGEST_KERNEL_LINE = 2047
 """COMMAND_LINE_SIZE of x86 without the final zero (arch/x86/include/asm/setup.h)."""
 
 
 class Machine(BaseModel):
-    """A machine to be. ``seed`` is QEMU's own; ``kernel_arguments`` are added to the kernel's command line."""
+    """A machine to be. ``seed`` is QEMU's own; ``kernel_arguments`` are added to the kernel's command line.
+
+    ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two.
+    """
 
     model_config = ConfigDict(frozen=True)
     emulator: Emulator
@@ -36,6 +38,7 @@ class Machine(BaseModel):
     cpus: int = Field(default=1, ge=1, le=64)
     memory_mib: int = Field(default=256, ge=64, le=1 << 20)
     seed: int = Field(default=1, ge=0, lt=2**63)
+    instruction_ns: InstructionNs = DEFAULT_INSTRUCTION_NS
     kernel_arguments: tuple[str, ...] = ()
 
 
@@ -90,7 +93,7 @@ def _clock(machine: Machine) -> tuple[str, ...]:
     date = ("-rtc", "base=2020-01-01T00:00:00,clock=vm")
     emulated = ("-cpu", "max,-rdrand,-rdseed")
     if machine.clock == "virtual":
-        icount = f"shift={_NANOSECONDS_PER_INSTRUCTION_SHIFT},sleep=off"
+        icount = f"shift={machine.instruction_ns.bit_length() - 1},sleep=off"
         return ("-accel", "tcg,thread=single", *emulated, "-icount", icount, *date)
     if machine.accelerator == "kvm":
         return ("-accel", "kvm", "-cpu", "host", *date)
