@@ -60,8 +60,9 @@ def test_the_residual_of_linpack_is_that_of_double_precision(workloads: str) -> 
 def test_spinning_ends_after_the_cpu_time_asked_for(workloads: str, agent: str) -> None:
     plan = f'{{"id":"s","workload":{{"argv":["{workloads}","spin","--milliseconds","200"]}}}}'
     told = subprocess.run([agent, "run"], input=plan, capture_output=True, text=True, check=True).stdout
-    user_ns = int(re.findall(r'"user_ns":(\d+)', told)[0])
-    assert 195_000_000 <= user_ns <= 300_000_000
+    # How it divides into user and system time is the tick's guess; the sum is what the scheduler counted.
+    cpu_ns = sum(int(re.findall(rf'"{part}_ns":(\d+)', told)[0]) for part in ("user", "system"))
+    assert 195_000_000 <= cpu_ns <= 300_000_000
 
 
 @pytest.mark.parametrize(
