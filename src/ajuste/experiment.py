@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.design.stopping import Stop
 from ajuste.home import Home
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.inventory import sha256_of
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.native import AGENT, WORKLOADS, native_program
@@ -73,7 +73,7 @@ def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
     images = {spec: fetch_kernel(spec, means.home, say=means.say) for spec in study.kernels}
     emulator = choose_emulator(study.target.clock, study.target.cpus, means.home, means.say)
     marks = {f"kernel {spec}": image.sha256 for spec, image in images.items()} | {
-        f"file {path}": _sha256(path)
+        f"file {path}": sha256_of(path)
         for path in (native_program(AGENT), native_program(WORKLOADS), *map(Path, _taken_along(resolved)))
     }
     packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
@@ -153,8 +153,3 @@ def open_target(experiment: Experiment, kernel: str, means: Means) -> Target:
 
 def _taken_along(resolved: ResolvedStudy) -> tuple[str, ...]:
     return (*resolved.programs, *resolved.files.values())
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ajuste.cli.options import Json
+from ajuste.cli.showing import show_results
 from ajuste.home import home
 from ajuste.outcome import results_of
-from ajuste.report.html import write_report
-from ajuste.report.terminal import print_results
 from ajuste.report.visible import visible
 from ajuste.store.store import Run, Store
 
@@ -38,12 +35,7 @@ def report(
             _trials(store, found, as_json)
             return
         results = results_of(found, store)
-    path = html or place.reports / f"{found.id}.html"
-    write_report(results, path)
-    if as_json:
-        typer.echo(results.model_dump_json(indent=2))
-    else:
-        print_results(results, Console(file=sys.stdout), report=path)
+    show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json)
 
 
 def _list(store: Store, as_json: bool) -> None:

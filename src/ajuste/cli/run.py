@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.options import Json, Kernel, Seed, StudyName, chosen_study
+from ajuste.cli.showing import show_results
 from ajuste.experiment import Means, conduct, prepare
 from ajuste.home import home
 from ajuste.model.error import RunError
 from ajuste.outcome import results_of
-from ajuste.report.html import write_report
 from ajuste.report.progress import Progress
-from ajuste.report.terminal import print_results
 from ajuste.store.store import Store
 
 
@@ -56,11 +53,6 @@ def run(
         with Store(place.store_url) as store:
             done = conduct(experiment, store, progress, means, named=study, fresh=fresh)
             results = results_of(done, store)
-    path = report or place.reports / f"{done.id}.html"
-    write_report(results, path)
-    if as_json:
-        typer.echo(results.model_dump_json(indent=2))
-    else:
-        print_results(results, Console(file=sys.stdout), report=path)
+    show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json)
     if done.stopped == "failed":
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
