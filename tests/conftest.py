@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from ajuste.home import home
+
+# A busy machine is slow for no fault of the code: no test of ours asserts a time.
+settings.register_profile("ajuste", deadline=None)
+settings.load_profile("ajuste")
 
 
 @pytest.fixture

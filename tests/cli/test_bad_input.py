@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +73,7 @@ def test_a_wrong_study_is_refused(ajuste: Shell, change: tuple[str, str], messag
         (("run", "granularity", "--kernel", "5.10"), "did you mean debian:5.10"),
         (("run", "granularity", "--kernel", "path:small.toml"), "small.toml is no x86 kernel image"),
         (("run", "granularity", "--seed", "-1"), "--seed"),
+        (("run", "granularity", "--report", "no/such/place.html"), "--report no/such/place.html: expected a file"),
         (("report", "nothing"), "there is no run 'nothing'"),
         (("tunables", "show", "sched_min_granularty_ns"), "did you mean sched_min_granularity_ns"),
         (("frobnicate",), "frobnicate"),
@@ -83,6 +85,14 @@ def test_wrong_words_are_refused(ajuste: Shell, words: tuple[str, ...], message:
     assert message in complained
     assert said == ""
     assert "Traceback" not in complained
+
+
+def test_a_home_that_cannot_be_made_is_one_clear_error(ajuste: Shell) -> None:
+    for words in (("run", "small.toml"), ("report",)):
+        said, complained = Shell(ajuste.directory, Path("/proc/nowhere"))(*words, expect=2)
+        assert said == ""
+        assert "AJUSTE_HOME" in complained
+        assert "Traceback" not in complained
 
 
 @pytest.mark.vm

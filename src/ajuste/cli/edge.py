@@ -40,6 +40,10 @@ def exit_code(work: Callable[[], object]) -> int:
         # The reader of our output went away; what remains in the buffers has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        # A disk that filled up, a file that cannot be written: what the system says is what there is to say.
+        _say(f"{error.filename}: {error.strerror}" if error.filename else str(error), None)
+        return 1
     return result if isinstance(result, int) else 0
 
 

@@ -12,7 +12,7 @@ from ajuste.cli.options import Json, Kernel, Seed, StudyName, chosen_study
 from ajuste.cli.showing import show_results
 from ajuste.experiment import Means, conduct, prepare
 from ajuste.home import home
-from ajuste.model.error import RunError
+from ajuste.model.error import RequestError, RunError
 from ajuste.outcome import results_of
 from ajuste.report.progress import Progress
 from ajuste.store.store import Store
@@ -37,6 +37,8 @@ def run(
 
     What was measured is kept whatever happens: the same command goes on where it stopped, and shows a finished run.
     """
+    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
+        raise RequestError(f"--report {report}: expected a file in a directory that is there")
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed)
     place = home()

@@ -44,7 +44,9 @@ def keeping_in(directory: Path, what: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise out_of_space(directory, what) from error
-        if error.errno in _UNUSABLE:
+        # A directory above that cannot be made (in /proc, say) is told as one that is missing.
+        unmade = error.errno == errno.ENOENT and directory.is_relative_to(error.filename or "/nowhere")
+        if error.errno in _UNUSABLE or unmade:
             raise RequestError(
                 f"cannot keep {what} in {directory}: {error.strerror} ({error.filename})",
                 hint="let AJUSTE_HOME name a directory that you may write",

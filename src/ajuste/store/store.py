@@ -205,8 +205,14 @@ def only_one(lock: Path, what: str) -> Iterator[None]:
     """Hold ``lock`` for as long as the context lasts. Raises RequestError if another process holds it: ``what`` is
     going on.
     """
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a") as handle:
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        handle = lock.open("a")
+    except OSError as error:
+        raise RequestError(
+            f"{lock.parent} cannot be written: {error.strerror}", hint="AJUSTE_HOME names another place"
+        ) from error
+    with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
