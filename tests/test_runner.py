@@ -1,0 +1,209 @@
+"""The runner, with a target that the test plays: order, repeats, stopping, interruption and going on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.design.stopping import Stop
+from ajuste.kernel.spec import parse_spec
+from ajuste.model.error import RunError
+from ajuste.model.event import Accepted, End, Event, Exited, Hello, Output, Started, Written
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Plan
+from ajuste.model.verdict import Verdict
+from ajuste.runner import Runner, Targets, minutes_of
+from ajuste.store.store import Run, Store
+from ajuste.study.read import read_study
+from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy
+from shell import SMALL
+
+Switches = Callable[[Plan, int], int]
+
+
+class Played:
+    """A target whose involuntary switches are what ``switches`` says for a plan and its seed."""
+
+    environment: dict[str, str] = {}  # noqa: RUF012
+
+    def __init__(self, switches: Switches, spoil: Callable[[Plan], str] = lambda _: "") -> None:
+        self._switches = switches
+        self._spoil = spoil
+        self.plans: list[Plan] = []
+        self.parallel = 2
+        self._lock = threading.Lock()
+
+    @property
+    def hello(self) -> Hello:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    def run(self, plan: Plan) -> Observation:
+        with self._lock:
+            self.plans.append(plan)
+        if problem := self._spoil(plan):
+            return Observation(problem=problem)
+        events = tuple(said(plan, self._switches(plan, plan.perturbation.start_delay_ns)))
+        return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.5)
+
+
+def said(plan: Plan, switches: int) -> Iterator[Event]:
+    yield Accepted(at_ns=1, id=plan.id)
+    for write in plan.writes:
+        yield Written(at_ns=2, tunable=write.tunable, asked=write.value, before="750000", after=write.value)
+    yield Started(at_ns=3, role="background", index=0, pid=2)
+    yield Started(at_ns=3, role="workload", index=0, pid=3)
+    common: dict[str, Any] = {"user_ns": 1, "system_ns": 1, "voluntary_switches": 1, "minor_faults": 1}
+    common |= {"major_faults": 0, "peak_rss_bytes": 1, "wall_ns": 10**9, "index": 0, "at_ns": 4}
+    yield Exited(role="workload", exit_code=0, involuntary_switches=switches, **common)
+    yield Exited(role="background", signal=9, involuntary_switches=0, **common)
+    text = "matrix size=100 repetitions=2 checksum=1\n"
+    yield Output(at_ns=4, role="workload", index=0, stream="stdout", text=text)
+    yield End(at_ns=5, id=plan.id, ok=True, events=7)
+
+
+class Notes:
+    """A watcher that remembers the blocks."""
+
+    def __init__(self) -> None:
+        self.blocks: list[int] = []
+
+    def say(self, text: str) -> None: ...
+
+    def trial_started(self, configuration: str, block: int) -> None: ...
+
+    def trial_done(self, configuration: str, block: int, status: str) -> None: ...
+
+    def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None:
+        self.blocks.append(block)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> ResolvedStudy:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL.replace("max_blocks = 3", "max_blocks = 12"))
+    read = read_study(path, catalogue(), parse_kernel=parse_spec)
+    return resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def begin(store: Store) -> Run:
+    return store.new_run(study="small", fingerprint="f", seed=1, ajuste="0", named="small", resolved="", environment={})
+
+
+def carry_out(study: ResolvedStudy, run: Run, store: Store, target: Played) -> tuple[Stop, Notes]:
+    notes = Notes()
+    with Targets(lambda _: target, lambda *_: None) as targets:
+        return Runner(study, run, store, targets, notes).carry_out(), notes
+
+
+def clear(plan: Plan, seed: int) -> int:
+    return 100 + seed % 3 if plan.writes[0].value == "750000" else 10 + seed % 2
+
+
+def test_it_stops_at_the_first_look_that_decides(study: ResolvedStudy, store: Store) -> None:
+    target, run = Played(clear), begin(store)
+    stop, notes = carry_out(study, run, store, target)
+    assert stop.why == "decided"
+    assert notes.blocks == list(range(len(notes.blocks)))
+    assert 3 <= len(notes.blocks) <= 6
+    assert len(target.plans) == 2 * len(notes.blocks) == len(store.trials(run))
+
+
+def test_it_spends_no_more_than_the_budget(study: ResolvedStudy, store: Store) -> None:
+    # Which of both has more is a matter of the seed alone: with 5 % as the smallest effect, 12 blocks cannot tell.
+    target = Played(lambda plan, seed: 50 + (seed // (2 if plan.writes[0].value == "750000" else 3)) % 97)
+    stop, notes = carry_out(study, begin(store), store, target)
+    assert (stop.why, len(notes.blocks)) == ("budget", 12)
+    assert len(target.plans) == 24
+
+
+def test_the_trials_of_a_block_share_what_its_seed_perturbs(study: ResolvedStudy, store: Store) -> None:
+    target = Played(clear)
+    carry_out(study, begin(store), store, target)
+    blocks: dict[str, list[Plan]] = {}
+    for plan in target.plans:
+        blocks.setdefault(plan.id.partition("p")[0], []).append(plan)
+    for plans in blocks.values():
+        assert len({plan.writes[0].value for plan in plans}) == 2
+        assert len({plan.perturbation for plan in plans}) == 1
+    assert len({plans[0].perturbation for plans in blocks.values()}) == len(blocks)
+
+
+def test_a_failed_trial_is_kept_and_tried_once_more(study: ResolvedStudy, store: Store) -> None:
+    target, run = Played(clear, lambda plan: "the guest hung" if plan.id == "b1p0a0" else ""), begin(store)
+    stop, _ = carry_out(study, run, store, target)
+    assert stop.why == "decided"
+    attempts = [(t.attempt, t.status) for t in store.trials(run) if (t.slot.block, t.slot.position) == (1, 0)]
+    assert attempts == [(0, "failed"), (1, "ok")]
+
+
+def test_a_configuration_that_never_works_ends_the_study_as_failed(study: ResolvedStudy, store: Store) -> None:
+    target = Played(clear, lambda plan: "the guest hung" if plan.writes[0].value != "750000" else "")
+    stop, _ = carry_out(study, begin(store), store, target)
+    assert stop.why == "failed"
+    assert "sched_min_granularity_ns=75000000" in stop.words
+
+
+def test_an_interrupted_run_goes_on_and_ends_as_an_undisturbed_one(study: ResolvedStudy, store: Store) -> None:
+    undisturbed, disturbed = begin(store), begin(store)
+    carry_out(study, undisturbed, store, Played(clear))
+
+    def give_up(plan: Plan) -> str:
+        if plan.id.startswith("b2"):
+            raise RunError("the disk is full")
+        return ""
+
+    with pytest.raises(RunError, match="the disk is full"):
+        carry_out(study, disturbed, store, Played(clear, give_up))
+    assert len(store.trials(disturbed)) == 4
+    target = Played(clear)
+    carry_out(study, disturbed, store, target)
+    assert all(not plan.id.startswith(("b0", "b1")) for plan in target.plans), "what is kept is not measured again"
+    essence = [
+        [(t.slot, t.attempt, t.status, t.metrics, t.events) for t in store.trials(run)]
+        for run in (undisturbed, disturbed)
+    ]
+    assert essence[0] == essence[1]
+
+
+def test_a_finished_run_needs_no_target(study: ResolvedStudy, store: Store) -> None:
+    run = begin(store)
+    first, _ = carry_out(study, run, store, Played(clear))
+
+    def no_target(_: str) -> Played:
+        raise AssertionError("a target was opened")
+
+    with Targets(no_target, lambda *_: None) as targets:
+        assert Runner(study, run, store, targets, Notes()).carry_out() == first
+
+
+def test_time_in_which_trials_overlap_counts_once(study: ResolvedStudy, store: Store) -> None:
+    run = begin(store)
+    carry_out(study, run, store, Played(clear))
+    one, two, *_ = store.trials(run)
+    late = one.model_copy(update={"started": "2026-01-01T00:10:00+00:00", "host_seconds": 60.0})
+    early = two.model_copy(update={"started": "2026-01-01T00:00:00+00:00", "host_seconds": 60.0})
+    overlapping = two.model_copy(update={"started": "2026-01-01T00:00:30+00:00", "host_seconds": 60.0})
+    assert minutes_of([late, early]) == pytest.approx(2.0)
+    assert minutes_of([early, overlapping]) == pytest.approx(1.5)
+    assert minutes_of([]) == 0
