@@ -131,7 +131,8 @@ def test_it_is_silent_off_a_terminal_and_when_asked(terminal: bool, quiet: bool)
     assert out.getvalue() == ""
 
 
-def test_on_a_terminal_it_shows_and_removes_itself() -> None:
+def test_on_a_terminal_it_shows_and_removes_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80)
     with Progress(min_blocks=1, max_blocks=2, console=console) as progress:
