@@ -5,6 +5,11 @@ SHELL := /bin/sh
 AJUSTE := .venv/bin/ajuste
 SYNCED := .venv/.synced
 
+# The same sources give the same programs for every user and in every directory: no path of this machine gets into them.
+CARGO_HOME ?= $(HOME)/.cargo
+CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
+'--remap-path-prefix=$(CURDIR)=/ajuste']"
+
 .PHONY: help setup system native demo test test-quick bench lint format clean
 
 help: ## show the targets
@@ -22,14 +27,14 @@ $(SYNCED): uv.lock pyproject.toml | system
 	@touch $@
 
 native: | system
-	cargo build --quiet --release --locked
+	@$(CARGO) build --quiet --release --locked
 
 demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a verdict and a report
 	$(AJUSTE) run granularity
 
 test: setup ## every test, on real kernels and in a real browser too
 	@setup/system test
-	cargo test --quiet --locked
+	$(CARGO) test --quiet --locked
 	.venv/bin/pytest -n auto --dist loadscope
 
 test-quick: setup ## the tests that boot, download and browse nothing
@@ -46,7 +51,7 @@ lint: setup ## formatting, types and lints of both languages
 	.venv/bin/mypy
 	@setup/system rust-lint
 	cargo fmt --check
-	cargo clippy --quiet --locked --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --locked --all-targets -- -D warnings
 
 format: setup ## format both languages
 	.venv/bin/ruff format .
