@@ -87,6 +87,17 @@ def test_wrong_words_are_refused(ajuste: Shell, words: tuple[str, ...], message:
     assert "Traceback" not in complained
 
 
+def test_a_kernel_cannot_be_chosen_where_kernels_are_compared(ajuste: Shell) -> None:
+    text = SMALL.replace('name = "sched_min_granularity_ns"', 'name = "kernel"').replace(
+        LEVELS, 'levels = ["debian:5.10", "debian:6.1"]'
+    )
+    (ajuste.directory / "small.toml").write_text(text.replace('kernel = "debian:5.10"\n', ""))
+    _, complained = ajuste("plan", "small.toml", "--kernel", "debian:6.12", expect=2)
+    assert "the kernel is a factor of small.toml" in complained
+    said, _ = ajuste("plan", "small.toml")
+    assert "kernel=debian:6.1" in said
+
+
 def test_a_home_that_cannot_be_made_is_one_clear_error(ajuste: Shell) -> None:
     for words in (("run", "small.toml"), ("report",)):
         said, complained = Shell(ajuste.directory, Path("/proc/nowhere"))(*words, expect=2)
