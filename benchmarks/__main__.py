@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import cold_start, demo, next_trial
+from benchmarks import boot, cold_start, coverage, demo, next_trial
 from benchmarks.comparison import Comparison, show
 
 BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
+    "coverage": coverage.measure,
+    "boot": boot.measure,
     "next-trial": next_trial.measure,
     "cold-start": cold_start.measure,
     "demo": demo.measure,
