@@ -62,7 +62,10 @@ def interrupt(ajuste: Shell, number: signal.Signals, moment: Callable[[], bool])
     process = ajuste.start("run", "small.toml", "--json")
     wait_until(moment)
     process.send_signal(number)
-    process.communicate()
+    said, complained = process.communicate()
+    assert said == ""
+    assert number == signal.SIGKILL or "interrupted" in complained
+    assert "Traceback" not in complained
     assert process.returncode == (-number if number == signal.SIGKILL else 130)
     wait_until(lambda: not machines(ajuste.home) and not sessions(ajuste.home))
 

@@ -26,6 +26,8 @@ def exit_code(work: Callable[[], object]) -> int:
         signal.signal(number, _interrupt)
     try:
         result = work()
+        if result == INTERRUPTED:  # Typer turns an interruption into its exit code.
+            raise KeyboardInterrupt
     except AjusteError as error:
         _say(str(error), error.hint)
         return error.exit_code
@@ -34,7 +36,7 @@ def exit_code(work: Callable[[], object]) -> int:
         _say(error.format_message(), f"{context.command_path} --help says more" if context else None)
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        _say("interrupted", None)
+        _say("interrupted", "what a run has measured is kept: the same command goes on where it stopped")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away; what remains in the buffers has nowhere to go.
