@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.checksum import sha256_of
 from ajuste.design.stopping import Stop
 from ajuste.home import Home
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.inventory import sha256_of
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.native import AGENT, WORKLOADS, native_program

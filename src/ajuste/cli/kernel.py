@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ajuste.cli.options import Json
 from ajuste.home import Home, home
 from ajuste.kernel.available import AvailableKernel, available_kernels
 from ajuste.kernel.fetch import fetch_kernel
@@ -22,7 +23,6 @@ QEMU = "qemu"
 
 app = typer.Typer(no_args_is_help=True, help="List and fetch kernels to boot, and QEMU.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Fetch the package lists anew, and the newest kernel of a series.")
 ]

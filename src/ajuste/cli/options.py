@@ -1,18 +1,10 @@
-"""Options that several commands have."""
+"""Options that several commands have. Nothing heavy is loaded for them."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
-
-from ajuste.catalogue.loader import Catalogue
-from ajuste.kernel.spec import parse_spec
-from ajuste.model.configuration import KERNEL_FACTOR
-from ajuste.model.error import RequestError
-from ajuste.study.builtin import find_study
-from ajuste.study.read import read_study
-from ajuste.study.schema import Study
 
 StudyName = Annotated[
     str, typer.Argument(metavar="STUDY", help="A built-in study (see `ajuste studies`) or a study file.")
@@ -22,13 +14,3 @@ Kernel = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Another seed than the study's.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-
-
-def chosen_study(name: str, catalogue: Catalogue, kernel: str | None, seed: int | None) -> Study:
-    """The study of that name or file, with the choices of the command line. Raises RequestError."""
-    if kernel is not None:
-        parse_spec(kernel)
-    study = read_study(find_study(name), catalogue, parse_kernel=parse_spec)
-    if kernel is not None and any(factor.name == KERNEL_FACTOR for factor in study.factors):
-        raise RequestError(f"--kernel {kernel}: the kernel is a factor of {name}; change its levels in the study")
-    return study.with_choices(kernel=kernel, seed=seed)

@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.options import Json, Kernel, Seed, StudyName, chosen_study
+from ajuste.cli.choice import chosen_study
+from ajuste.cli.options import Json, Kernel, Seed, StudyName
 from ajuste.experiment import Means, resolved_study
 from ajuste.home import home
 from ajuste.planning import planned_study

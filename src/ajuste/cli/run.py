@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.options import Json, Kernel, Seed, StudyName, chosen_study
+from ajuste.cli.choice import chosen_study
+from ajuste.cli.options import Json, Kernel, Seed, StudyName
 from ajuste.cli.showing import show_results
 from ajuste.experiment import Means, conduct, prepare
 from ajuste.home import home

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from ajuste.cli.options import Json
 from ajuste.study.builtin import builtin_studies
 
 
-def studies(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def studies(as_json: Json = False) -> None:
     """List the built-in studies; `ajuste run NAME` runs one, `ajuste plan NAME` shows what it would do."""
     found = builtin_studies()
     if as_json:

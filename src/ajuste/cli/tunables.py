@@ -12,6 +12,7 @@ from rich.console import Console
 from ajuste.catalogue.initial import initial_value
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
+from ajuste.cli.options import Json
 from ajuste.cli.tunable_sheet import Sheet, print_list, print_sheet
 from ajuste.home import home
 from ajuste.kernel.fetch import fetch_kernel
@@ -27,7 +28,6 @@ from ajuste.vm.guest_files import GuestFiles
 
 app = typer.Typer(invoke_without_command=True, help="Show the settings that Ajuste knows.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Kernel = Annotated[
     str | None, typer.Option("--kernel", metavar="K", help="debian:5.10, debian:6.12, … or path:VMLINUZ.")
 ]

@@ -18,9 +18,9 @@ from pathlib import Path
 from debian.deb822 import Deb822
 from pydantic import BaseModel, ValidationError
 
-from ajuste.kernel.lock import locked
 from ajuste.kernel.mirror import Origin
 from ajuste.kernel.space import keeping_in, out_of_space, require_space
+from ajuste.lock import locked
 from ajuste.model.error import RunError
 
 Say = Callable[[str], None]

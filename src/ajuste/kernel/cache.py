@@ -7,8 +7,9 @@ from pathlib import Path
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ajuste.checksum import sha256_of
 from ajuste.home import Home
-from ajuste.kernel.inventory import find_damage, read_inventory, sha256_of, write_inventory
+from ajuste.kernel.inventory import find_damage, read_inventory, write_inventory
 from ajuste.model.kernel import KernelImage
 
 RECORD = "kernel.json"

@@ -7,18 +7,18 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, PackageGone
 from ajuste.kernel.bzimage import read_release
 from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, read_entry
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
-from ajuste.kernel.inventory import sha256_of
-from ajuste.kernel.lock import locked
 from ajuste.kernel.mirror import machine_mirrors, origins
 from ajuste.kernel.source import KernelSource, kernel_sources
 from ajuste.kernel.space import keeping_in, require_space
 from ajuste.kernel.spec import KernelFile, PackagedKernel, parse_spec
 from ajuste.kernel.unpack import arrange, unpack
+from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -44,8 +43,3 @@ def find_damage(directory: Path) -> str | None:
         if found != size_bytes:
             return f"{name} has {found} bytes instead of {size_bytes}"
     return None
-
-
-def sha256_of(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -14,15 +14,16 @@ from pathlib import Path
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, Package, PackageGone
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.inventory import find_damage, sha256_of, write_inventory
+from ajuste.kernel.inventory import find_damage, write_inventory
 from ajuste.kernel.libraries import add_missing_libraries, run_with_libraries
-from ajuste.kernel.lock import locked
 from ajuste.kernel.source import QemuSource, kernel_sources, qemu_source
 from ajuste.kernel.space import keeping_in, require_space
 from ajuste.kernel.unpack import unpack
+from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
 
 Say = Callable[[str], None]

@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from ajuste.checksum import sha256_of
 from ajuste.kernel.bzimage import read_release
 from ajuste.kernel.cache import write_record
 from ajuste.kernel.candidate import Candidate
-from ajuste.kernel.inventory import sha256_of
 from ajuste.kernel.space import out_of_space
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
+from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
@@ -205,20 +205,19 @@ def only_one(lock: Path, what: str) -> Iterator[None]:
     """Hold ``lock`` for as long as the context lasts. Raises RequestError if another process holds it: ``what`` is
     going on.
     """
-    try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        handle = lock.open("a")
-    except OSError as error:
+
+    def refuse() -> None:
         raise RequestError(
-            f"{lock.parent} cannot be written: {error.strerror}", hint="AJUSTE_HOME names another place"
-        ) from error
-    with handle:
+            f"{what} is going on in another process", hint="wait for it, or interrupt it: it goes on later"
+        )
+
+    with ExitStack() as stack:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            stack.enter_context(locked(lock, waiting=refuse))
+        except OSError as error:
             raise RequestError(
-                f"{what} is going on in another process", hint="wait for it, or interrupt it: it goes on later"
-            ) from None
+                f"{lock.parent} cannot be written: {error.strerror}", hint="AJUSTE_HOME names another place"
+            ) from error
         yield
 
 

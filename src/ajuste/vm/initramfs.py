@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -10,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict
 
+from ajuste.checksum import sha256_of
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.native import AGENT, WORKLOADS, native_program
@@ -62,9 +62,7 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     tree.add("/ajuste/boot.json", Regular(_boot(tuple(str(module.path) for module in modules), quiet_gate)))
     with out.open("wb") as archive:
         write_archive(tree, archive)
-    with out.open("rb") as archive:
-        digest = hashlib.file_digest(archive, "sha256").hexdigest()
-    return Initramfs(path=out, sha256=digest, size_bytes=out.stat().st_size)
+    return Initramfs(path=out, sha256=sha256_of(out), size_bytes=out.stat().st_size)
 
 
 def _boot(modules: tuple[str, ...], quiet_gate: bool) -> bytes:

@@ -1,0 +1,21 @@
+"""The study that a command line chooses."""
+
+from __future__ import annotations
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.kernel.spec import parse_spec
+from ajuste.model.configuration import KERNEL_FACTOR
+from ajuste.model.error import RequestError
+from ajuste.study.builtin import find_study
+from ajuste.study.read import read_study
+from ajuste.study.schema import Study
+
+
+def chosen_study(name: str, catalogue: Catalogue, kernel: str | None, seed: int | None) -> Study:
+    """The study of that name or file, with the choices of the command line. Raises RequestError."""
+    if kernel is not None:
+        parse_spec(kernel)
+    study = read_study(find_study(name), catalogue, parse_kernel=parse_spec)
+    if kernel is not None and any(factor.name == KERNEL_FACTOR for factor in study.factors):
+        raise RequestError(f"--kernel {kernel}: the kernel is a factor of {name}; change its levels in the study")
+    return study.with_choices(kernel=kernel, seed=seed)
