@@ -1,7 +1,7 @@
 //! The gate of a guest: the place where it stops, and from where any number of trials start.
 //!
 //! Where the machine's clock counts instructions, it must stop *asleep*, or the same boot does not always arrive at the
-//! same instant: about 2 ms of guest time more were seen in one boot of six ([`Ports::arm_watchdog`] says why). A
+//! same instant: now and then one is up to a timer tick late ([`Ports::arm_watchdog`] says why). A
 //! sleeping machine can be stopped anywhere in its sleep, and wakes up at the same instant.
 
 use std::fs;
