@@ -9,7 +9,7 @@ from ajuste.analysis.results import configurations
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import block
-from ajuste.model.plan import Command, Flag, Write
+from ajuste.model.plan import Command, Write, location_words
 from ajuste.report.planned import (
     PlannedBudget,
     PlannedCommand,
@@ -75,7 +75,7 @@ def _configuration(resolved: ResolvedConfiguration, *, several: bool) -> Planned
 
 def _write(write: Write) -> PlannedWrite:
     location = write.location
-    where = f"{location.path} ({location.name})" if isinstance(location, Flag) else location.path
+    where = location_words(location)
     return PlannedWrite(tunable=write.tunable, where=where, value=write.value)
 
 

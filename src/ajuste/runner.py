@@ -82,11 +82,16 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
     return Plan(
         id=f"b{slot.block}p{slot.position}a{attempt}",
         writes=resolved.writes,
+        scratch=resolved.scratch,
+        before=resolved.before,
         background=resolved.background,
         settle_ns=round(table.settle_s * 1e9),
         workload=resolved.workload,
         timeout_ns=round(table.timeout_s * 1e9),
         counters=study.counters,
+        samplers=study.samplers,
+        observe_ns=round(table.observe_s * 1e9),
+        after=resolved.after,
         perturbation=perturbation(slot.seed),
     )
 

@@ -3,6 +3,8 @@
 //! This module and `src/ajuste/model/event.py` describe the same lines; the files under `contract/events` are read
 //! by the tests of both sides. `at_ns` is CLOCK_MONOTONIC_RAW of the machine that is measured.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// One line. Internally tagged by `event`.
@@ -18,6 +20,8 @@ pub enum Event {
     Output(Output),
     Exited(Exited),
     Counter(Counter),
+    Sample(Sample),
+    Restored(Restored),
     Failed(Failed),
     End(End),
 }
@@ -27,6 +31,8 @@ pub enum Event {
 pub enum Role {
     Workload,
     Background,
+    Before,
+    After,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,11 +48,16 @@ pub enum Stream {
 pub enum Stage {
     Boot,
     Plan,
+    Journal,
     Read,
     Write,
+    Scratch,
+    Before,
     Background,
     Workload,
     Counters,
+    Samplers,
+    After,
     Restore,
 }
 
@@ -166,6 +177,25 @@ pub struct Counter {
     pub running_ns: u64,
     #[serde(default)]
     pub not_supported: Option<String>,
+}
+
+/// What a sampler read. Said after the observation ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    pub at_ns: u64,
+    pub source: String,
+    pub values: BTreeMap<String, u64>,
+}
+
+/// A place has its old value again; `found` was there just before, `value` was read back afterwards.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restored {
+    pub at_ns: u64,
+    pub tunable: String,
+    pub found: String,
+    pub value: String,
 }
 
 /// The plan could not be carried out.

@@ -25,7 +25,34 @@ pub enum Location {
     Flag(FlagLocation),
     /// A file that lists its choices with the current one in brackets or parentheses.
     Choice(ChoiceLocation),
+    /// An offload of a network interface, `"1"` or `"0"`.
+    Feature(DeviceLocation),
+    /// A ring size of a network interface.
+    Ring(DeviceLocation),
+    /// An interrupt coalescing parameter of a network interface.
+    Coalesce(DeviceLocation),
+    /// The root queueing discipline of a network interface, by its kind.
+    Qdisc(QdiscLocation),
+    /// The bound on wake-up latency from idle states, held open for the trial.
+    Latency(LatencyLocation),
 }
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceLocation {
+    pub device: String,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QdiscLocation {
+    pub device: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyLocation {}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,13 +81,15 @@ pub struct Read {
     pub location: Location,
 }
 
-/// A tunable that gets `value`.
+/// A tunable that gets `value`. The kernel changes its `companions` along with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
     pub tunable: String,
     pub location: Location,
     pub value: String,
+    #[serde(default)]
+    pub companions: Vec<Location>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +112,18 @@ pub struct Attributes {
     pub priority: Option<i32>,
     pub affinity: Option<Vec<u32>>,
     pub cgroup_weight: Option<u32>,
+    /// More control files of the process's own group, with their values.
+    pub cgroup_limits: BTreeMap<String, String>,
+}
+
+/// Whose process it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    pub uid: u32,
+    pub gid: u32,
+    #[serde(default)]
+    pub groups: Vec<u32>,
 }
 
 /// A program with its arguments (no shell), its whole environment, and how it is run.
@@ -96,6 +137,52 @@ pub struct Command {
     pub directory: String,
     #[serde(default)]
     pub attributes: Attributes,
+    #[serde(default)]
+    pub user: Option<User>,
+}
+
+/// Where a sampler reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    Vmstat,
+    Meminfo,
+    Diskstats,
+    Schedstat,
+    Pressure,
+    Softirqs,
+    Interrupts,
+    Stat,
+    Process,
+}
+
+/// Reads one source again and again; `keys` are names of figures, or beginnings of them followed by `*`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampler {
+    pub source: Source,
+    pub keys: Vec<String>,
+    pub interval_ns: u64,
+}
+
+/// A file system made for the trial: on `device`, or on a file of `size_bytes` in `directory`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scratch {
+    pub filesystem: String,
+    /// The program that formats it; the device's path is added.
+    pub make: Vec<String>,
+    pub mount: String,
+    #[serde(default)]
+    pub options: String,
+    #[serde(default)]
+    pub size_bytes: u64,
+    #[serde(default)]
+    pub directory: String,
+    #[serde(default)]
+    pub device: String,
+    #[serde(default)]
+    pub user: Option<User>,
 }
 
 /// What a seed changes, so that replicates under the virtual clock are not one and the same trial.
@@ -119,6 +206,10 @@ pub struct Plan {
     #[serde(default)]
     pub writes: Vec<Write>,
     #[serde(default)]
+    pub scratch: Option<Scratch>,
+    #[serde(default)]
+    pub before: Vec<Command>,
+    #[serde(default)]
     pub background: Vec<Command>,
     #[serde(default)]
     pub settle_ns: u64,
@@ -130,6 +221,12 @@ pub struct Plan {
     pub output_limit_bytes: u64,
     #[serde(default)]
     pub counters: Vec<String>,
+    #[serde(default)]
+    pub samplers: Vec<Sampler>,
+    #[serde(default)]
+    pub observe_ns: u64,
+    #[serde(default)]
+    pub after: Vec<Command>,
     #[serde(default)]
     pub perturbation: Perturbation,
 }
@@ -175,19 +272,65 @@ impl Plan {
             }
         }
         for write in &self.writes {
-            if matches!(write.location, Location::Flag(_)) && !["0", "1"].contains(&write.value.as_str()) {
+            if matches!(write.location, Location::Flag(_) | Location::Feature(_))
+                && !["0", "1"].contains(&write.value.as_str())
+            {
                 return Err(format!("{} is a flag: its value is \"1\" or \"0\", not {:?}", write.tunable, write.value));
             }
         }
-        for (index, command) in self.background.iter().enumerate() {
-            command.check().map_err(|reason| format!("background[{index}]: {reason}"))?;
+        for (index, sampler) in self.samplers.iter().enumerate() {
+            sampler.check().map_err(|reason| format!("samplers[{index}]: {reason}"))?;
         }
+        for (role, commands) in [("before", &self.before), ("background", &self.background), ("after", &self.after)] {
+            for (index, command) in commands.iter().enumerate() {
+                command.check().map_err(|reason| format!("{role}[{index}]: {reason}"))?;
+            }
+        }
+        self.scratch.as_ref().map_or(Ok(()), Scratch::check).map_err(|reason| format!("scratch: {reason}"))?;
         self.workload.as_ref().map_or(Ok(()), Command::check).map_err(|reason| format!("workload: {reason}"))
     }
 
-    /// Every command, the workload first.
+    /// Every command that is measured or runs beside it, the workload first.
     pub fn commands(&self) -> impl Iterator<Item = &Command> {
         self.workload.iter().chain(&self.background)
+    }
+}
+
+/// A sampler that reads more often would be measured itself.
+const SHORTEST_INTERVAL_NS: u64 = 1_000_000;
+
+impl Sampler {
+    fn check(&self) -> Result<(), String> {
+        if self.keys.is_empty() {
+            return Err("keys name no figure".to_owned());
+        }
+        if self.interval_ns < SHORTEST_INTERVAL_NS {
+            return Err(format!("interval_ns is {}, it must be at least {SHORTEST_INTERVAL_NS}", self.interval_ns));
+        }
+        Ok(())
+    }
+}
+
+impl Scratch {
+    fn check(&self) -> Result<(), String> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        if !(2..=16).contains(&self.filesystem.len()) || !self.filesystem.bytes().all(plain) {
+            return Err(format!("{:?} is no name of a file system", self.filesystem));
+        }
+        if self.make.first().is_none_or(String::is_empty) {
+            return Err("make names no program".to_owned());
+        }
+        if !self.mount.starts_with('/') {
+            return Err(format!("mount {:?} is not absolute", self.mount));
+        }
+        if self.device.is_empty() && (self.size_bytes == 0 || !self.directory.starts_with('/')) {
+            return Err("without a device it needs a size_bytes and an absolute directory".to_owned());
+        }
+        let texts = self.make.iter().chain([&self.mount, &self.options, &self.directory, &self.device]);
+        match texts.into_iter().find(|text| text.contains('\0')) {
+            Some(text) => Err(format!("{text:?} contains a zero byte")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -221,6 +364,9 @@ impl Attributes {
         if let Some(weight) = self.cgroup_weight {
             within("cgroup_weight", weight.into(), 1, 10000)?;
         }
+        if let Some(name) = self.cgroup_limits.keys().find(|name| !is_cgroup_file(name)) {
+            return Err(format!("{name:?} is no control file of the controllers cpu, memory, io and pids"));
+        }
         if self.priority.is_some() && !self.is_realtime() {
             return Err("priority is for the policies fifo and rr only".to_owned());
         }
@@ -234,6 +380,14 @@ impl Attributes {
     pub fn is_realtime(&self) -> bool {
         matches!(self.policy, Some(Policy::Fifo | Policy::Rr))
     }
+}
+
+fn is_cgroup_file(name: &str) -> bool {
+    let mut parts = name.split('.');
+    let controller = parts.next().is_some_and(|part| ["cpu", "memory", "io", "pids"].contains(&part));
+    let mut parts = parts.peekable();
+    let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
+    controller && parts.peek().is_some() && parts.all(plain)
 }
 
 fn within(name: &str, value: i64, low: i64, high: i64) -> Result<(), String> {

@@ -12,41 +12,47 @@ const ROOTS: [&str; 2] = ["/proc/sys/", "/sys/"];
 /// A kernel file of a tunable is a few words; more is cut off.
 const READ_LIMIT_BYTES: u64 = 65536;
 
+const NO_FILE: &str = "this kind of place is not in this version";
+
 impl Location {
-    pub fn path(&self) -> &str {
+    /// The file it is in, if it is one.
+    fn path(&self) -> Result<&str, String> {
         match self {
-            Location::File(location) => &location.path,
-            Location::Flag(location) => &location.path,
-            Location::Choice(location) => &location.path,
+            Location::File(location) => Ok(&location.path),
+            Location::Flag(location) => Ok(&location.path),
+            Location::Choice(location) => Ok(&location.path),
+            _ => Err(NO_FILE.to_owned()),
         }
     }
 }
 
 /// The current value, without the final newline. The error says why there is none.
 pub fn read(location: &Location) -> Result<String, String> {
-    let text = content(&permitted(location.path())?)?;
-    let path = location.path();
+    let path = location.path()?;
+    let text = content(&permitted(path)?)?;
     match location {
         Location::File(_) => Ok(text),
         Location::Flag(flag) => flag_value(&text, &flag.name).ok_or(format!("no flag {} in {path}", flag.name)),
         Location::Choice(_) => current_choice(&text).ok_or(format!("no current choice is marked in {path}")),
+        _ => Err(NO_FILE.to_owned()),
     }
 }
 
 /// Write `value` with one write(2), as `echo` would.
 pub fn write(location: &Location, value: &str) -> Result<(), String> {
-    let path = permitted(location.path())?;
+    let path = location.path()?;
+    let real = permitted(path)?;
     let text = match location {
         Location::Flag(flag) if value == "1" => format!("{}\n", flag.name),
         Location::Flag(flag) => format!("NO_{}\n", flag.name),
         _ => format!("{value}\n"),
     };
-    let refused = |error| format!("writing {value:?} to {}: {}", location.path(), errno::of::<std::io::Error>(error));
+    let refused = |error| format!("writing {value:?} to {path}: {}", errno::of::<std::io::Error>(error));
     let mut file =
-        OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).map_err(refused)?;
+        OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(real).map_err(refused)?;
     let taken = file.write(text.as_bytes()).map_err(refused)?;
     if taken < text.trim_end().len() {
-        return Err(format!("writing {value:?} to {}: only {taken} bytes were taken", location.path()));
+        return Err(format!("writing {value:?} to {path}: only {taken} bytes were taken"));
     }
     Ok(())
 }

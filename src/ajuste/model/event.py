@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-Role = Literal["workload", "background"]
+Role = Literal["workload", "background", "before", "after"]
 
 
 class _Event(BaseModel):
@@ -69,7 +69,7 @@ class Written(_Event):
 
 
 class Started(_Event):
-    """A process was started. ``index`` counts the background commands from 0; the workload's is 0."""
+    """A process was started. ``index`` counts the commands of a role from 0; the workload's is 0."""
 
     event: Literal["started"] = "started"
     role: Role
@@ -127,9 +127,28 @@ class Counter(_Event):
     not_supported: str | None = None
 
 
+class Sample(_Event):
+    """What a sampler read at ``at_ns``: figures by name, as the kernel counts them. Said after the observation."""
+
+    event: Literal["sample"] = "sample"
+    source: str
+    values: dict[str, Annotated[int, Field(ge=0)]]
+
+
+class Restored(_Event):
+    """A place has its old value again (host only). ``found`` was there just before: it differs from what had been read
+    back after the write where somebody else changed it during the trial. ``value`` was read back after restoring.
+    """
+
+    event: Literal["restored"] = "restored"
+    tunable: str
+    found: str
+    value: str
+
+
 class Failed(_Event):
-    """The plan could not be carried out. ``stage``: boot, plan, read, write, background, workload, counters,
-    restore.
+    """The plan could not be carried out. ``stage``: boot, plan, journal, read, write, scratch, before, background,
+    workload, counters, samplers, after, restore.
     """
 
     event: Literal["failed"] = "failed"
@@ -150,7 +169,19 @@ class End(_Event):
 
 
 Event = Annotated[
-    Hello | Gate | Accepted | ReadBack | Written | Started | Output | Exited | Counter | Failed | End,
+    Hello
+    | Gate
+    | Accepted
+    | ReadBack
+    | Written
+    | Started
+    | Output
+    | Exited
+    | Counter
+    | Sample
+    | Restored
+    | Failed
+    | End,
     Field(discriminator="event"),
 ]
 

@@ -44,7 +44,65 @@ class Choice(_Part):
     path: str
 
 
-Location = Annotated[File | Flag | Choice, Field(discriminator="kind")]
+DeviceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}$")]
+"""A network interface (IFNAMSIZ is 16 with the final zero byte)."""
+
+
+class Feature(_Part):
+    """An offload of a network interface, by ethtool's own interface; ``name`` is the kernel's (netdev_features_strings)
+    or ethtool's for a group (``tx-checksumming``). Its value is ``"1"`` or ``"0"``.
+    """
+
+    kind: Literal["feature"] = "feature"
+    device: DeviceName
+    name: str
+
+
+class Ring(_Part):
+    """A ring size of a network interface (ETHTOOL_SRINGPARAM): ``name`` is rx, rx-mini, rx-jumbo or tx."""
+
+    kind: Literal["ring"] = "ring"
+    device: DeviceName
+    name: Literal["rx", "rx-mini", "rx-jumbo", "tx"]
+
+
+class Coalesce(_Part):
+    """An interrupt coalescing parameter (ETHTOOL_SCOALESCE); ``name`` as ``ethtool -C`` has it, such as rx-usecs."""
+
+    kind: Literal["coalesce"] = "coalesce"
+    device: DeviceName
+    name: str
+
+
+class Qdisc(_Part):
+    """The root queueing discipline of a network interface, by its kind, such as ``fq_codel`` (rtnetlink(7))."""
+
+    kind: Literal["qdisc"] = "qdisc"
+    device: DeviceName
+
+
+class Latency(_Part):
+    """The bound on wake-up latency from idle states, in µs: /dev/cpu_dma_latency, held open for the trial."""
+
+    kind: Literal["latency"] = "latency"
+
+
+Location = Annotated[File | Flag | Choice | Feature | Ring | Coalesce | Qdisc | Latency, Field(discriminator="kind")]
+
+
+def location_words(location: Location) -> str:
+    """The place as a person finds it: a path, or what of which device."""
+    match location:
+        case Flag():
+            return f"{location.path} ({location.name})"
+        case File() | Choice():
+            return location.path
+        case Qdisc():
+            return f"the root qdisc of {location.device}"
+        case Latency():
+            return "/dev/cpu_dma_latency"
+        case Feature() | Ring() | Coalesce():
+            return f"{location.kind} {location.name} of {location.device}"
 
 
 class Read(_Part):
@@ -55,18 +113,28 @@ class Read(_Part):
 
 
 class Write(_Part):
-    """A tunable that gets ``value``; what was there before and what is read back afterwards are reported."""
+    """A tunable that gets ``value``; what was there before and what is read back afterwards are reported.
+
+    ``companions`` are places that the kernel changes along with it (``vm.dirty_bytes`` zeroes ``vm.dirty_ratio``): on a
+    host they are journalled and restored too.
+    """
 
     tunable: str
     location: Location
     value: str
+    companions: tuple[Location, ...] = ()
+
+
+CgroupFile = Annotated[str, Field(pattern=r"^(cpu|memory|io|pids)\.[a-z]+(\.[a-z]+)*$")]
+"""A control file of a cgroup v2 controller."""
 
 
 class Attributes(_Part):
     """How a process is run. ``None`` leaves what the kernel would do by itself.
 
     ``nice`` −20 … 19; ``priority`` 1 … 99, for ``fifo`` and ``rr`` only; ``affinity`` CPU numbers;
-    ``cgroup_weight`` 1 … 10000, cgroup v2's ``cpu.weight`` of a group of the process's own.
+    ``cgroup_weight`` 1 … 10000, cgroup v2's ``cpu.weight`` of a group of the process's own; ``cgroup_limits`` are more
+    files of that group, such as ``cpu.max`` or ``memory.max``, with their values.
     """
 
     nice: int | None = Field(default=None, ge=-20, le=19)
@@ -74,15 +142,28 @@ class Attributes(_Part):
     priority: int | None = Field(default=None, ge=1, le=99)
     affinity: tuple[int, ...] | None = None
     cgroup_weight: int | None = Field(default=None, ge=1, le=10000)
+    cgroup_limits: dict[CgroupFile, str] = Field(default_factory=dict)
+
+
+class User(_Part):
+    """Whose process it is: numbers, with all supplementary groups."""
+
+    uid: int = Field(ge=0, lt=2**32 - 1)
+    gid: int = Field(ge=0, lt=2**32 - 1)
+    groups: tuple[int, ...] = ()
 
 
 class Command(_Part):
-    """A program with its arguments (no shell), its whole environment, and how it is run."""
+    """A program with its arguments (no shell), its whole environment, and how it is run.
+
+    ``user`` is whose process it becomes, after everything that needs more rights was done; the agent's if not given.
+    """
 
     argv: tuple[str, ...] = Field(min_length=1)
     environment: dict[str, str] = Field(default_factory=dict)
     directory: str = "/"
     attributes: Attributes = Attributes()
+    user: User | None = None
 
 
 class Perturbation(_Part):
@@ -98,8 +179,51 @@ class Perturbation(_Part):
     start_delay_ns: int = Field(default=0, ge=0)
 
 
+SamplerSource = Literal[
+    "vmstat", "meminfo", "diskstats", "schedstat", "pressure", "softirqs", "interrupts", "stat", "process"
+]
+"""Where a sampler reads: /proc/vmstat, …, /proc/pressure/{cpu,io,memory}, /proc/stat; ``process`` reads the files of
+the workload's own process (stat, io, schedstat, status)."""
+
+
+class Sampler(_Part):
+    """Reads one source every ``interval_ns`` from before the workload's start until the end of the observation.
+
+    ``keys`` choose figures of the source: a name, or its beginning followed by ``*``. The names of each source's
+    figures are in docs/samplers.md.
+    """
+
+    source: SamplerSource
+    keys: tuple[str, ...] = Field(min_length=1)
+    interval_ns: int = Field(ge=1_000_000)
+
+
+class Scratch(_Part):
+    """A file system made for the trial and gone after it.
+
+    On ``device``, or on a loop device over a file of ``size_bytes`` that is made in ``directory`` and has no name.
+    ``make`` is the program that formats it, with its arguments; the device's path is added. It is mounted at ``mount``
+    (made if need be) with the mount ``options`` (mount(8)'s words, separated by commas), where only the agent and the
+    processes of the trial see it. ``user`` owns its root directory.
+    """
+
+    filesystem: str = Field(pattern=r"^[a-z0-9]{2,16}$")
+    make: tuple[str, ...] = Field(min_length=1)
+    mount: str
+    options: str = ""
+    size_bytes: int = Field(default=0, ge=0)
+    directory: str = ""
+    device: str = ""
+    user: User | None = None
+
+
 class Plan(_Part):
-    """One trial. Without a ``workload`` it only writes and reads.
+    """One trial. Without a ``workload`` it only writes and reads, and runs ``before`` and ``after``.
+
+    In this order: ``reads``, ``writes``, ``scratch`` made, ``before`` (commands that are not measured, one after the
+    other, each of which must exit with 0), ``background`` started, ``settle_ns``, the workload, ``observe_ns`` during
+    which only the samplers go on, ``after`` (as ``before``; run whatever became of the workload). On a host everything
+    that was written is restored at the end.
 
     ``settle_ns`` passes between the start of the background load and that of the workload. ``timeout_ns`` is for the
     workload's whole process group. ``output_limit_bytes`` is kept of each output stream, the rest is counted.
@@ -111,10 +235,15 @@ class Plan(_Part):
     id: str
     reads: tuple[Read, ...] = ()
     writes: tuple[Write, ...] = ()
+    scratch: Scratch | None = None
+    before: tuple[Command, ...] = ()
     background: tuple[Command, ...] = ()
     settle_ns: int = Field(default=0, ge=0)
     workload: Command | None = None
     timeout_ns: int = Field(default=600_000_000_000, gt=0)
     output_limit_bytes: int = Field(default=1_048_576, ge=0)
     counters: tuple[str, ...] = ()
+    samplers: tuple[Sampler, ...] = ()
+    observe_ns: int = Field(default=0, ge=0)
+    after: tuple[Command, ...] = ()
     perturbation: Perturbation = Perturbation()

@@ -162,6 +162,8 @@ def _patterns(workload: WorkloadTable) -> Iterator[Problem]:
     if workload.metrics and workload.command is None:
         yield Problem(("workload", "metric"), "metrics of one's own are read from a command of one's own; use command")
     for index, metric in enumerate(workload.metrics):
+        if metric.pattern is None:
+            continue
         try:
             check_pattern(metric.pattern)
         except RequestError as failure:

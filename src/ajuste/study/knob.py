@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Flag, Location
+from ajuste.model.plan import Location, location_words
 from ajuste.model.tunable import ProcessAttribute, Tunable
 
 
@@ -25,7 +25,7 @@ class Knob:
         """The place in words."""
         if isinstance(self.location, ProcessAttribute):
             return "an attribute of the workload's process"
-        return self.location.path + (f" ({self.location.name})" if isinstance(self.location, Flag) else "")
+        return location_words(self.location)
 
 
 def knob(asked: Tunable, version: KernelVersion, catalogue: Catalogue, *, successor: bool) -> Knob:

@@ -41,7 +41,11 @@ def measures(study: Study, catalogue: Catalogue) -> Measures:
         described=described,
         counters=counters_for([metric.name for metric in (*deciding, *described)]),
         parser=kind.parser if kind else "",
-        patterns=tuple(Pattern(metric=m.name, pattern=m.pattern, stream=m.stream) for m in study.workload.metrics),
+        patterns=tuple(
+            Pattern(metric=m.name, pattern=m.pattern, stream=m.stream)
+            for m in study.workload.metrics
+            if m.pattern is not None
+        ),
     )
 
 
@@ -54,5 +58,6 @@ def own_metric(table: PatternTable) -> Metric:
         direction=table.direction,
         scale=table.scale,
         resolution=table.resolution,
-        what=f"read from the command's {table.stream} by the pattern {table.pattern}",
+        what=f"read from the command's {table.stream} "
+        + (f"by the pattern {table.pattern}" if table.pattern is not None else f"at {table.pointer}"),
     )

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict
 
 from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
-from ajuste.model.plan import Command, Write
+from ajuste.model.plan import Command, Sampler, Scratch, Write
 from ajuste.model.results import Explained
 from ajuste.parse.pattern import Pattern
-from ajuste.study.schema import Study
+from ajuste.study.schema import Study, TimelineTable
 
 
 class _Resolved(BaseModel):
@@ -21,13 +21,20 @@ class _Resolved(BaseModel):
 
 
 class ResolvedConfiguration(_Resolved):
-    """One configuration as it is carried out: ``kernel`` is the spec to boot, ``writes`` in the factors' order."""
+    """One configuration as it is carried out: ``kernel`` is the spec to boot (empty on the host) with
+    ``kernel_arguments`` more than the study's, ``writes`` in the factors' order. ``before`` and ``after`` run in every
+    trial and are not measured.
+    """
 
     configuration: Configuration
     kernel: str
     writes: tuple[Write, ...] = ()
     workload: Command
     background: tuple[Command, ...] = ()
+    kernel_arguments: tuple[str, ...] = ()
+    scratch: Scratch | None = None
+    before: tuple[Command, ...] = ()
+    after: tuple[Command, ...] = ()
 
 
 class ResolvedStudy(_Resolved):
@@ -37,7 +44,9 @@ class ResolvedStudy(_Resolved):
     measured are shown. ``counters`` are the perf events to ask for. ``parser`` reads the workload's output, or
     ``patterns`` do. ``endless`` tells for each background command whether it must not end by itself.
     ``programs`` are absolute paths of this machine to take along, ``files`` the study's own, by name below ``/study``,
-    as absolute paths of this machine.
+    as absolute paths of this machine. ``setup`` and ``cleanup`` run once, before all trials and after them (on a host;
+    in a guest they are part of every trial). ``samplers`` go on for the study's ``observe_s`` after the workload's end,
+    and ``timelines`` are the metrics computed from what they read.
     """
 
     study: Study
@@ -49,6 +58,10 @@ class ResolvedStudy(_Resolved):
     parser: str = ""
     patterns: tuple[Pattern, ...] = ()
     endless: tuple[bool, ...] = ()
+    setup: tuple[Command, ...] = ()
+    cleanup: tuple[Command, ...] = ()
+    samplers: tuple[Sampler, ...] = ()
+    timelines: tuple[TimelineTable, ...] = ()
     programs: tuple[str, ...] = ()
     files: dict[str, str] = {}
     explained: tuple[Explained, ...] = ()
@@ -83,6 +96,9 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         "design": study.design.model_dump(mode="json"),
         "timeout_s": study.workload.timeout_s,
         "settle_s": study.workload.settle_s,
+        "observe_s": study.workload.observe_s,
+        "once": [c.model_dump(mode="json") for c in (*resolved.setup, *resolved.cleanup)],
+        "samplers": [s.model_dump(mode="json") for s in resolved.samplers],
         "programs": resolved.programs,
         "files": sorted(resolved.files),
         "machine": dict(machine or {}),

@@ -23,7 +23,7 @@ from pydantic import (
 from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Direction, Scale
-from ajuste.model.plan import Policy
+from ajuste.model.plan import Policy, SamplerSource
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.study.cpus import parse_cpus
 from ajuste.study.source import Source
@@ -75,9 +75,16 @@ class FactorTable(_Table):
 
     name: str = Field(
         description="A tunable of the catalogue (ajuste tunables), a process attribute (nice, policy, affinity, "
-        'cgroup_weight), "kernel", or "workload." and one of the workload\'s parameters.'
+        'cgroup_weight), "kernel", "command" (the workload\'s variants), or "workload." and one of the workload\'s '
+        "parameters. With settings: any name."
     )
     levels: tuple[Level, ...] = Field(min_length=1, description="The values under study, in the order to be shown.")
+    settings: dict[str, dict[str, Level]] = Field(
+        default_factory=dict,
+        description="For a factor that sets several things at once: for each level, by its name, what it sets: "
+        "tunables, process attributes, workload parameters, and kernel_arguments (words for the kernel's command "
+        "line). The levels are those of settings if they are not given.",
+    )
     baseline: Level | None = Field(
         default=None, description="The level that the others are compared with; the first one if not given."
     )
@@ -86,6 +93,19 @@ class FactorTable(_Table):
         description="On a kernel without this tunable, vary its named successor instead (a related but different "
         "tunable) and name it as such everywhere.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _levels_of_settings(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "levels" not in data and isinstance(data.get("settings"), dict):
+            return {**data, "levels": list(data["settings"])}
+        return data
+
+    @model_validator(mode="after")
+    def _settings_for_every_level(self) -> Self:
+        if self.settings and set(self.settings) != set(self.levels):
+            raise ValueError("settings must say for each of the levels, and only for these, what it sets")
+        return self
 
     @property
     def baseline_level(self) -> str:
@@ -113,11 +133,18 @@ class PatternTable(_Table):
     """A metric read from the output of a command of one's own."""
 
     name: Name = Field(description="Lower-case letters, digits and hyphens.")
-    pattern: str = Field(
+    pattern: str | None = Field(
+        default=None,
         min_length=1,
         max_length=500,
         description="A Python regular expression that is sought in each line; its first group is the number. The last "
         "line that matches counts.",
+    )
+    pointer: str | None = Field(
+        default=None,
+        max_length=500,
+        description="Instead of a pattern: a JSON pointer (RFC 6901) such as /jobs/0/read/iops into the one JSON "
+        "document that the command prints.",
     )
     unit: str = Field(default="", description="As it is to be shown; none for a count.")
     direction: Direction = Field(description="Which is better: lower, higher, or none of them.")
@@ -127,6 +154,71 @@ class PatternTable(_Table):
     )
     resolution: Real = Field(default=0.0, ge=0, description="The smallest step of the printed figure, in the unit.")
     stream: Literal["stdout", "stderr"] = Field(default="stdout", description="Where the command prints it.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.pattern is None) == (self.pointer is None):
+            raise ValueError('expected either pattern = "…" or pointer = "/…", and not both')
+        return self
+
+
+class SamplerTable(_Table):
+    """Figures of the system that are read again and again while the workload runs."""
+
+    source: SamplerSource = Field(
+        description="vmstat, meminfo, diskstats, schedstat, pressure, softirqs, interrupts, stat, or process (the "
+        "workload's own)."
+    )
+    keys: tuple[Argument, ...] = Field(
+        min_length=1, description="Names of figures, or beginnings of them followed by *. See docs/samplers.md."
+    )
+    interval_ms: Real = Field(default=100.0, ge=1, le=60_000, description="Milliseconds from one reading to the next.")
+
+
+class TimelineTable(_Table):
+    """A metric computed from the figures of a sampler."""
+
+    name: Name = Field(description="Lower-case letters, digits and hyphens.")
+    source: SamplerSource = Field(description="The sampler that has it.")
+    key: str = Field(description="The figure.")
+    take: Literal["delay", "growth", "rate", "mean", "maximum", "minimum", "last"] = Field(
+        description="delay: seconds until fraction of the figure's whole growth has happened; growth: from the first "
+        "to the last reading; rate: growth by second; mean, maximum, minimum, last: of the readings."
+    )
+    fraction: Real = Field(default=0.9, gt=0, le=1, description="For delay.")
+    since: Literal["start", "end"] = Field(
+        default="start", description="Readings count from the workload's start, or from its end."
+    )
+    unit: str = Field(default="", description="As it is to be shown; s for a delay.")
+    direction: Direction = Field(description="Which is better: lower, higher, or none of them.")
+    title: str = Field(default="", description="As it is to be shown; the name if not given.")
+    scale: Scale = Field(default="ratio", description="Compare by ratios or by differences.")
+
+
+class VariantTable(_Table):
+    """One of several commands that are compared: a level of the factor "command"."""
+
+    name: str = Field(min_length=1, max_length=200, description="As it is to be shown.")
+    command: Argv = Field(description="A program and its arguments, run without a shell.")
+
+
+class ScratchTable(_Table):
+    """A file system that is made for every trial, is the workload's working directory, and is gone afterwards."""
+
+    filesystem: Name = Field(default="ext4", description="Its type; mkfs.TYPE must be on this machine.")
+    size_mib: Whole = Field(default=256, ge=8, le=1048576, description="Its size, if no device is given.")
+    device: str | None = Field(
+        default=None,
+        description="A block device that may be overwritten; a file of its own behind a loop device if not.",
+    )
+    directory: str | None = Field(
+        default=None, description="Where that file is made: on the disk that is to be measured."
+    )
+    make_options: tuple[Argument, ...] = Field(default=(), description="More arguments for mkfs.")
+    options: dict[str, Level] = Field(
+        default_factory=dict, description="Values of the catalogue's fs.* tunables, such as block_size or data."
+    )
+    mount_options: str = Field(default="", description="More mount options, separated by commas.")
 
 
 class _Job(_Table):
@@ -142,12 +234,16 @@ class _Job(_Table):
     attributes: AttributesTable = Field(default=AttributesTable(), description="How it is run.")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if (self.kind is None) == (self.command is None):
+    def _one_job(self) -> Self:
+        if (self.kind is not None) + (self.command is not None) + bool(self._variants) != 1:
             raise ValueError('expected either kind = "…" or command = ["…"], and not both')
-        if self.command is not None and self.parameters:
+        if self.kind is None and self.parameters:
             raise ValueError("parameters belong to a kind; write a command's arguments into the command")
         return self
+
+    @property
+    def _variants(self) -> tuple[object, ...]:
+        return ()
 
 
 class BackgroundTable(_Job):
@@ -173,13 +269,40 @@ class WorkloadTable(_Job):
     metrics: tuple[PatternTable, ...] = Field(
         default=(), alias="metric", description="Metrics read from the output of a command of one's own."
     )
+    variants: tuple[VariantTable, ...] = Field(
+        default=(), alias="variant", description='Instead of kind or command: the levels of the factor "command".'
+    )
+    setup: Argv | None = Field(
+        default=None, description="A command that runs once before all trials (in a guest: at the start of each)."
+    )
+    prepare: Argv | None = Field(default=None, description="A command that runs before each trial and is not measured.")
+    cleanup: Argv | None = Field(
+        default=None, description="A command that runs once after all trials (in a guest: at the end of each)."
+    )
+    as_root: Switch = Field(
+        default=False, description="Run as root, not as the person who called Ajuste. In a guest everything does."
+    )
+    observe_s: Real = Field(
+        default=0.0, ge=0, le=3600, description="Seconds for which the samplers go on after the workload's end."
+    )
+    samplers: tuple[SamplerTable, ...] = Field(
+        default=(), alias="sampler", description="What is read again and again while it runs."
+    )
+    timelines: tuple[TimelineTable, ...] = Field(
+        default=(), alias="timeline", description="Metrics computed from what samplers read."
+    )
+
+    @property
+    def _variants(self) -> tuple[object, ...]:
+        return self.variants
 
 
 class TargetTable(_Table):
     """Where it is measured."""
 
     kind: Literal["vm", "host"] = Field(
-        default="vm", description="A virtual machine. This version changes nothing on the host and refuses it."
+        default="vm",
+        description="A virtual machine, or this machine by its own clock, with its own kernel and CPUs.",
     )
     kernel: str | None = Field(
         default=None, description="debian:5.10, debian:6.12/rt, path:VMLINUZ …; leave it out where kernel is a factor."
@@ -197,6 +320,19 @@ class TargetTable(_Table):
     modules: tuple[Argument, ...] = Field(default=(), description="Kernel modules to load before the trials.")
     kernel_arguments: tuple[Argument, ...] = Field(default=(), description="More words for the kernel's command line.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _clock_of_host(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("kind") == "host":
+            return {"clock": "wall", **data}
+        return data
+
+    @model_validator(mode="after")
+    def _host_has_a_clock_of_its_own(self) -> Self:
+        if self.kind == "host" and self.clock != "wall":
+            raise ValueError('the host has no virtual clock; use kind = "vm" for it')
+        return self
+
 
 class AnalysisTable(_Table):
     """What is to be known, and how surely."""
@@ -210,6 +346,12 @@ class AnalysisTable(_Table):
     confidence: Real = Field(default=0.95, ge=0.5, le=0.9999, description="Of all verdicts together.")
     smallest_effect: Real = Field(
         default=0.05, gt=0, le=10, description="Relative to the baseline; anything smaller counts as equivalent."
+    )
+    prediction: str | None = Field(
+        default=None, description="A rule of the kernel that predicts a metric; shown beside what was measured."
+    )
+    three_sigma: Switch = Field(
+        default=False, description="Show what the 3-sigma rule would have said beside the verdicts."
     )
 
 
@@ -241,8 +383,11 @@ class Study(_Table):
     name: Name = Field(description="Lower-case letters, digits and hyphens.")
     title: str = Field(default="", description="As it is to be shown; the name if not given.")
     question: str = Field(default="", description="What is to be answered, in a sentence.")
-    factors: tuple[FactorTable, ...] = Field(alias="factor", min_length=1, description="What is varied.")
+    factors: tuple[FactorTable, ...] = Field(
+        alias="factor", description="What is varied; with an empty list one configuration is described."
+    )
     workload: WorkloadTable
+    scratch: ScratchTable | None = Field(default=None, description="A file system made for every trial.")
     target: TargetTable = TargetTable()
     analysis: AnalysisTable
     design: DesignTable = DesignTable()

@@ -10,7 +10,7 @@ from ajuste.catalogue.place import needed_options
 from ajuste.model.error import RequestError
 from ajuste.model.event import Failed, ReadBack
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Plan, Read
+from ajuste.model.plan import Plan, Read, location_words
 from ajuste.model.tunable import ProcessAttribute, Tunable
 from ajuste.target.target import Target
 
@@ -60,7 +60,7 @@ def _read(
 
 
 def _current(read: Read, said: ReadBack | None, silence: str, tunable: Tunable, version: KernelVersion) -> Current:
-    path = read.location.path
+    path = location_words(read.location)
     if said is None:
         return Current(problem=f"not readable: {silence}", path=path)
     if said.value is not None:
