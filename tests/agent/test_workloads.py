@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -65,11 +66,28 @@ def test_spinning_ends_after_the_cpu_time_asked_for(workloads: str, agent: str) 
     assert 195_000_000 <= cpu_ns <= 300_000_000
 
 
+def test_sleeps_end_late_and_never_early(workloads: str) -> None:
+    began = time.monotonic_ns()
+    line = printed(workloads, "jitter", "--sleeps", "50", "--interval-us", "2000")
+    passed_ns = time.monotonic_ns() - began
+    match = re.fullmatch(
+        r"jitter sleeps=50 interval_us=2000 min_ns=(\d+) p50_ns=(\d+) p90_ns=(\d+) p99_ns=(\d+) p999_ns=(\d+) "
+        r"max_ns=(\d+)\n",
+        line,
+    )
+    assert match
+    delays = [int(figure) for figure in match.groups()]
+    assert delays == sorted(delays)
+    # Neither the longest delay nor all sleeps together can take longer than the program did.
+    assert passed_ns > 50 * 2_000_000
+    assert delays[-1] < passed_ns
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ([], "expected a workload"),
-        (["dance"], 'unknown workload "dance"; known are matrix, spin, linpack'),
+        (["dance"], 'unknown workload "dance"; known are matrix, spin, linpack, jitter'),
         (["matrix"], "matrix needs --size"),
         (["matrix", "--size", "0"], '--size must be a whole number from 1 to 8192, not "0"'),
         (["matrix", "--size", "8", "--repetitions", "-1"], "--repetitions must be"),
@@ -78,6 +96,8 @@ def test_spinning_ends_after_the_cpu_time_asked_for(workloads: str, agent: str) 
         (["linpack", "--first", "9", "--longest", "8"], "--longest 8 is less than --first 9"),
         (["linpack", "--first", "9", "--repetitions", "8"], "--repetitions is one row"),
         (["linpack", "--order", "9"], "--order"),
+        (["jitter", "--sleeps", "0"], "--sleeps must be a whole number from 1 to 10000000"),
+        (["jitter", "--interval-us", "9"], "--interval-us must be"),
     ],
 )
 def test_a_wrong_request_names_the_option(workloads: str, arguments: list[str], words: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
-from ajuste.parse import hackbench, linpack, matrix
+from ajuste.parse import hackbench, jitter, linpack, matrix
 from ajuste.parse.failure import ParseError
 from ajuste.parse.registry import PARSERS, parser
 
@@ -31,6 +31,11 @@ Residual 1.23456789e-13 normalised 6.543210
 """
 
 
+JITTER = (
+    "jitter sleeps=1000 interval_us=1000 min_ns=1890 p50_ns=2710 p90_ns=4120 p99_ns=9330 p999_ns=41200 max_ns=57313\n"
+)
+
+
 def test_hackbench_prints_its_time() -> None:
     assert hackbench.parse(HACKBENCH) == {"hackbench.time": 0.123}
 
@@ -43,9 +48,23 @@ def test_a_finished_matrix_product_is_accepted_and_has_no_figure() -> None:
     assert matrix.parse("matrix size=200 repetitions=40 checksum=-1.5e3\n") == {}
 
 
+def test_delays_of_sleeps_are_in_microseconds() -> None:
+    assert jitter.parse(JITTER) == {
+        "jitter.min": 1.89,
+        "jitter.p50": 2.71,
+        "jitter.p90": 4.12,
+        "jitter.p99": 9.33,
+        "jitter.p999": 41.2,
+        "jitter.max": 57.313,
+    }
+
+
 @pytest.mark.parametrize(
     ("parse", "output"),
     [
+        (jitter.parse, ""),
+        (jitter.parse, JITTER * 2),
+        (jitter.parse, JITTER.replace("p99_ns=9330", "p99_ns=-1")),
         (hackbench.parse, ""),
         (hackbench.parse, "Time: soon\n"),
         (hackbench.parse, "Time: nan\n"),
@@ -65,7 +84,9 @@ def test_what_is_no_such_output_is_refused(parse: Callable[[str], dict[str, floa
         parse(output)
 
 
-@given(st.text(), st.sampled_from([HACKBENCH, LINPACK, ""]), st.integers(0, 500), st.sampled_from(sorted(PARSERS)))
+@given(
+    st.text(), st.sampled_from([HACKBENCH, JITTER, LINPACK, ""]), st.integers(0, 500), st.sampled_from(sorted(PARSERS))
+)
 def test_any_text_is_figures_or_a_parse_error(junk: str, output: str, at: int, name: str) -> None:
     try:
         found = parser(name)(output[:at] + junk + output[at:])
@@ -84,5 +105,5 @@ def test_the_real_hackbench_is_understood() -> None:
 
 
 def test_an_unknown_parser_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(RequestError, match="hackbench, linpack, matrix"):
+    with pytest.raises(RequestError, match="hackbench, jitter, linpack, matrix"):
         parser("perf")

@@ -1,6 +1,7 @@
 //! `ajuste-workloads NAME …`: small, deterministic workloads, one file each.
 
 mod cpu_time;
+mod jitter;
 mod linpack;
 mod matrix;
 mod spin;
@@ -20,6 +21,8 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
            solve 200 x 200 linear systems in rows of doubling repetitions, from --first (1) to
            --longest (128), or in one row; print a table in KFLOPS and check the residual
            (--reps-from and --reps-to are other names of --first and --longest)
+       ajuste-workloads jitter [--sleeps N] [--interval-us U]
+           sleep N times (1000) until moments U microseconds (1000) apart; print how late the sleeps ended
        ajuste-workloads --version
 ";
 
@@ -69,13 +72,14 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
             return Ok(());
         }
         Some(other) => return Err(other.unexpected().into()),
-        None => return Err(Fault::Request("expected a workload: matrix, spin or linpack".into())),
+        None => return Err(Fault::Request("expected a workload: matrix, spin, linpack or jitter".into())),
     };
     match name.as_str() {
         "matrix" => matrix::run(arguments),
         "spin" => spin::run(arguments),
         "linpack" => linpack::run(arguments),
-        _ => Err(Fault::Request(format!("unknown workload {name:?}; known are matrix, spin, linpack").into())),
+        "jitter" => jitter::run(arguments),
+        _ => Err(Fault::Request(format!("unknown workload {name:?}; known are matrix, spin, linpack, jitter").into())),
     }
 }
 
