@@ -58,24 +58,30 @@ def test_a_counterpart_is_sought_along_the_whole_chain():
 
 
 def test_one_of_several_has_a_name_of_its_own():
-    assert located("fair_server_runtime_ns@cpu3", "6.12") == File(
+    assert located("fair_server_runtime_ns[cpu3]", "6.12") == File(
         path="/sys/kernel/debug/sched/fair_server/cpu3/runtime"
     )
-    assert located("sched_domain_busy_factor@cpu0/domain1", "5.10") == File(
+    assert located("sched_domain_busy_factor[cpu0/domain1]", "5.10") == File(
         path="/proc/sys/kernel/sched_domain/cpu0/domain1/busy_factor"
     )
-    with pytest.raises(RequestError, match="fair_server_runtime_ns@cpuN"):
+    with pytest.raises(RequestError, match="there is one fair_server_runtime_ns for each CPU"):
         located("fair_server_runtime_ns", "6.12")
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "fair_server_runtime_ns@cpu",
-        "fair_server_runtime_ns@cpu01",
-        "fair_server_runtime_ns@cpu0/../../features",
-        "fair_server_runtime_ns@",
-        "base_slice_ns@cpu0",
+        "fair_server_runtime_ns[cpu]",
+        "fair_server_runtime_ns[cpu01]",
+        "fair_server_runtime_ns[cpu0/../../features]",
+        "fair_server_runtime_ns[]",
+        "fair_server_runtime_ns[cpu0",
+        "fair_server_runtime_ns[cpu0][cpu0]",
+        "fair_server_runtime_ns@cpu0",
+        "sched_domain_busy_factor[cpu0]",
+        "sched_domain_busy_factor[cpu0/domain0/]",
+        "sched_domain_busy_factor[domain0/cpu0]",
+        "base_slice_ns[cpu0]",
     ],
 )
 def test_a_wrong_instance_is_refused(name):
@@ -173,7 +179,10 @@ path = "/proc/sys/a"
         (ENTRY.replace("boolean", "float"), "x.toml: tunable.a.type"),
         (ENTRY.replace("boolean", "integer"), "x.toml: tunable.a: Value error, an integer needs a minimum"),
         (ENTRY + 'since = "6.6"\nbefore = "6.1"\n', "x.toml: tunable.a.where.0: Value error, since 6.6"),
-        (ENTRY + '[[tunable.where]]\nkind = "sysctl"\npath = "/p"\n', "in the order of kernels and not overlap"),
+        (
+            ENTRY + '[[tunable.where]]\nkind = "sysctl"\npath = "/proc/sys/p"\n',
+            "in the order of kernels and not overlap",
+        ),
         (ENTRY + ENTRY, "x.toml: a: a second tunable a"),
         ('[[tunables]]\nname = "a"\n', "expected only [[tunable]] tables, found tunables"),
         ('tunable = "a"\n', "expected only [[tunable]] tables"),

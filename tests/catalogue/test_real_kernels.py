@@ -96,8 +96,8 @@ def present(version: KernelVersion) -> list[Tunable]:
 
 def one_of(tunable: Tunable, cpus: int) -> Tunable:
     """The instance of the last CPU."""
-    name = tunable.instances.replace("cpuN", f"cpu{cpus - 1}").replace("N", "0")
-    return tunable.instance(name) or tunable
+    last = {name: part.example for name, part in catalogue().parts.items()} | {"cpu": f"cpu{cpus - 1}"}
+    return tunable.instance(last) if tunable.parts else tunable
 
 
 def expected(tunable: Tunable, guest: Guest) -> bool:
@@ -123,7 +123,7 @@ def test_every_tunable_is_readable_where_the_catalogue_says_and_no_other(guest: 
 
 def test_every_knob_of_the_kernel_is_in_the_catalogue(guest: Guest) -> None:
     known = [
-        re.escape(where.path).replace(r"\{instance\}", r"cpu\d+(/domain\d+)?")
+        re.sub(r"\\\{(\w+)\\\}", r"\1\\d+", re.escape(where.path))
         for tunable in present(guest.version)
         if (where := tunable.place_in(guest.version))
     ]

@@ -131,8 +131,8 @@ def test_show_as_json_has_value_place_and_value_at_boot():
 
 def test_of_several_the_first_is_read_or_the_one_that_is_named():
     first = json.loads(run("show", "fair_server_runtime_ns", "--kernel", "debian:6.12", "--json"))
-    assert (first["name"], first["value"]) == ("fair_server_runtime_ns@cpu0", "750000")
-    named = json.loads(run("show", "fair_server_runtime_ns@cpu1", "--kernel", "debian:6.12", "--json"))
+    assert (first["name"], first["value"]) == ("fair_server_runtime_ns[cpu0]", "750000")
+    named = json.loads(run("show", "fair_server_runtime_ns[cpu1]", "--kernel", "debian:6.12", "--json"))
     assert named["path"] == "/sys/kernel/debug/sched/fair_server/cpu1/runtime"
 
 

@@ -44,7 +44,7 @@ def test_all_are_read_by_one_plan_that_writes_nothing():
     values = read(machine, "sched_latency_ns", "sched_feat_hrtick", "sched_rt_runtime_us")
     assert values == {
         "sched_latency_ns": Current(value="7", path="/proc/sys/kernel/sched_latency_ns"),
-        "sched_feat_hrtick": Current(value="7", path="/sys/kernel/debug/sched_features"),
+        "sched_feat_hrtick": Current(value="7", path="/sys/kernel/debug/sched_features (HRTICK)"),
         "sched_rt_runtime_us": Current(value="7", path="/proc/sys/kernel/sched_rt_runtime_us"),
     }
     (plan,) = machine.plans

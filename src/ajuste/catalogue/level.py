@@ -6,6 +6,7 @@ import re
 
 from rapidfuzz import process
 
+from ajuste.catalogue.quantity import WrongStep, step, whole_number
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
@@ -15,28 +16,30 @@ OFF_WORDS = frozenset({"0", "off", "no", "n", "false", "disabled"})
 ON_WORDS = frozenset({"1", "on", "yes", "y", "true", "enabled"})
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_MASK = re.compile(r"0[xX][0-9a-fA-F]{1,256}|[0-9a-fA-F]{8}(,[0-9a-fA-F]{8}){0,31}")
 _CPU_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 
 def check_level(tunable: Tunable, text: str, version: KernelVersion | None = None) -> str:
-    """``text`` as the kernel would show it: ``Y`` for ``on``, ``750000`` for ``+750000``, ``0-2`` for ``2,0,1``.
+    """``text`` as the kernel would show it: ``Y`` for ``on``, ``750000`` for ``0.75ms``, ``0-2`` for ``2,0,1``.
 
     With a ``version`` a choice must be one that such kernels offer. Raises RequestError that says what would be right.
     """
     asked = text.strip()
-    if tunable.type == "boolean":
-        return _switch(tunable, asked)
-    if tunable.type == "cpu-list":
-        return _cpus(tunable, asked)
-    if tunable.type == "choice":
-        place = tunable.place_in(version) if version else None
-        return _choice(tunable.name, asked, (place.choices if place else ()) or tunable.choices)
-    if not _INTEGER.fullmatch(asked):
-        raise RequestError(f"{tunable.name} = {text!r} is not a whole number; {_range(tunable)}")
-    value = str(int(asked))
-    if value not in tunable.special and not _inside(int(value), tunable.minimum, tunable.maximum):
-        raise RequestError(f"{tunable.name} = {value} is out of range; {_range(tunable)}")
-    return value
+    match tunable.type:
+        case "boolean":
+            return _switch(tunable, asked)
+        case "cpu-list":
+            return cpu_list(cpus_of(tunable, asked))
+        case "cpu-mask":
+            return _mask(tunable, asked)
+        case "choice":
+            place = tunable.place_in(version) if version else None
+            return _choice(tunable.name, asked, (place.choices if place else ()) or tunable.choices)
+        case "integers":
+            return _integers(tunable, asked)
+        case "integer":
+            return _integer(tunable, asked)
 
 
 def check_parameter(name: str, parameter: Parameter, text: str) -> str:
@@ -75,7 +78,46 @@ def _choice(name: str, asked: str, choices: tuple[str, ...]) -> str:
     )
 
 
-def _cpus(tunable: Tunable, asked: str) -> str:
+def _integer(tunable: Tunable, asked: str) -> str:
+    if asked in tunable.special:
+        return asked
+    try:
+        number = whole_number(asked, tunable.unit)
+    except WrongStep:
+        raise RequestError(
+            f"{tunable.name} = {asked!r} is no whole number of {tunable.unit}: it goes in steps of {step(tunable.unit)}"
+        ) from None
+    if number is None:
+        raise RequestError(f"{tunable.name} = {asked!r} is not a whole number; {_range(tunable)}")
+    if str(number) not in tunable.special and not _inside(number, tunable.minimum, tunable.maximum):
+        raise RequestError(f"{tunable.name} = {number} is out of range; {_range(tunable)}")
+    return str(number)
+
+
+def _integers(tunable: Tunable, asked: str) -> str:
+    words = asked.split()
+    if not words or (tunable.count and len(words) != tunable.count):
+        count = str(tunable.count) if tunable.count else "several"
+        raise RequestError(f"{tunable.name} = {asked!r}: expected {count} whole numbers, separated by blanks")
+    return " ".join(_integer(tunable, word) for word in words)
+
+
+def _mask(tunable: Tunable, asked: str) -> str:
+    """A list of CPUs, or a mask with 0x or of 8 digits a group, as a mask of 8 digits a group.
+
+    The kernel leaves out leading zeros; here they keep a mask from being read as a list of CPUs.
+    """
+    if _MASK.fullmatch(asked):
+        bits = int(asked.replace(",", ""), 16)
+    else:
+        bits = sum(1 << cpu for cpu in cpus_of(tunable, asked))
+    groups = max(1, -(-bits.bit_length() // 32))
+    digits = f"{bits:0{8 * groups}x}"
+    return ",".join(digits[start : start + 8] for start in range(0, len(digits), 8))
+
+
+def cpus_of(tunable: Tunable, asked: str) -> list[int]:
+    """The CPUs of a list such as ``0-2,7``, in order. Raises RequestError for what is none."""
     cpus: set[int] = set()
     for part in asked.split(","):
         match = _CPU_RANGE.fullmatch(part.strip())
@@ -83,7 +125,12 @@ def _cpus(tunable: Tunable, asked: str) -> str:
         if first > last:
             raise RequestError(f"{tunable.name} = {asked!r} is no list of CPUs; expected something like 0, 0,2 or 0-3")
         cpus.update(range(first, last + 1))
-    ordered = sorted(cpus)
+    return sorted(cpus)
+
+
+def cpu_list(ordered: list[int]) -> str:
+    """As the kernel writes it: ``0-2,7``."""
+    cpus = set(ordered)
     starts = [cpu for cpu in ordered if cpu - 1 not in cpus]
     ends = [cpu for cpu in ordered if cpu + 1 not in cpus]
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -14,15 +14,17 @@ from typing import TypeVar
 from pydantic import ValidationError
 from rapidfuzz import fuzz, process
 
-from ajuste.catalogue import level, place
+from ajuste.catalogue import companion, instance, level, names, place
+from ajuste.catalogue.companion import ListFiles
 from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
+from ajuste.model.part import Part
 from ajuste.model.plan import Location
-from ajuste.model.tunable import ProcessAttribute, Tunable
+from ajuste.model.tunable import Marker, Tunable
 from ajuste.model.workload import WorkloadKind
 
-M = TypeVar("M", Tunable, WorkloadKind, Metric)
+M = TypeVar("M", Tunable, WorkloadKind, Metric, Part)
 
 _ALIKE = 75
 """Per cent of likeness from which a word counts as a misspelt other."""
@@ -35,25 +37,29 @@ class Catalogue:
     tunables: dict[str, Tunable]
     workloads: dict[str, WorkloadKind]
     metrics: dict[str, Metric]
+    parts: dict[str, Part] = field(default_factory=dict)
 
-    def find_tunable(self, name: str) -> Tunable:
-        """The tunable ``name``, or one instance of it as in ``fair_server_runtime_ns@cpu0``.
+    def find_tunable(self, text: str) -> Tunable:
+        """The tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.
 
-        A name may also be written as sysctl(8) does (``kernel.sched_rt_runtime_us``). Raises RequestError with the
-        nearest names.
+        NAME may also be what sysctl(8) calls it (``kernel.sched_rt_runtime_us``, ``net/ipv4/tcp_sack``), or its path.
+        Raises RequestError with the nearest names, or with the form of an instance.
         """
-        wanted, at, instance = name.strip().removeprefix("kernel.").partition("@")
-        tunable = self.tunables.get(wanted)
-        if tunable is None:
+        name, chosen = instance.split_name(text)
+        found = names.find(self.tunables, self.parts, name)
+        if found is None:
             raise _unknown("tunable", name, list(self.tunables), "ajuste tunables lists them all")
-        if not at:
-            return tunable
-        found = tunable.instance(instance)
-        if found:
-            return found
-        if not tunable.instances:
-            raise RequestError(f"there is only one {wanted}; leave out {at + instance!r}")
-        raise RequestError(f"{name!r}: an instance of {wanted} is written {wanted}@{tunable.instances}, N a number")
+        tunable, said_by_path = found
+        which = said_by_path if chosen is None else chosen
+        return tunable if which is None else self.instance(tunable, which)
+
+    def instance(self, tunable: Tunable, which: str) -> Tunable:
+        """One of several, such as ``sda`` or ``cpu0/state1``. Raises RequestError for what can be no such thing."""
+        return instance.instance(self.parts, tunable, which)
+
+    def example(self, tunable: Tunable) -> Tunable:
+        """The tunable, or an instance that stands as an example for the many: ``block.scheduler[sda]``."""
+        return instance.example(self.parts, tunable)
 
     def find_workload(self, name: str) -> WorkloadKind:
         """The workload ``name``. Raises RequestError with the nearest names."""
@@ -75,12 +81,25 @@ class Catalogue:
             hits = [(score, tunable) for score, tunable in hits if score >= _ALIKE]
         return [tunable for _, tunable in sorted(hits, key=lambda hit: (-hit[0], hit[1].name))]
 
-    def locate(self, tunable: Tunable, version: KernelVersion) -> Location | ProcessAttribute:
-        """Where to read and write ``tunable`` in a kernel of ``version``.
+    def locate(self, tunable: Tunable, version: KernelVersion) -> Location | Marker:
+        """Where to read and write ``tunable`` in a kernel of ``version``; a marker for what is of the trial's own.
 
-        Raises RequestError that says which kernels have it and what its successor or predecessor in this one is.
+        Raises RequestError that says which kernels have it and what its successor or predecessor in this one is, or
+        how to name one of several.
         """
+        if tunable.parts and tunable.place_in(version):
+            raise instance.missing(self.parts, tunable)
         return place.locate(self.tunables, tunable, version)
+
+    def companions(
+        self, tunable: Tunable, version: KernelVersion, files: ListFiles = lambda _: ()
+    ) -> tuple[Location, ...]:
+        """What the kernel changes along with ``tunable`` (one instance, where there are several).
+
+        To put everything back, read these too before writing it, and restore them, in this order, after it. Some of
+        them can be missing on a machine. ``files`` lists a directory of that machine: see ``target.listing``.
+        """
+        return companion.companions(self.tunables, tunable, version, files)
 
     def counterpart(self, tunable: Tunable, version: KernelVersion) -> Tunable | None:
         """The related but different tunable that a kernel of ``version`` has instead, if there is one."""
@@ -99,6 +118,7 @@ def catalogue() -> Catalogue:
         tunables=load(folder / "tunables", "tunable", Tunable),
         workloads=load(folder / "workloads", "workload", WorkloadKind),
         metrics=load(folder / "metrics.toml", "metric", Metric),
+        parts=load(folder / "parts.toml", "part", Part),
     )
 
 

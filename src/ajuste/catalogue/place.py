@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Choice, File, Flag, Location
-from ajuste.model.tunable import INSTANCE, ProcessAttribute, Tunable, Where
+from ajuste.model.plan import Choice, Coalesce, Feature, File, Flag, Latency, Location, Qdisc, Ring
+from ajuste.model.tunable import CgroupLimit, Marker, ProcessAttribute, ScratchAttribute, Tunable, Where
 
 ALWAYS_ON = {"SCHED_DEBUG": KernelVersion(major=6, minor=15)}
 """Build options that are none any more from a version on: what they did is always there."""
@@ -18,28 +18,39 @@ def needed_options(where: Where, version: KernelVersion) -> tuple[str, ...]:
     return tuple(option for option in where.needs.split() if option not in ALWAYS_ON or version < ALWAYS_ON[option])
 
 
-def locate(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> Location | ProcessAttribute:
-    """See ``Catalogue.locate``."""
+def locate(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> Location | Marker:
+    """See ``Catalogue.locate``. What there is several of must be one instance."""
     where = tunable.place_in(version)
     if where is None:
         raise _absent(tunables, tunable, version)
-    if INSTANCE in where.path:
-        raise RequestError(
-            f"there are several {tunable.name}; say which one: {tunable.name}@{tunable.instances}, N a number",
-            hint=f"for example {tunable.name}@{tunable.instances.replace('N', '0')}",
-        )
     return location(where)
 
 
-def location(where: Where) -> Location | ProcessAttribute:
-    """The place as the agent is told it; an attribute is no place of its own but a field of the plan's command."""
-    if where.attribute:
-        return ProcessAttribute(name=where.attribute)
-    if where.kind == "flag":
-        return Flag(path=where.path, name=where.flag)
-    if where.kind == "choice":
-        return Choice(path=where.path)
-    return File(path=where.path)
+def location(where: Where) -> Location | Marker:
+    """The place as the agent is told it; what is made for the trial is no place of its own but a part of the plan."""
+    match where.kind:
+        case "process":
+            return ProcessAttribute.model_validate({"name": where.attribute})
+        case "cgroup":
+            return CgroupLimit(name=where.attribute)
+        case "scratch":
+            return ScratchAttribute(name=where.attribute)
+        case "flag":
+            return Flag(path=where.path, name=where.flag)
+        case "choice":
+            return Choice(path=where.path)
+        case "feature":
+            return Feature(device=where.device, name=where.attribute)
+        case "ring":
+            return Ring.model_validate({"device": where.device, "name": where.attribute})
+        case "coalesce":
+            return Coalesce(device=where.device, name=where.attribute)
+        case "qdisc":
+            return Qdisc(device=where.device)
+        case "latency":
+            return Latency()
+        case _:
+            return File(path=where.path)
 
 
 def counterpart(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> Tunable | None:

@@ -10,9 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.catalogue.place import ALWAYS_ON, kernels, span
+from ajuste.catalogue.instance import kind
+from ajuste.catalogue.loader import catalogue
+from ajuste.catalogue.place import ALWAYS_ON, kernels, location, span
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.tunable import Tunable, Where
+from ajuste.model.plan import location_words
+from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
 from ajuste.target.current import Current
 
 
@@ -82,7 +85,7 @@ def _lines(sheet: Sheet) -> list[tuple[str, RenderableType]]:
     ]
     lines += [("Where" if not number else "", _place(where)) for number, where in enumerate(tunable.where)]
     if tunable.instances:
-        lines.append(("Several", Text(f"one for each {tunable.instances}: {tunable.name}@{_example(tunable)}")))
+        lines.append(("Several", Text(_several(tunable))))
     if tunable.risk != "none":
         words = {"performance": "can slow the machine down", "hang": "can hang the machine"}[tunable.risk]
         lines.append(("Risk", Text(f"{words}. {tunable.risk_note}".rstrip(), style="yellow")))
@@ -100,7 +103,7 @@ def _lines(sheet: Sheet) -> list[tuple[str, RenderableType]]:
 
 def _value(sheet: Sheet) -> Text:
     current = sheet.current
-    if any(where.kind == "process" for where in sheet.tunable.where):
+    if any(where.kind in WORKLOAD_KINDS for where in sheet.tunable.where):
         return Text(current.problem)
     machine = f"on {sheet.on}" + (f" (Linux {sheet.kernel}, {_cpus(sheet.cpus)})" if sheet.kernel else "")
     if current.value is None:
@@ -118,8 +121,13 @@ def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:
     )
 
 
+def _several(tunable: Tunable) -> str:
+    parts = catalogue().parts
+    return f"one for each {kind(parts, tunable)}, such as {catalogue().example(tunable).name}"
+
+
 def _place(where: Where) -> RenderableType:
-    text = where.path or f"an attribute of the workload's process: {where.attribute}"
+    text = _words(where)
     if where.flag:
         text += f", the word {where.flag} or NO_{where.flag}"
     told = [span(where)]
@@ -130,6 +138,15 @@ def _place(where: Where) -> RenderableType:
     return Group(Text(text), Padding(Text("; ".join(told), style="dim"), (0, 0, 0, 2)))
 
 
+def _words(where: Where) -> str:
+    if where.path:
+        return where.path
+    if where.kind in DEVICE_KINDS and not where.device:
+        where = where.of({"interface": "INTERFACE"})
+    place = location(where)
+    return marker_words(place) if isinstance(place, Marker) else location_words(place)
+
+
 def _option(option: str, where: Where) -> str:
     freed = ALWAYS_ON.get(option)
     if freed and (where.before is None or freed < KernelVersion.parse(where.before)):
@@ -138,23 +155,22 @@ def _option(option: str, where: Where) -> str:
 
 
 def _values(tunable: Tunable) -> str:
-    if tunable.type == "cpu-list":
-        return "a list of CPUs, such as 0 or 0,2 or 0-3"
+    if tunable.type in ("cpu-list", "cpu-mask"):
+        mask = ", or a mask such as 0xf" if tunable.type == "cpu-mask" else ""
+        return f"a list of CPUs, such as 0 or 0,2 or 0-3{mask}"
     if tunable.type == "choice":
         return ", ".join(tunable.choices)
     special = [f"{value} = {meaning}" for value, meaning in tunable.special.items()]
     if tunable.type == "boolean":
         return " or ".join(tunable.choices or ("0", "1")) + " (off, on)"
     words = f"{tunable.minimum} … {tunable.maximum}{' ' + tunable.unit if tunable.unit else ''}"
+    if tunable.type == "integers":
+        words = f"{tunable.count or 'several'} numbers separated by blanks, each {words}"
     return "; ".join([words, *special])
 
 
 def _with_unit(value: str, tunable: Tunable) -> str:
-    return f"{value} {tunable.unit}" if tunable.unit and tunable.type == "integer" else value
-
-
-def _example(tunable: Tunable) -> str:
-    return tunable.instances.replace("N", "0")
+    return f"{value} {tunable.unit}" if tunable.unit and tunable.type in ("integer", "integers") else value
 
 
 def _cpus(number: int) -> str:

@@ -61,7 +61,7 @@ def search(
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="For one of several: NAME@cpu0.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="For one of several: NAME[cpu0].")],
     kernel: Kernel = None,
     cpus: Annotated[int, typer.Option("--cpus", min=1, max=16, help="CPUs of the guest with kernel K.")] = 1,
     as_json: Json = False,
@@ -96,9 +96,9 @@ def _guest(tunable: Tunable, kernel: str, cpus: int) -> Sheet:
 
 def _sheet(tunable: Tunable, target: Target, on: str) -> Sheet:
     version = KernelVersion.parse(target.hello.kernel)
-    asked = _first(tunable)
+    asked = catalogue().example(tunable)
     other = None if tunable.place_in(version) else catalogue().counterpart(tunable, version)
-    values = current_values(target, [asked, _first(other)] if other else [asked])
+    values = current_values(target, [asked, catalogue().example(other)] if other else [asked])
     return Sheet(
         tunable=tunable,
         on=on,
@@ -107,13 +107,8 @@ def _sheet(tunable: Tunable, target: Target, on: str) -> Sheet:
         read_as=asked.name,
         current=values[asked.name],
         initial=initial_value(tunable, version, target.hello.cpus),
-        instead=(other, values[_first(other).name]) if other else None,
+        instead=(other, values[catalogue().example(other).name]) if other else None,
     )
-
-
-def _first(tunable: Tunable) -> Tunable:
-    """The first instance of a tunable that there is several times."""
-    return tunable.instance(tunable.instances.replace("N", "0")) or tunable
 
 
 def _document(sheet: Sheet) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -12,9 +13,33 @@ from ajuste.model.kernel import KernelVersion
 
 Risk = Literal["none", "performance", "hang"]
 AttributeName = Literal["nice", "policy", "affinity", "cgroup_weight"]
+Kind = Literal[
+    "sysctl",
+    "debugfs",
+    "sysfs",
+    "procfs",
+    "flag",
+    "choice",
+    "feature",
+    "ring",
+    "coalesce",
+    "qdisc",
+    "latency",
+    "process",
+    "cgroup",
+    "scratch",
+]
 
-INSTANCE = "{instance}"
-"""Stands in a path for the instance, such as ``cpu0``, of a tunable that there is several times."""
+PATH_KINDS = frozenset({"sysctl", "debugfs", "sysfs", "procfs", "flag", "choice"})
+DEVICE_KINDS = frozenset({"feature", "ring", "coalesce", "qdisc"})
+"""Places that are asked for by the name of a network interface."""
+
+WORKLOAD_KINDS = frozenset({"process", "cgroup", "scratch"})
+"""Not of the machine: these are made for each trial."""
+
+_NAMED_KINDS = frozenset({"feature", "ring", "coalesce", "process", "cgroup", "scratch"})
+_PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+_FOLDERS = {"sysctl": "/proc/sys/", "debugfs": "/sys/kernel/debug/", "procfs": "/proc/", "sysfs": "/sys/"}
 
 
 class ProcessAttribute(BaseModel):
@@ -24,21 +49,54 @@ class ProcessAttribute(BaseModel):
     name: AttributeName
 
 
+class CgroupLimit(BaseModel):
+    """A file of the control group that is made for the workload, such as ``cpu.max``."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+
+
+class ScratchAttribute(BaseModel):
+    """How the file system that is made for the trial is made or mounted: ``type``, ``block_size``, ``data``, …"""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+
+
+Marker = ProcessAttribute | CgroupLimit | ScratchAttribute
+"""A tunable that is no place of the machine but something of the trial's own."""
+
+
+def marker_words(marker: Marker) -> str:
+    """What it is, in words."""
+    match marker:
+        case ProcessAttribute():
+            return f"an attribute of the workload's process: {marker.name}"
+        case CgroupLimit():
+            return f"{marker.name} of the workload's own control group"
+        case ScratchAttribute():
+            return f"{marker.name} of the file system made for the trial"
+
+
 class Where(BaseModel):
     """A place of a tunable for kernels ``since`` ≤ version < ``before`` (major.minor; ``None``: from ever, for ever).
 
-    ``kind``: ``sysctl``, ``debugfs``, ``sysfs`` (a ``path``), ``flag`` (``path`` and ``flag``), ``choice`` (``path``),
-    ``process`` (an attribute of the workload's process, named by ``attribute``). ``needs`` names the kernel options
-    that must be on, separated by blanks. ``note`` is a sentence on these kernels. ``initial`` is the value after boot
-    of the series' latest stable release where it can be said (see ``Tunable.scaled``); ``choices`` are those of these
-    kernels where they differ from the tunable's.
+    ``kind``: ``sysctl``, ``debugfs``, ``sysfs``, ``procfs`` (a ``path``), ``flag`` (``path`` and ``flag``), ``choice``
+    (``path``); ``feature``, ``ring``, ``coalesce`` (what ethtool(8) calls ``attribute``), ``qdisc`` of the network
+    interface ``device``; ``latency`` (/dev/cpu_dma_latency); and of the trial's own ``process`` (an ``attribute``),
+    ``cgroup`` (the file ``attribute``) and ``scratch`` (an ``attribute`` of its file system).
+
+    ``needs`` names the kernel options that must be on, separated by blanks. ``note`` is a sentence on these kernels.
+    ``initial`` is the value after boot of the series' latest stable release where it can be said (see
+    ``Tunable.scaled``); ``choices`` are those of these kernels where they differ from the tunable's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: Literal["sysctl", "debugfs", "sysfs", "flag", "choice", "process"]
+    kind: Kind
     path: str = ""
     flag: str = ""
-    attribute: Literal["", "nice", "policy", "affinity", "cgroup_weight"] = ""
+    attribute: str = ""
+    device: str = ""
     since: str | None = None
     before: str | None = None
     needs: str = ""
@@ -48,10 +106,14 @@ class Where(BaseModel):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if (self.kind == "process") != bool(self.attribute):
-            raise ValueError("attribute belongs to kind process, and only to it")
-        if (self.kind == "process") == bool(self.path):
-            raise ValueError("every kind has a path, except for process")
+        if (self.kind in _NAMED_KINDS) != bool(self.attribute):
+            raise ValueError(f"attribute belongs to the kinds {', '.join(sorted(_NAMED_KINDS))}, and only to them")
+        if self.kind == "process" and self.attribute not in get_args(AttributeName):
+            raise ValueError(f"a process has no attribute {self.attribute!r}")
+        if (self.kind in PATH_KINDS) != bool(self.path):
+            raise ValueError(f"path belongs to the kinds {', '.join(sorted(PATH_KINDS))}, and only to them")
+        if not self.path.startswith(_FOLDERS.get(self.kind, "")):
+            raise ValueError(f"a path of kind {self.kind} begins with {_FOLDERS[self.kind]}")
         if (self.kind == "flag") != bool(self.flag):
             raise ValueError("flag belongs to kind flag, and only to it")
         bounds = [KernelVersion.parse(bound) for bound in (self.since, self.before) if bound is not None]
@@ -64,25 +126,45 @@ class Where(BaseModel):
             return False
         return self.before is None or version < KernelVersion.parse(self.before)
 
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The parts that are still to be named, in the order of the path."""
+        if self.kind in DEVICE_KINDS:
+            return () if self.device else ("interface",)
+        return tuple(_PLACEHOLDER.findall(self.path))
+
+    def of(self, parts: Mapping[str, str]) -> Where:
+        """The place for the named ``parts``, each of which must have been read by its ``Part``."""
+        device = parts["interface"] if self.kind in DEVICE_KINDS else ""
+        path = _PLACEHOLDER.sub(lambda match: parts[match[1]], self.path)
+        return self.model_copy(update={"path": path, "device": device})
+
 
 class Tunable(BaseModel):
     """A catalogue entry. ``what`` is two or three plain sentences; ``default`` the rule by which the kernel chooses it.
 
     ``minimum`` and ``maximum`` are in ``unit``; ``special`` gives values a meaning of their own (they may lie outside
-    the range). The words of a ``boolean`` are ``choices``, off first, if they are not 0 and 1. ``scaled``: ``initial``
-    is for one CPU and grows with the CPUs as the kernel's tunable scaling says. ``instances`` is the form of the
-    instances of a tunable that there is several times, with N for a number, such as ``cpuN``; the name of one is
-    ``NAME@cpu0``. ``removed`` says when and why it went, ``successor`` names a related but different tunable of later
-    kernels, ``predecessor`` the like of earlier ones.
+    the range, or be words). ``integers`` are ``count`` of them, each in the range (any number if 0). The words of a
+    ``boolean`` are ``choices``, off first, if they are not 0 and 1. ``scaled``: ``initial`` is for one CPU and grows
+    with the CPUs as the kernel's tunable scaling says.
+
+    ``instances`` names the parts (``model.part``) by which one of several is chosen, as in ``cpu/domain``; its name is
+    then ``NAME[cpu0/domain0]``, and ``chosen`` has these parts. ``companions`` are other tunables, of the same instance
+    where they have one, that the kernel changes along with this one, ``companion_directories`` directories of files
+    that it does. ``aliases`` are other names that people know it by.
+
+    ``removed`` says when and why it went, ``successor`` names a related but different tunable of later kernels,
+    ``predecessor`` the like of earlier ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str = Field(pattern=r"^[A-Za-z0-9_]+(@[a-z0-9/]+)?$")
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]+(\[[^\[\]]+\])?$")
     title: str
     subsystem: str
     what: str
     unit: str = ""
-    type: Literal["integer", "boolean", "choice", "cpu-list"]
+    type: Literal["integer", "integers", "boolean", "choice", "cpu-list", "cpu-mask"]
+    count: int = 0
     minimum: int | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
@@ -90,6 +172,10 @@ class Tunable(BaseModel):
     default: str
     scaled: bool = False
     instances: str = ""
+    chosen: dict[str, str] = Field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
+    companion_directories: tuple[str, ...] = ()
     risk: Risk = "none"
     risk_note: str = ""
     successor: str | None = None
@@ -101,7 +187,8 @@ class Tunable(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.type == "integer" and (self.minimum is None or self.maximum is None or self.minimum > self.maximum):
+        ranged = self.type in ("integer", "integers")
+        if ranged and (self.minimum is None or self.maximum is None or self.minimum > self.maximum):
             raise ValueError("an integer needs a minimum and a maximum that is not smaller")
         if self.type == "choice" and not self.choices:
             raise ValueError("a choice needs choices")
@@ -117,19 +204,32 @@ class Tunable(BaseModel):
             ):
                 raise ValueError("its places must be in the order of kernels and not overlap")
         for place in self.where:
-            if place.kind != "process" and bool(self.instances) != (INSTANCE in place.path):
-                raise ValueError(f"a tunable with instances, and only such a one, has {INSTANCE} in its paths")
+            if not self.chosen and place.placeholders != self.parts:
+                raise ValueError(f"its instances are {self.instances or 'none'}, but a place has {place.placeholders}")
         return self
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts by which one of several is chosen; none if there is only one."""
+        return tuple(self.instances.split("/")) if self.instances else ()
+
+    @property
+    def entry(self) -> str:
+        """The name in the catalogue, also for one of several."""
+        return self.name.partition("[")[0]
 
     def place_in(self, version: KernelVersion) -> Where | None:
         """Where it is in a kernel of ``version``, or ``None`` if such kernels have no such knob."""
         return next((w for w in self.where if w.holds_for(version)), None)
 
-    def instance(self, name: str) -> Tunable | None:
-        """The instance ``name`` (such as ``cpu0``) of a tunable that there is several times; ``None`` if the name is
-        not of the form of its instances."""
-        form = re.escape(self.instances).replace("N", "(0|[1-9][0-9]{0,3})")
-        if not self.instances or not re.fullmatch(form, name):
-            return None
-        places = tuple(w.model_copy(update={"path": w.path.replace(INSTANCE, name)}) for w in self.where)
-        return self.model_copy(update={"name": f"{self.name}@{name}", "instances": "", "where": places})
+    def instance(self, parts: Mapping[str, str]) -> Tunable:
+        """The one of several that ``parts`` choose, which ``Part.read`` must have read. See ``Catalogue.instance``."""
+        chosen = {part: parts[part] for part in self.parts}
+        return self.model_copy(
+            update={
+                "name": f"{self.name}[{'/'.join(chosen.values())}]",
+                "instances": "",
+                "chosen": chosen,
+                "where": tuple(where.of(chosen) for where in self.where),
+            }
+        )

@@ -140,7 +140,8 @@ def _normalised(text: str) -> list[str | int]:
         try:
             words.append(int(word, 0) if word.lower().startswith("0x") else int(word))
         except ValueError:
-            words.append({"Y": 1, "N": 0}.get(word, word))
+            # A mask of CPUs is shown without leading zeros.
+            words.append({"Y": 1, "N": 0}.get(word, word.lstrip("0,")))
     return words
 
 

@@ -8,7 +8,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Location, location_words
-from ajuste.model.tunable import ProcessAttribute, Tunable
+from ajuste.model.tunable import Marker, Tunable, marker_words
 
 
 @dataclass(frozen=True)
@@ -16,15 +16,15 @@ class Knob:
     """``tunable`` at ``location`` of a kernel of ``version``. ``instead_of`` is what was asked for, if another."""
 
     tunable: Tunable
-    location: Location | ProcessAttribute
+    location: Location | Marker
     version: KernelVersion
     instead_of: Tunable | None = None
 
     @property
     def where(self) -> str:
         """The place in words."""
-        if isinstance(self.location, ProcessAttribute):
-            return "an attribute of the workload's process"
+        if isinstance(self.location, Marker):
+            return marker_words(self.location)
         return location_words(self.location)
 
 

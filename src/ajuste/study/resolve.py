@@ -11,7 +11,7 @@ from ajuste.model.configuration import KERNEL_FACTOR, Configuration, Factor
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Write
-from ajuste.model.tunable import ProcessAttribute
+from ajuste.model.tunable import CgroupLimit, ProcessAttribute, ScratchAttribute
 from ajuste.study.check import parameter_of
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
@@ -142,6 +142,8 @@ def _configuration(
             parameters[parameter] = level
         elif own and isinstance(location := own[kernel].location, ProcessAttribute):
             attributes[location.name] = level
+        elif own and isinstance(location, CgroupLimit | ScratchAttribute):
+            raise RequestError(f"{own[kernel].tunable.name} cannot be varied in this version")
         elif own:
             tunable = own[kernel].tunable
             writes.append(Write(tunable=tunable.name, location=location, value=catalogue.check_level(tunable, level)))

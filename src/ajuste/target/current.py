@@ -11,7 +11,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.event import Failed, ReadBack
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan, Read, location_words
-from ajuste.model.tunable import ProcessAttribute, Tunable
+from ajuste.model.tunable import Marker, Tunable, marker_words
 from ajuste.target.target import Target
 
 
@@ -38,8 +38,8 @@ def current_values(target: Target, tunables: Sequence[Tunable]) -> dict[str, Cur
         except RequestError as error:
             found[tunable.name] = Current(problem=error.message)
             continue
-        if isinstance(location, ProcessAttribute):
-            found[tunable.name] = Current(problem="an attribute of the workload's process, not of the machine")
+        if isinstance(location, Marker):
+            found[tunable.name] = Current(problem=f"{marker_words(location)}, not of the machine")
         else:
             reads.append(Read(tunable=tunable.name, location=location))
     return found | _read(target, reads, {tunable.name: tunable for tunable in tunables}, version)

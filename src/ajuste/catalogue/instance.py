@@ -1,0 +1,59 @@
+"""One of several: ``NAME[INSTANCE]``, read and written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ajuste.model.error import RequestError
+from ajuste.model.part import Part
+from ajuste.model.tunable import Tunable
+
+_NAME = re.compile(r"([^\[\]]+)(?:\[([^\[\]]*)\])?")
+
+
+def split_name(text: str) -> tuple[str, str | None]:
+    """The name and what stands in brackets behind it (``None``: nothing). Raises RequestError for other brackets."""
+    match = _NAME.fullmatch(text.strip())
+    if not match:
+        raise RequestError(f"{text!r} is no name of a tunable; expected NAME or NAME[INSTANCE]")
+    return match[1].strip(), match[2] if match[2] is None else match[2].strip()
+
+
+def instance(parts: Mapping[str, Part], tunable: Tunable, text: str) -> Tunable:
+    """The instance ``text`` of a tunable that there is several times.
+
+    Raises RequestError with an example for what can be no such thing.
+    """
+    if not tunable.parts:
+        raise RequestError(f"there is only one {tunable.name}; leave out [{text}]")
+    words = [text] if len(tunable.parts) == 1 else text.split("/")
+    read = [parts[name].read(word) for name, word in zip(tunable.parts, words, strict=False)]
+    names = [name for name in read if name is not None]
+    if len(words) != len(tunable.parts) or len(names) != len(words):
+        raise RequestError(f"{text!r} names no {kind(parts, tunable)}; expected {one_of_several(parts, tunable)}")
+    return tunable.instance(dict(zip(tunable.parts, names, strict=True)))
+
+
+def example(parts: Mapping[str, Part], tunable: Tunable) -> Tunable:
+    """The tunable, or the instance that stands as an example for the many."""
+    return tunable.instance({name: parts[name].example for name in tunable.parts}) if tunable.parts else tunable
+
+
+def kind(parts: Mapping[str, Part], tunable: Tunable) -> str:
+    """What there is one of it for: ``CPU``, ``idle state of a CPU``."""
+    return " of a ".join(parts[name].title for name in reversed(tunable.parts))
+
+
+def one_of_several(parts: Mapping[str, Part], tunable: Tunable) -> str:
+    """How an instance is written, in words."""
+    return f"something like {example(parts, tunable).name}"
+
+
+def missing(parts: Mapping[str, Part], tunable: Tunable, there: tuple[str, ...] = ()) -> RequestError:
+    """The error for a tunable that there is several times where one must be named. ``there`` are those of the
+    machine."""
+    said = f"there is one {tunable.name} for each {kind(parts, tunable)}; say which one: {tunable.name}[…]"
+    if there:
+        return RequestError(f"{said}; this machine has {', '.join(there)}", hint=f"write {tunable.name}[{there[0]}]")
+    return RequestError(said, hint=f"for example {example(parts, tunable).name}")

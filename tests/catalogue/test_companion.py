@@ -1,0 +1,54 @@
+"""What the kernel changes along with a tunable is named, so that it can be put back."""
+
+from __future__ import annotations
+
+import pytest
+
+from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import File
+
+NOW = KernelVersion.parse("6.18")
+FILES = {
+    "/sys/block/sda/queue/iosched": ("/sys/block/sda/queue/iosched/write_expire", "/sys/block/sda/queue/iosched/a")
+}
+
+
+def test_companions_are_of_the_same_instance_and_directories_are_listed(every_kind: Catalogue):
+    asked: list[str] = []
+
+    def files(directory: str) -> tuple[str, ...]:
+        asked.append(directory)
+        return FILES.get(directory, ())
+
+    found = every_kind.companions(every_kind.find_tunable("block.scheduler[sda]"), NOW, files)
+    assert found == (
+        File(path="/sys/block/sda/queue/nr_requests"),
+        File(path="/sys/block/sda/queue/iosched/a"),
+        File(path="/sys/block/sda/queue/iosched/write_expire"),
+    )
+    assert asked == ["/sys/block/sda/queue/iosched"]
+
+
+def test_of_a_machine_that_cannot_be_listed_only_the_named_ones_are_known(every_kind: Catalogue):
+    found = every_kind.companions(every_kind.find_tunable("block.scheduler[sda]"), NOW)
+    assert found == (File(path="/sys/block/sda/queue/nr_requests"),)
+
+
+def test_two_can_be_each_others(every_kind: Catalogue):
+    one, other = (every_kind.find_tunable(name) for name in ("vm.one", "vm.other"))
+    assert every_kind.companions(one, NOW) == (File(path="/proc/sys/vm/other"),)
+    assert every_kind.companions(other, NOW) == (File(path="/proc/sys/vm/one"),)
+
+
+def test_most_have_none(every_kind: Catalogue):
+    assert every_kind.companions(every_kind.find_tunable("irq.affinity[3]"), NOW) == ()
+
+
+@pytest.mark.parametrize("tunable", catalogue().tunables.values(), ids=lambda tunable: tunable.name)
+def test_every_companion_is_another_entry_for_the_same_parts(tunable):
+    others = [catalogue().tunables[name] for name in tunable.companions]
+    assert tunable not in others
+    assert all(set(other.parts) <= set(tunable.parts) for other in others)
+    one = catalogue().example(tunable)
+    assert all("{" not in getattr(place, "path", "") for place in catalogue().companions(one, NOW, lambda d: [d]))

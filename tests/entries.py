@@ -1,0 +1,14 @@
+"""Catalogue entries made up for a test."""
+
+from __future__ import annotations
+
+from ajuste.model.tunable import Tunable
+
+
+def entry(name: str, **fields) -> Tunable:
+    told = dict(title=name, subsystem="s", what="It is.", type="boolean", default="0")
+    return Tunable.model_validate({"name": name, **told, **fields})
+
+
+def place(kind: str, path: str = "", **fields) -> list[dict[str, str]]:
+    return [{"kind": kind, "path": path, **fields}]
