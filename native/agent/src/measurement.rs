@@ -1,0 +1,117 @@
+//! The measured part of a trial: the background load, the workload, and what is known of them afterwards.
+
+use std::io::Write;
+use std::time::Duration;
+
+use crate::counters::{self, OpenCounter};
+use crate::event::{Event, Exited, Output, Role, Stage, Started, Stream};
+use crate::failure::{failure, Stop};
+use crate::interrupts::Interrupts;
+use crate::launch::{launch, Launched};
+use crate::plan::{Command, Plan};
+use crate::stream::EventStream;
+use crate::supervise::{Supervision, Woken};
+use crate::surroundings::Surroundings;
+use crate::{clock, errno};
+
+/// What is measured, and how its processes are run.
+pub struct Measurement<'a> {
+    pub plan: &'a Plan,
+    pub surroundings: &'a Surroundings,
+    pub interrupts: Option<&'a Interrupts>,
+}
+
+impl Measurement<'_> {
+    /// Run `workload` beside the plan's background load, to the end of both.
+    pub fn carry_out<W: Write>(&self, workload: &Command, stream: &mut EventStream<W>) -> Result<(), Stop> {
+        let mut supervision = Supervision::new(self.interrupts);
+        for (index, command) in self.plan.background.iter().enumerate() {
+            self.start_background(index, command, &mut supervision, stream)?;
+        }
+        pause(&mut supervision, self.plan.settle_ns)?;
+
+        let padding = self.plan.perturbation.environment_bytes;
+        let launched = self.launch(workload, "workload", padding).map_err(failure(Stage::Workload))?;
+        let counters = counters::open(&self.plan.counters, launched.pid);
+        pause(&mut supervision, self.plan.perturbation.start_delay_ns)?;
+        stream.say(started(Role::Workload, 0, &launched))?;
+        let leader = supervision.start(Role::Workload, 0, launched);
+        let woken = supervision.wait(Some(leader), self.patience());
+        if woken != Woken::Ended {
+            supervision.end(leader, woken == Woken::Elapsed);
+        }
+        supervision.stop().map_err(failure(Stage::Workload))?;
+        supervision.launched(leader).await_exec(Duration::ZERO).map_err(failure(Stage::Workload))?;
+        report(&supervision, counters, stream)?;
+        match woken {
+            Woken::Interrupted => Err(failure(Stage::Workload)(INTERRUPTED.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    fn start_background<W: Write>(
+        &self,
+        index: usize,
+        command: &Command,
+        supervision: &mut Supervision<'_>,
+        stream: &mut EventStream<W>,
+    ) -> Result<(), Stop> {
+        let launched = self.launch(command, &index.to_string(), 0).map_err(failure(Stage::Background))?;
+        let place = supervision.start(Role::Background, index, launched);
+        let launched = supervision.launched(place);
+        launched.await_exec(self.patience()).map_err(failure(Stage::Background))?;
+        stream.say(started(Role::Background, index, launched))?;
+        Ok(())
+    }
+
+    fn launch(&self, command: &Command, name: &str, padding_bytes: usize) -> Result<Launched, String> {
+        launch(command, name, self.surroundings, padding_bytes, self.plan.output_limit_bytes, self.patience())
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_nanos(self.plan.timeout_ns)
+    }
+}
+
+const INTERRUPTED: &str = "a signal asked the agent to stop";
+
+fn pause(supervision: &mut Supervision<'_>, nanoseconds: u64) -> Result<(), Stop> {
+    if nanoseconds > 0 && supervision.wait(None, Duration::from_nanos(nanoseconds)) == Woken::Interrupted {
+        return Err(failure(Stage::Workload)(INTERRUPTED.to_owned()));
+    }
+    Ok(())
+}
+
+fn started(role: Role, index: usize, launched: &Launched) -> Event {
+    Event::Started(Started { at_ns: clock::raw_ns(), role, index, pid: launched.pid })
+}
+
+/// Everything that is known after the end: exits, outputs, counters; the workload first.
+fn report<W: Write>(
+    supervision: &Supervision<'_>,
+    counters: Vec<OpenCounter>,
+    stream: &mut EventStream<W>,
+) -> Result<(), Stop> {
+    let mut exits = supervision.exits();
+    exits.sort_by_key(|exited| exited.role == Role::Background);
+    for exited in exits {
+        stream.say(Event::Exited(Exited { at_ns: clock::raw_ns(), ..exited }))?;
+    }
+    let mut processes: Vec<_> = supervision.processes().collect();
+    processes.sort_by_key(|(role, _, _)| *role == Role::Background);
+    for (role, index, launched) in processes {
+        for kind in [Stream::Stdout, Stream::Stderr] {
+            let text = launched.capture(kind).text();
+            let (text, dropped_bytes) = text.map_err(|error| failure(Stage::Workload)(errno::of(error)))?;
+            if role == Role::Background && text.is_empty() && dropped_bytes == 0 {
+                continue;
+            }
+            let at_ns = clock::raw_ns();
+            stream.say(Event::Output(Output { at_ns, role, index, stream: kind, text, dropped_bytes }))?;
+        }
+    }
+    for counter in counters {
+        stream.say(Event::Counter(counter.read()))?;
+    }
+    Ok(())
+}
