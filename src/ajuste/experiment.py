@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +14,15 @@ from ajuste.design.stopping import Stop
 from ajuste.home import Home
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.runner import Runner, Targets, Watcher
 from ajuste.store.store import Run, Store, lock_name, only_one
-from ajuste.study.resolve import resolve
+from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
+from ajuste.target.caller import host_site
 from ajuste.target.facts import host_facts
 from ajuste.target.target import Say, Target
 from ajuste.target.vm import VmTarget
@@ -53,6 +56,9 @@ def resolved_study(study: Study, catalogue: Catalogue, means: Means) -> Resolved
 
     Raises RequestError for whatever cannot be carried out as it is written.
     """
+    if study.target.kind == "host":
+        here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
+        return resolve(study, catalogue, here, shutil.which, host_site())
     versions = {spec: _version(spec, means) for spec in study.kernels}
     return resolve(study, catalogue, versions, shutil.which)
 
@@ -69,6 +75,8 @@ def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
     Raises RequestError for whatever cannot be carried out as it is written; what is wrong with the study itself is
     found before anything is downloaded.
     """
+    if study.target.kind == "host":
+        raise RequestError("this machine cannot be the target yet", hint='use kind = "vm"')
     resolved = resolved_study(study, catalogue, means)
     images = {spec: fetch_kernel(spec, means.home, say=means.say) for spec in study.kernels}
     emulator = choose_emulator(study.target.clock, study.target.cpus, means.home, means.say)

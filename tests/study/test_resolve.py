@@ -9,10 +9,11 @@ import pytest
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Attributes, File, Flag
-from ajuste.study.resolve import resolve
+from ajuste.model.plan import Attributes, File, Flag, User
+from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
+from ajuste.study.site import Site
 
 KERNELS = {
     "debian:5.10": KernelVersion(major=5, minor=10),
@@ -232,3 +233,49 @@ def test_a_resolved_study_survives_being_stored(resolved: Resolve) -> None:
     again = ResolvedStudy.model_validate_json(found.model_dump_json())
     assert again.model_dump() == found.model_dump()
     assert fingerprint(again) == fingerprint(found)
+
+
+HOST = Site(
+    bundled="/native/ajuste-workloads",
+    directory="/home/ada/work",
+    in_place=True,
+    user=User(uid=1000, gid=1000, groups=(27, 1000)),
+    cpus=frozenset({0, 1}),
+)
+ON_HOST = ('kernel = "debian:5.10"', 'kind = "host"')
+
+
+@pytest.fixture
+def on_host(read: Callable[..., Study], catalogue: Catalogue) -> Resolve:
+    def resolving(*parts: Any) -> ResolvedStudy:
+        study = read(ON_HOST, *parts)
+        return resolve(study, catalogue, {HOST_KERNEL: KERNELS["debian:5.10"]}, lambda name: f"/opt/{name}", HOST)
+
+    return resolving
+
+
+def test_on_a_host_commands_are_their_callers_where_they_are(on_host: Resolve) -> None:
+    bundled = on_host()
+    command = on_host(('kind = "matrix"', 'command = ["job", "-x"]')).configurations[0].workload
+    assert {c.kernel for c in bundled.configurations} == {HOST_KERNEL}
+    assert bundled.configurations[0].workload.argv[0] == "/native/ajuste-workloads"
+    assert (command.argv, command.directory, command.environment) == (("/opt/job", "-x"), "/home/ada/work", {})
+    assert command.user == HOST.user
+
+
+def test_on_a_host_the_studys_own_files_stay_beside_it(on_host: Resolve, tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n")
+    command = on_host(('kind = "matrix"', 'command = ["./job.sh"]')).configurations[0].workload
+    assert (command.argv, command.directory) == ((str(tmp_path / "job.sh"),), str(tmp_path))
+
+
+def test_only_a_study_that_says_so_runs_as_root(on_host: Resolve) -> None:
+    configuration = on_host(('kind = "matrix"', 'kind = "matrix"\nas_root = true')).configurations[0]
+    assert [c.user for c in (configuration.workload, *configuration.background)] == [None] * (
+        1 + len(configuration.background)
+    )
+
+
+def test_a_cpu_that_the_host_does_not_offer_is_refused(on_host: Resolve) -> None:
+    with pytest.raises(RequestError, match="CPU 2 was asked for; a process may run on 0, 1 here"):
+        on_host(('kind = "matrix"', 'kind = "matrix"\nattributes = { affinity = "1-3" }'))

@@ -17,9 +17,12 @@ from ajuste.parse.pattern import check_pattern
 from ajuste.study.cpus import parse_cpus
 from ajuste.study.location import Path
 from ajuste.study.problem import Problem, nearest
-from ajuste.study.schema import AttributesTable, BackgroundTable, FactorTable, Study, WorkloadTable
+from ajuste.study.schema import AttributesTable, BackgroundTable, FactorTable, Study, TargetTable, WorkloadTable
 
 WORKLOAD_PREFIX = "workload."
+OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "modules", "kernel_arguments")
+"""Fields of the table target that a host does not have."""
+
 ParseKernel = Callable[[str], object]
 """Raises RequestError for what is no kernel spec."""
 
@@ -90,6 +93,9 @@ def _check_level(tunable: Tunable, text: str, study: Study, catalogue: Catalogue
 
 
 def _check_cpus(text: str, study: Study) -> None:
+    """Which CPUs a host has is only known there; ``study.resolve`` looks."""
+    if study.target.kind == "host":
+        return
     beyond = [cpu for cpu in parse_cpus(text) if cpu >= study.target.cpus]
     if beyond:
         last = study.target.cpus - 1
@@ -172,13 +178,10 @@ def _patterns(workload: WorkloadTable) -> Iterator[Problem]:
 
 def _target(study: Study, parse_kernel: ParseKernel) -> Iterator[Problem]:
     target = study.target
-    if target.kind == "host":
-        yield Problem(
-            ("target", "kind"),
-            'found "host"; expected "vm"',
-            "this version changes nothing on the host; in a virtual machine every setting can be tried",
-        )
     varied = any(factor.name == KERNEL_FACTOR for factor in study.factors)
+    if target.kind == "host":
+        yield from _host(study, varied=varied)
+        return
     if varied and target.kernel is not None:
         yield Problem(("target", "kernel"), "the kernel is a factor of this study; leave it out here")
     if not varied and target.kernel is None:
@@ -188,6 +191,16 @@ def _target(study: Study, parse_kernel: ParseKernel) -> Iterator[Problem]:
             parse_kernel(target.kernel)
         except RequestError as failure:
             yield Problem(("target", "kernel"), failure.message, failure.hint)
+
+
+def _host(study: Study, *, varied: bool) -> Iterator[Problem]:
+    instead = 'kind = "vm" has another kernel and a machine of its own'
+    if varied:
+        index = [factor.name for factor in study.factors].index(KERNEL_FACTOR)
+        yield Problem(("factor", index, "name"), "the host has one kernel, the running one", instead)
+    for field in OF_A_GUEST:
+        if getattr(study.target, field) != TargetTable.model_fields[field].default:
+            yield Problem(("target", field), "belongs to a virtual machine; the host is as it is", instead)
 
 
 def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:

@@ -11,12 +11,12 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command
 from ajuste.study.cpus import parse_cpus
-from ajuste.study.files import GUEST_DIRECTORY, is_own, own_name, study_files
+from ajuste.study.files import is_own, own_name, study_directory, study_files
 from ajuste.study.location import Path
 from ajuste.study.schema import AttributesTable, BackgroundTable, Study, WorkloadTable
+from ajuste.study.site import GUEST, Site
 
 BUNDLED = "ajuste-workloads"
-BUNDLED_IN_GUEST = "/ajuste/bin/ajuste-workloads"
 
 ORDINARY_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
@@ -24,10 +24,15 @@ REAL_TIME = ("fifo", "rr")
 
 
 class Commands:
-    """All commands of ``study``. Programs are looked for once; one that is missing raises RequestError."""
+    """All commands of ``study`` as they are run at ``site``. Programs are looked for once; one that is missing raises
+    RequestError, and so does a CPU that the site does not have.
+    """
 
-    def __init__(self, study: Study, catalogue: Catalogue, find_program: Callable[[str], str | None]) -> None:
+    def __init__(
+        self, study: Study, catalogue: Catalogue, find_program: Callable[[str], str | None], site: Site = GUEST
+    ) -> None:
         self._study = study
+        self._site = site
         self._catalogue = catalogue
         self._find = find_program
         self._found: dict[str, str] = {}
@@ -75,24 +80,52 @@ class Commands:
             rest = job.command[1:]
         else:
             rest = arguments(self._catalogue.workloads[job.kind or ""], {**job.parameters, **parameters})
-        own = [str(PurePosixPath(path).parent) for path in self.programs]
         return Command(
             argv=(program, *rest),
-            environment={"LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *own)))},
-            directory=str(GUEST_DIRECTORY) if study_files(self._study) else "/",
-            attributes=process_attributes(job.attributes, attributes),
+            environment=self._environment,
+            directory=self._directory(job),
+            attributes=self._checked(process_attributes(job.attributes, attributes)),
+            user=None if self._study.workload.as_root else self._site.user,
         )
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        """All that a command is told; where it has its caller's environment, nothing of that is written down."""
+        if self._site.in_place:
+            return {}
+        own = [str(PurePosixPath(path).parent) for path in self.programs]
+        return {"LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *own)))}
+
+    def _directory(self, job: WorkloadTable | BackgroundTable) -> str:
+        """Beside the study's own files, if it has any. Workloads of the catalogue need no place."""
+        if study_files(self._study):
+            return str(study_directory(self._study).absolute()) if self._site.in_place else self._site.directory
+        return self._site.directory if self._site.in_place and job.kind is None else "/"
+
+    def _checked(self, attributes: Attributes) -> Attributes:
+        there = self._site.cpus
+        beyond = [cpu for cpu in attributes.affinity or () if there is not None and cpu not in there]
+        if beyond and there:
+            raise RequestError(
+                f"CPU {beyond[0]} was asked for; a process may run on {', '.join(map(str, sorted(there)))} here"
+            )
+        return attributes
 
     def _program(self, job: WorkloadTable | BackgroundTable, path: Path) -> str:
         if job.command is not None:
             name = job.command[0]
             if is_own(name):
-                return str(GUEST_DIRECTORY / own_name(name))
+                return self._own_program(name)
             return self._host_program(name, (*path, "command", 0))
         kind = self._catalogue.workloads[job.kind or ""]
         if kind.program == BUNDLED:
-            return BUNDLED_IN_GUEST
+            return self._site.bundled
         return self._host_program(kind.program, (*path, "kind"), kind.package)
+
+    def _own_program(self, name: str) -> str:
+        if self._site.in_place:
+            return str((study_directory(self._study) / own_name(name)).absolute())
+        return str(PurePosixPath(self._site.directory) / own_name(name))
 
     def _host_program(self, name: str, path: Path, package: str = "") -> str:
         if name not in self._found:

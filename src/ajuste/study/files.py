@@ -9,14 +9,16 @@ from ajuste.study.location import Path as Keys
 from ajuste.study.problem import Problem
 from ajuste.study.schema import Study
 
-GUEST_DIRECTORY = PurePosixPath("/study")
-"""Where they are for the workload, which is also its working directory."""
-
 
 def study_files(study: Study) -> dict[str, Path]:
     """The files a study brings, by their name relative to the study file: those listed and its own programs."""
-    directory = study.source.directory if study.source else Path()
+    directory = study_directory(study)
     return {name: directory / name for name in dict.fromkeys(name for _, name in _named(study))}
+
+
+def study_directory(study: Study) -> Path:
+    """Where its file is; where Ajuste was called, if it has none."""
+    return study.source.directory if study.source else Path()
 
 
 def is_own(program: str) -> bool:
@@ -31,7 +33,7 @@ def own_name(name: str) -> str:
 
 def check_files(study: Study) -> list[Problem]:
     """Files that are not there, or not below the study file's directory."""
-    directory = study.source.directory if study.source else Path()
+    directory = study_directory(study)
     problems = []
     for path, name in _named(study):
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or name == ".":

@@ -20,9 +20,13 @@ from ajuste.study.knob import Knob, knob
 from ajuste.study.measures import Measures, measures
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
+from ajuste.study.site import GUEST, Site
 
 FindProgram = Callable[[str], str | None]
 """From a program's name to its absolute path on this machine, like ``shutil.which``."""
+
+HOST_KERNEL = ""
+"""Stands for the kernel of a host, which needs no spec."""
 
 MOST_CONFIGURATIONS = 10_000
 
@@ -31,11 +35,16 @@ Knobs = dict[str, Knob]
 
 
 def resolve(
-    study: Study, catalogue: Catalogue, kernels: Mapping[str, KernelVersion], find_program: FindProgram
+    study: Study,
+    catalogue: Catalogue,
+    kernels: Mapping[str, KernelVersion],
+    find_program: FindProgram,
+    site: Site = GUEST,
 ) -> ResolvedStudy:
     """Every configuration of ``study``, its full factorial in the order of factors and levels.
 
-    ``kernels`` has the version of each spec in ``study.kernels``. Raises RequestError for a tunable that a kernel does
+    ``kernels`` has the version of each spec in ``study.kernels``, for a host that of ``HOST_KERNEL``. Commands are run
+    at ``site``. Raises RequestError for a tunable that a kernel does
     not have, a level out of a successor's range, and a program that is not on this machine.
     """
     knobs = [_knobs(index, study, catalogue, kernels) for index in range(len(study.factors))]
@@ -48,7 +57,7 @@ def resolve(
             f"the levels make {count} configurations; at most {MOST_CONFIGURATIONS} can be compared",
             place=study.place("factor"),
         )
-    commands = Commands(study, catalogue, find_program)
+    commands = Commands(study, catalogue, find_program, site)
     configurations = tuple(
         _configuration(study, factors, knobs, levels, commands, catalogue)
         for levels in product(*(factor.levels for factor in factors))
@@ -88,7 +97,7 @@ def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str,
         return {}
     asked = catalogue.find_tunable(table.name)
     found: Knobs = {}
-    for spec in study.kernels:
+    for spec in study.kernels or (HOST_KERNEL,):
         try:
             found[spec] = knob(asked, kernels[spec], catalogue, successor=table.successor)
         except RequestError as failure:
