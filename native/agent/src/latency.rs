@@ -1,0 +1,48 @@
+//! The bound on the wake-up latency from idle states: `/dev/cpu_dma_latency`, which holds as long as it is open
+//! (Documentation/power/pm_qos_interface.rst of the kernel).
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::sync::Mutex;
+
+use crate::errno;
+
+const PLACE: &str = "/dev/cpu_dma_latency";
+
+/// Written to give up the bound. Nothing is left to restore after the end of the agent: the kernel drops its bound.
+pub const RELEASED: &str = "released";
+
+/// What keeps the agent's own bound alive.
+static HELD: Mutex<Option<File>> = Mutex::new(None);
+
+/// The bound in µs that holds now, the strictest of everybody's.
+pub fn read() -> Result<String, String> {
+    let mut bytes = [0; 4];
+    let file = File::open(PLACE).and_then(|mut file| file.read_exact(&mut bytes));
+    file.map_err(refused)?;
+    Ok(i32::from_ne_bytes(bytes).to_string())
+}
+
+/// Ask for a bound in µs until it is [`RELEASED`].
+pub fn write(value: &str) -> Result<(), String> {
+    let mut held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if value == RELEASED {
+        *held = None;
+        return Ok(());
+    }
+    let bound: i32 = value.parse().map_err(|_| format!("{PLACE}: {value:?} is no number of µs"))?;
+    if bound < 0 {
+        return Err(format!("{PLACE}: a bound of {bound} µs is below 0"));
+    }
+    let mut file = match held.take() {
+        Some(file) => file,
+        None => OpenOptions::new().write(true).open(PLACE).map_err(refused)?,
+    };
+    file.write_all(&bound.to_ne_bytes()).map_err(refused)?;
+    *held = Some(file);
+    Ok(())
+}
+
+fn refused(error: std::io::Error) -> String {
+    format!("{PLACE}: {}", errno::of(error))
+}
