@@ -9,6 +9,7 @@ from ajuste.analysis.answer import answer
 from ajuste.analysis.digest import digest
 from ajuste.analysis.pairs import complete_blocks
 from ajuste.analysis.summary import measured
+from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.stopping import Why
@@ -91,6 +92,9 @@ def assemble(
         factors=resolved.factors,
         metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
         trials=tuple(_point(trial) for trial in in_order),
+        three_sigma=three_sigma(made, trials, resolved.deciding, found, study.analysis.confidence)
+        if study.analysis.three_sigma
+        else (),
         explained=tuple(_with_initial(e, in_order) for e in resolved.explained),
         environment=dict(environment or {}),
         reproduce=tuple(reproduce),

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.configuration import Factor
 from ajuste.model.metric import Metric
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Verdict, Word
 
 Clock = Literal["virtual", "wall"]
 InstructionNs = Literal[1, 2, 4, 8, 16]
@@ -59,6 +59,54 @@ class Point(_Doc):
     metrics: dict[str, float] = Field(default_factory=dict)
 
 
+class ThreeSigma(_Doc):
+    """What the 3-sigma rule says of one configuration on one metric (see ``analysis.three_sigma`` for its source).
+
+    ``values`` is mean ± 3 standard deviations of single values, ``means`` mean ± 3 standard deviations of the mean, in
+    the metric's unit; None below two values. ``values_differ`` and ``means_differ`` tell whether the rule calls it
+    different from the baseline in each form; None for the baseline itself. ``why`` says why the rule ``disagrees`` with
+    the ``verdict``.
+    """
+
+    configuration: str
+    metric: str
+    n: int
+    mean: float
+    values: tuple[float, float] | None
+    means: tuple[float, float] | None
+    values_differ: bool | None = None
+    means_differ: bool | None = None
+    verdict: Word | None = None
+    disagrees: bool = False
+    why: str = ""
+
+
+class Rule(_Doc):
+    """A rule of the kernel that predicts a metric: ``says`` in a sentence or two, ``source`` in the kernel's tree."""
+
+    name: str
+    title: str
+    says: str
+    source: str
+
+
+class Prediction(_Doc):
+    """What a rule says that ``metric`` should be: between ``low`` and ``high`` (equal where it says one value), in the
+    metric's unit.
+
+    ``measured`` is the mean of the clean trials, ``residual`` how far it is above ``high`` (positive) or below ``low``
+    (negative); both None where nothing was measured. ``why`` says how this prediction came about.
+    """
+
+    configuration: str
+    metric: str
+    low: float
+    high: float
+    measured: float | None = None
+    residual: float | None = None
+    why: str = ""
+
+
 class Explained(_Doc):
     """A factor explained from the catalogue: ``where`` is its path in the kernel that was used, ``note`` e.g.
     names a successor.
@@ -84,6 +132,7 @@ class Results(_Doc):
     versions).
     ``reproduce`` are the exact commands, a line each. ``notes`` are sentences the reader must know (emulated CPU,
     clamped values, …).
+    ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them.
     """
 
     schema_version: int = 1
@@ -106,6 +155,9 @@ class Results(_Doc):
     factors: tuple[Factor, ...]
     metrics: tuple[Metric, ...]
     trials: tuple[Point, ...]
+    three_sigma: tuple[ThreeSigma, ...] = ()
+    rule: Rule | None = None
+    predictions: tuple[Prediction, ...] = ()
     explained: tuple[Explained, ...] = ()
     environment: dict[str, Any] = Field(default_factory=dict)
     reproduce: tuple[str, ...] = ()
