@@ -96,9 +96,15 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
     )
 
 
-def reading_of(study: ResolvedStudy) -> Reading:
-    """How the outputs of the study's workload are read."""
-    return Reading(parser=study.parser, patterns=study.patterns, endless=study.endless)
+def reading_of(study: ResolvedStudy, configuration: str) -> Reading:
+    """How the outputs of the study's workload are read under that configuration."""
+    loads = study.find(configuration).loads
+    return Reading(
+        parser=study.parser,
+        patterns=study.patterns,
+        endless=tuple(load.endless for load in loads),
+        shares_of=tuple(load.number for load in loads) if study.shares else None,
+    )
 
 
 @dataclass
@@ -174,7 +180,7 @@ class Runner:
         observation = self.targets[self.study.find(slot.configuration).kernel].run(plan)
         if self._ended.is_set():
             return
-        found = trial(slot, attempt, plan, observation, reading_of(self.study), started=started)
+        found = trial(slot, attempt, plan, observation, reading_of(self.study, slot.configuration), started=started)
         self.store.add_trial(self.run, found)
         self._kept.setdefault((slot.block, slot.position), []).append(found)
         self.watcher.trial_done(slot.configuration, slot.block, found.status)

@@ -87,7 +87,7 @@ def test_sleeps_end_late_and_never_early(workloads: str) -> None:
     ("arguments", "words"),
     [
         ([], "expected a workload"),
-        (["dance"], 'unknown workload "dance"; known are matrix, spin, linpack, jitter'),
+        (["dance"], 'unknown workload "dance"; known are matrix, spin, hog, linpack, jitter'),
         (["matrix"], "matrix needs --size"),
         (["matrix", "--size", "0"], '--size must be a whole number from 1 to 8192, not "0"'),
         (["matrix", "--size", "8", "--repetitions", "-1"], "--repetitions must be"),
@@ -96,6 +96,7 @@ def test_sleeps_end_late_and_never_early(workloads: str) -> None:
         (["linpack", "--first", "9", "--longest", "8"], "--longest 8 is less than --first 9"),
         (["linpack", "--first", "9", "--repetitions", "8"], "--repetitions is one row"),
         (["linpack", "--order", "9"], "--order"),
+        (["hog", "--milliseconds", "0"], "--milliseconds must be a whole number from 1 to 86400000"),
         (["jitter", "--sleeps", "0"], "--sleeps must be a whole number from 1 to 10000000"),
         (["jitter", "--interval-us", "9"], "--interval-us must be"),
     ],

@@ -68,7 +68,7 @@ def test_values_differ_beyond_three_standard_deviations_of_the_difference_of_two
     compare: Callable[..., tuple[ThreeSigma, ...]],
 ) -> None:
     baseline, other = normal(10, 0.1, 9, 1), normal(10.5, 0.1, 9, 2)
-    assert 0.5 > 3 * np.hypot(0.1, 0.1)
+    assert 3 * np.hypot(0.1, 0.1) < 0.5
     _, row = compare(baseline, other)
     assert (row.values_differ, row.means_differ, row.verdict) == (True, True, "worsens")
     assert not row.disagrees

@@ -11,7 +11,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes, File, Flag, User
 from ajuste.study.resolve import HOST_KERNEL, resolve
-from ajuste.study.resolved import ResolvedStudy, fingerprint
+from ajuste.study.resolved import Load, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
 from ajuste.study.site import Site
 
@@ -138,7 +138,7 @@ def test_attributes_and_parameters_vary_the_workload_and_only_it(resolved: Resol
     assert all(c.background == found.configurations[0].background for c in found.configurations)
     assert len(found.configurations[0].background) == 2
     assert found.configurations[0].background[0].attributes == Attributes(nice=9)
-    assert found.endless == (True, True)
+    assert found.configurations[0].loads == (Load(number=1, endless=True),) * 2
     assert all(c.writes == () for c in found.configurations)
 
 
@@ -279,3 +279,19 @@ def test_only_a_study_that_says_so_runs_as_root(on_host: Resolve) -> None:
 def test_a_cpu_that_the_host_does_not_offer_is_refused(on_host: Resolve) -> None:
     with pytest.raises(RequestError, match="CPU 2 was asked for; a process may run on 0, 1 here"):
         on_host(('kind = "matrix"', 'kind = "matrix"\nattributes = { affinity = "1-3" }'))
+
+
+def test_a_load_runs_only_with_the_levels_that_it_names(resolved: Resolve) -> None:
+    found = resolved(
+        ("sched_min_granularity_ns", "nice"),
+        ("[750000, 7500000]", "[0, 4, 19]"),
+        (
+            'kind = "matrix"',
+            'kind = "matrix"\n[[workload.background]]\nkind = "spin"\nwhen = { nice = 4 }\n'
+            '[[workload.background]]\nkind = "matrix"\nwhen = { nice = [4, 19] }',
+        ),
+    )
+    assert [[load.number for load in c.loads] for c in found.configurations] == [[], [1, 2], [2]]
+    assert [len(c.background) for c in found.configurations] == [0, 2, 1]
+    assert found.configurations[1].loads[0].endless
+    assert not found.configurations[1].loads[1].endless

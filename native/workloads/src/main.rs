@@ -1,6 +1,7 @@
 //! `ajuste-workloads NAME …`: small, deterministic workloads, one file each.
 
 mod cpu_time;
+mod hog;
 mod jitter;
 mod linpack;
 mod matrix;
@@ -17,6 +18,8 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
            multiply two N x N matrices R times (1) and print a checksum
        ajuste-workloads spin [--milliseconds N]
            keep a CPU busy without system calls, for N ms of CPU time or for ever
+       ajuste-workloads hog [--milliseconds N]
+           keep a CPU busy until N ms (1000) have passed by the clock
        ajuste-workloads linpack [--first N] [--longest N] | [--repetitions N]
            solve 200 x 200 linear systems in rows of doubling repetitions, from --first (1) to
            --longest (128), or in one row; print a table in KFLOPS and check the residual
@@ -72,14 +75,17 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
             return Ok(());
         }
         Some(other) => return Err(other.unexpected().into()),
-        None => return Err(Fault::Request("expected a workload: matrix, spin, linpack or jitter".into())),
+        None => return Err(Fault::Request("expected a workload: matrix, spin, hog, linpack or jitter".into())),
     };
     match name.as_str() {
         "matrix" => matrix::run(arguments),
         "spin" => spin::run(arguments),
+        "hog" => hog::run(arguments),
         "linpack" => linpack::run(arguments),
         "jitter" => jitter::run(arguments),
-        _ => Err(Fault::Request(format!("unknown workload {name:?}; known are matrix, spin, linpack, jitter").into())),
+        _ => Err(Fault::Request(
+            format!("unknown workload {name:?}; known are matrix, spin, hog, linpack, jitter").into(),
+        )),
     }
 }
 

@@ -19,13 +19,14 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
         }
     }
     while milliseconds.is_none_or(|limit| cpu_time::seconds() * 1000.0 < limit as f64) {
-        burn();
+        burn(BATCH);
     }
     Ok(())
 }
 
-fn burn() {
-    for step in 0..BATCH {
+/// So many steps of nothing.
+pub fn burn(steps: u32) {
+    for step in 0..steps {
         black_box(step);
     }
 }

@@ -8,6 +8,7 @@ from typing import Any
 from ajuste.analysis.answer import answer
 from ajuste.analysis.digest import digest
 from ajuste.analysis.pairs import complete_blocks
+from ajuste.analysis.prediction.registry import predictions
 from ajuste.analysis.summary import measured
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.trend import Trend, trend
@@ -95,6 +96,8 @@ def assemble(
         three_sigma=three_sigma(made, trials, resolved.deciding, found, study.analysis.confidence)
         if study.analysis.three_sigma
         else (),
+        rule=resolved.rule,
+        predictions=predictions(resolved, summaries),
         explained=tuple(_with_initial(e, in_order) for e in resolved.explained),
         environment=dict(environment or {}),
         reproduce=tuple(reproduce),

@@ -21,10 +21,11 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.part import Part
 from ajuste.model.plan import Location
+from ajuste.model.results import Rule
 from ajuste.model.tunable import Marker, Tunable
 from ajuste.model.workload import WorkloadKind
 
-M = TypeVar("M", Tunable, WorkloadKind, Metric, Part)
+M = TypeVar("M", Tunable, WorkloadKind, Metric, Part, Rule)
 
 _ALIKE = 75
 """Per cent of likeness from which a word counts as a misspelt other."""
@@ -38,6 +39,7 @@ class Catalogue:
     workloads: dict[str, WorkloadKind]
     metrics: dict[str, Metric]
     parts: dict[str, Part] = field(default_factory=dict)
+    rules: dict[str, Rule] = field(default_factory=dict)
 
     def find_tunable(self, text: str) -> Tunable:
         """The tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.
@@ -119,6 +121,7 @@ def catalogue() -> Catalogue:
         workloads=load(folder / "workloads", "workload", WorkloadKind),
         metrics=load(folder / "metrics.toml", "metric", Metric),
         parts=load(folder / "parts.toml", "part", Part),
+        rules=load(folder / "rules.toml", "rule", Rule),
     )
 
 

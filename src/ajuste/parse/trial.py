@@ -13,6 +13,7 @@ from ajuste.parse.base import base_metrics
 from ajuste.parse.failure import ParseError
 from ajuste.parse.pattern import Pattern, search
 from ajuste.parse.registry import parser
+from ajuste.parse.share import shares
 
 BACKGROUND_END = 9
 """The signal that ends the background load after the workload."""
@@ -25,12 +26,14 @@ LARGEST = 2**64
 class Reading:
     """How the outputs of a workload are read: by the parser of that name, by patterns, or not at all.
 
-    ``endless`` tells of each background command whether it must run until it is killed.
+    ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
+    load, if the shares of the CPU are wanted.
     """
 
     parser: str = ""
     patterns: tuple[Pattern, ...] = ()
     endless: tuple[bool, ...] = ()
+    shares_of: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -69,6 +72,9 @@ def trial(
         _check_exit(exited, findings)
         _check_background(observation, reading.endless, findings)
         _read_output(observation, reading, findings)
+        if reading.shares_of is not None:
+            exits = (event for event in observation.events if isinstance(event, Exited))
+            findings.metrics.update(shares(exits, reading.shares_of))
     return Trial(
         slot=slot,
         attempt=attempt,

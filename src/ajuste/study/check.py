@@ -18,6 +18,7 @@ from ajuste.study.cpus import parse_cpus
 from ajuste.study.location import Path
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import AttributesTable, BackgroundTable, FactorTable, Study, TargetTable, WorkloadTable
+from ajuste.study.shares import share_metrics
 
 WORKLOAD_PREFIX = "workload."
 OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "modules", "kernel_arguments")
@@ -39,10 +40,14 @@ def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -
         *(
             problem
             for index, load in enumerate(study.workload.background)
-            for problem in _job(("workload", "background", index), load, study, catalogue)
+            for problem in (
+                *_job(("workload", "background", index), load, study, catalogue),
+                *_when(("workload", "background", index, "when"), load, study),
+            )
         ),
         *_target(study, parse_kernel),
         *_metrics(study, catalogue),
+        *_prediction(study, catalogue),
     ]
 
 
@@ -147,6 +152,18 @@ def _job(path: Path, job: WorkloadTable | BackgroundTable, study: Study, catalog
             yield Problem(where, failure.message, failure.hint)
 
 
+def _when(path: Path, load: BackgroundTable, study: Study) -> Iterator[Problem]:
+    factors = {factor.name: factor.levels for factor in study.factors}
+    for name, wanted in load.when.items():
+        if name not in factors:
+            near = nearest(name, list(factors)) or f"; expected one of {', '.join(factors) or 'none: there are none'}"
+            yield Problem((*path, name), f'"{name}" is no factor of this study{near}')
+            continue
+        for level in wanted:
+            if level not in factors[name]:
+                yield Problem((*path, name), f'"{level}" is not among the levels of {name}: {", ".join(factors[name])}')
+
+
 def _no_parameter(kind: WorkloadKind, name: str) -> str:
     known = list(kind.parameters)
     near = nearest(name, known) or (f"; expected one of {', '.join(known)}" if known else "; it has none")
@@ -203,6 +220,13 @@ def _host(study: Study, *, varied: bool) -> Iterator[Problem]:
             yield Problem(("target", field), "belongs to a virtual machine; the host is as it is", instead)
 
 
+def _prediction(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
+    name = study.analysis.prediction
+    if name is not None and name not in catalogue.rules:
+        near = nearest(name, list(catalogue.rules)) or f"; expected one of {', '.join(catalogue.rules)}"
+        yield Problem(("analysis", "prediction"), f'there is no rule "{name}" that predicts anything{near}')
+
+
 def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     own = [metric.name for metric in study.workload.metrics]
     kind = catalogue.workloads.get(study.workload.kind or "")
@@ -212,7 +236,7 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             yield Problem(
                 ("workload", "metric", index, "name"), f'there is a metric "{name}" already; choose another name'
             )
-    known = [*own, *of_kind, *catalogue.metrics]
+    known = [*own, *of_kind, *catalogue.metrics, *(metric.name for metric in share_metrics(study))]
     seen: set[str] = set()
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
         for index, name in enumerate(names):

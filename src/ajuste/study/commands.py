@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from pathlib import PurePosixPath
 
 from ajuste.catalogue.arguments import arguments
@@ -13,6 +12,7 @@ from ajuste.model.plan import Attributes, Command
 from ajuste.study.cpus import parse_cpus
 from ajuste.study.files import is_own, own_name, study_directory, study_files
 from ajuste.study.location import Path
+from ajuste.study.resolved import Load
 from ajuste.study.schema import AttributesTable, BackgroundTable, Study, WorkloadTable
 from ajuste.study.site import GUEST, Site
 
@@ -49,25 +49,20 @@ class Commands:
         """Absolute paths of the programs of this machine that are needed, each once."""
         return tuple(dict.fromkeys(self._found.values()))
 
-    @property
-    def endless(self) -> tuple[bool, ...]:
-        """Of each background command, whether it is one that never ends by itself."""
-        return tuple(
-            self._catalogue.workloads[load.kind].endless if load.kind else False
-            for _, load, _ in self._background
-            for _ in range(load.count)
-        )
-
     def workload(self, parameters: Mapping[str, str], attributes: Mapping[str, str]) -> Command:
         """The workload with a configuration's own parameters and process attributes."""
         return self._command(self._study.workload, self._workload_program, parameters, attributes)
 
-    @cached_property
-    def background(self) -> tuple[Command, ...]:
-        """The background load, the same in every configuration."""
-        return tuple(
-            self._command(load, program, {}, {}) for _, load, program in self._background for _ in range(load.count)
-        )
+    def background(self, levels: Mapping[str, str]) -> tuple[tuple[Command, ...], tuple[Load, ...]]:
+        """The background load of the configuration with these ``levels``, as the study writes them, by factor."""
+        commands: list[Command] = []
+        loads: list[Load] = []
+        for index, load, program in self._background:
+            if all(levels.get(factor) in allowed for factor, allowed in load.when.items()):
+                endless = bool(load.kind) and self._catalogue.workloads[load.kind or ""].endless
+                commands += [self._command(load, program, {}, {})] * load.count
+                loads += [Load(number=index + 1, endless=endless)] * load.count
+        return tuple(commands), tuple(loads)
 
     def _command(
         self,

@@ -9,6 +9,7 @@ from ajuste.model.metric import Metric
 from ajuste.parse.base import counters_for
 from ajuste.parse.pattern import Pattern
 from ajuste.study.schema import PatternTable, Study
+from ajuste.study.shares import share_metrics, wants_shares
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ def measures(study: Study, catalogue: Catalogue) -> Measures:
             *map(own_metric, study.workload.metrics),
             *(kind.metrics if kind else ()),
             *catalogue.metrics.values(),
+            *(share_metrics(study) if wants_shares(study) else ()),
         )
     }
     deciding = tuple(known[name] for name in study.analysis.metrics)

@@ -20,6 +20,7 @@ from ajuste.study.knob import Knob, knob
 from ajuste.study.measures import Measures, measures
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
+from ajuste.study.shares import wants_shares
 from ajuste.study.site import GUEST, Site
 
 FindProgram = Callable[[str], str | None]
@@ -83,7 +84,8 @@ def _assemble(
         counters=found.counters,
         parser=found.parser,
         patterns=found.patterns,
-        endless=commands.endless,
+        shares=wants_shares(study),
+        rule=catalogue.rules.get(study.analysis.prediction or ""),
         programs=commands.programs,
         files={name: str(path.absolute()) for name, path in study_files(study).items()},
         explained=explain(study, [tuple(own.values()) for own in knobs], factors, catalogue),
@@ -156,6 +158,7 @@ def _configuration(
         elif own:
             tunable = own[kernel].tunable
             writes.append(Write(tunable=tunable.name, location=location, value=catalogue.check_level(tunable, level)))
+    background, loads = commands.background(_as_written(study, factors, levels))
     return ResolvedConfiguration(
         configuration=Configuration(
             name=" ".join(names),
@@ -165,5 +168,14 @@ def _configuration(
         kernel=kernel,
         writes=tuple(writes),
         workload=commands.workload(parameters, attributes),
-        background=commands.background,
+        background=background,
+        loads=loads,
     )
+
+
+def _as_written(study: Study, factors: tuple[Factor, ...], levels: tuple[str, ...]) -> dict[str, str]:
+    """The levels of a configuration by factor, as the study has them."""
+    return {
+        table.name: table.levels[factor.levels.index(level)]
+        for table, factor, level in zip(study.factors, factors, levels, strict=True)
+    }

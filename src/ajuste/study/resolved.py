@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Command, Sampler, Scratch, Write
-from ajuste.model.results import Explained
+from ajuste.model.results import Explained, Rule
 from ajuste.parse.pattern import Pattern
 from ajuste.study.schema import Study, TimelineTable
 
@@ -20,10 +20,19 @@ class _Resolved(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class Load(_Resolved):
+    """Which background load a command belongs to, by its number in the study (from 1), and whether it is ``endless``:
+    must not end by itself.
+    """
+
+    number: int
+    endless: bool
+
+
 class ResolvedConfiguration(_Resolved):
     """One configuration as it is carried out: ``kernel`` is the spec to boot (empty on the host) with
     ``kernel_arguments`` more than the study's, ``writes`` in the factors' order. ``before`` and ``after`` run in every
-    trial and are not measured.
+    trial and are not measured. ``loads`` tells of each command of ``background`` where it comes from.
     """
 
     configuration: Configuration
@@ -31,6 +40,7 @@ class ResolvedConfiguration(_Resolved):
     writes: tuple[Write, ...] = ()
     workload: Command
     background: tuple[Command, ...] = ()
+    loads: tuple[Load, ...] = ()
     kernel_arguments: tuple[str, ...] = ()
     scratch: Scratch | None = None
     before: tuple[Command, ...] = ()
@@ -42,7 +52,7 @@ class ResolvedStudy(_Resolved):
 
     ``deciding`` metrics get verdicts that decide when to stop, ``described`` ones are candidates: those that are
     measured are shown. ``counters`` are the perf events to ask for. ``parser`` reads the workload's output, or
-    ``patterns`` do. ``endless`` tells for each background command whether it must not end by itself.
+    ``patterns`` do. ``shares`` asks for the shares of the CPU too; ``rule`` predicts metrics.
     ``programs`` are absolute paths of this machine to take along, ``files`` the study's own, by name below ``/study``,
     as absolute paths of this machine. ``setup`` and ``cleanup`` run once, before all trials and after them (on a host;
     in a guest they are part of every trial). ``samplers`` go on for the study's ``observe_s`` after the workload's end,
@@ -57,7 +67,8 @@ class ResolvedStudy(_Resolved):
     counters: tuple[str, ...]
     parser: str = ""
     patterns: tuple[Pattern, ...] = ()
-    endless: tuple[bool, ...] = ()
+    shares: bool = False
+    rule: Rule | None = None
     setup: tuple[Command, ...] = ()
     cleanup: tuple[Command, ...] = ()
     samplers: tuple[Sampler, ...] = ()
@@ -91,6 +102,7 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         "configurations": [c.model_dump(mode="json") for c in resolved.configurations],
         "counters": resolved.counters,
         "parser": resolved.parser,
+        "shares": resolved.shares,
         "patterns": [p.model_dump(mode="json") for p in resolved.patterns],
         "target": study.target.model_dump(mode="json", exclude={"kernel"}),
         "design": study.design.model_dump(mode="json"),

@@ -62,6 +62,12 @@ _CPUS_SCHEMA = {
 }
 Level = Annotated[str, BeforeValidator(level_text), WithJsonSchema(_LEVEL_SCHEMA)]
 Cpus = Annotated[str, BeforeValidator(_cpus_text), WithJsonSchema(_CPUS_SCHEMA)]
+Levels = Annotated[
+    tuple[Level, ...],
+    BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,)),
+    Field(min_length=1),
+    WithJsonSchema({"anyOf": [_LEVEL_SCHEMA, {"type": "array", "items": _LEVEL_SCHEMA, "minItems": 1}]}),
+]
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
 
@@ -250,6 +256,11 @@ class BackgroundTable(_Job):
     """A load that runs beside the workload from before its start until its end."""
 
     count: Whole = Field(default=1, ge=1, le=1000, description="How many of it run.")
+    when: dict[str, Levels] = Field(
+        default_factory=dict,
+        description='Only in the configurations with these levels of factors, such as { load = "on" }; a list allows '
+        "several levels.",
+    )
 
 
 class WorkloadTable(_Job):

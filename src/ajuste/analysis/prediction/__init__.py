@@ -1,0 +1,1 @@
+"""What rules of the kernel predict, beside what was measured: one file a rule."""

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ajuste.model.event import Exited
+from ajuste.parse.share import shares
+
+
+def exited(role: str, index: int, wall_ms: int, user_ms: int, system_ms: int = 0) -> Exited:
+    fields: dict[str, Any] = {"at_ns": 1, "role": role, "index": index, "exit_code": 0, "wall_ns": wall_ms * 10**6}
+    fields |= {"user_ns": user_ms * 10**6, "system_ns": system_ms * 10**6}
+    counts = ("voluntary_switches", "involuntary_switches", "minor_faults", "major_faults", "peak_rss_bytes")
+    return Exited.model_validate(fields | dict.fromkeys(counts, 0))
+
+
+def test_a_share_is_user_and_system_time_by_elapsed_time() -> None:
+    assert shares([exited("workload", 0, 2000, 450, 50)], ()) == {"cpu-share": pytest.approx(25.0)}
+
+
+def test_commands_of_one_load_are_added_up() -> None:
+    exits = [exited("background", index, 2000, 100 * (index + 1)) for index in range(3)]
+    assert shares(exits, (1, 1, 2)) == {
+        "cpu-share.background-1": pytest.approx(15.0),
+        "cpu-share.background-2": pytest.approx(15.0),
+    }
+
+
+def test_what_did_not_run_for_any_time_or_was_not_asked_for_has_no_share() -> None:
+    assert shares([exited("workload", 0, 0, 0), exited("background", 1, 5, 5), exited("before", 0, 5, 5)], (1,)) == {}
