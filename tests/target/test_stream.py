@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.event import parse_event
-from ajuste.model.plan import Command, File, Plan, Read, Write
+from ajuste.model.plan import Command, File, Plan, Read, Sampler, Write
 from ajuste.target.stream import read_boot, read_trial
 
 PLAN = Plan(
@@ -65,7 +65,11 @@ def test_the_contracts_example_is_a_beginning_and_a_trial() -> None:
     assert boot.hello is not None
     assert boot.hello.cpus == 1
     # Its end says that not all went well, so nothing is missing.
-    assert read_trial(boot.rest, Plan(id="b0p2")).problem == ""
+    samplers = (
+        Sampler(source="vmstat", keys=("nr_dirty", "pgpg*"), interval_ns=10**8),
+        Sampler(source="pressure", keys=("*",), interval_ns=10**8),
+    )
+    assert read_trial(boot.rest, Plan(id="b0p2", samplers=samplers)).problem == ""
 
 
 @given(st.integers(0, len(WHOLE) - 1))

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Source;
+
 /// One line. Internally tagged by `event`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
@@ -21,6 +23,7 @@ pub enum Event {
     Exited(Exited),
     Counter(Counter),
     Sample(Sample),
+    Sampled(Sampled),
     Restored(Restored),
     Failed(Failed),
     End(End),
@@ -184,8 +187,25 @@ pub struct Counter {
 #[serde(deny_unknown_fields)]
 pub struct Sample {
     pub at_ns: u64,
-    pub source: String,
+    pub source: Source,
     pub values: BTreeMap<String, u64>,
+}
+
+/// What became of the sampler of that index in the plan: how often it was read, how many times it was too late for,
+/// whether the room for readings was used up, or why there is nothing to read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampled {
+    pub at_ns: u64,
+    pub index: usize,
+    pub source: Source,
+    pub readings: u64,
+    #[serde(default)]
+    pub skipped: u64,
+    #[serde(default)]
+    pub full: bool,
+    #[serde(default)]
+    pub not_supported: Option<String>,
 }
 
 /// A place has its old value again; `found` was there just before, `value` was read back afterwards.

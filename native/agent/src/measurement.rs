@@ -9,6 +9,7 @@ use crate::failure::{failure, Stop};
 use crate::interrupts::Interrupts;
 use crate::launch::{launch, Launched};
 use crate::plan::{Command, Plan};
+use crate::sampler::Samplers;
 use crate::stream::EventStream;
 use crate::supervise::{Supervision, Woken};
 use crate::surroundings::Surroundings;
@@ -34,6 +35,7 @@ impl Measurement<'_> {
         let launched = self.launch(workload, "workload", padding).map_err(failure(Stage::Workload))?;
         let counters = counters::open(&self.plan.counters, launched.pid);
         pause(&mut supervision, self.plan.perturbation.start_delay_ns)?;
+        supervision.sample(Samplers::start(&self.plan.samplers, launched.pid));
         stream.say(started(Role::Workload, 0, &launched))?;
         let leader = supervision.start(Role::Workload, 0, launched);
         let woken = supervision.wait(Some(leader), self.patience());
@@ -42,11 +44,16 @@ impl Measurement<'_> {
         }
         supervision.stop().map_err(failure(Stage::Workload))?;
         supervision.launched(leader).await_exec(Duration::ZERO).map_err(failure(Stage::Workload))?;
-        report(&supervision, counters, stream)?;
-        match woken {
+        let observed = match woken {
             Woken::Interrupted => Err(failure(Stage::Workload)(INTERRUPTED.to_owned())),
-            _ => Ok(()),
+            _ => pause(&mut supervision, self.plan.observe_ns),
+        };
+        let samplers = supervision.take_samplers();
+        report(&supervision, counters, stream)?;
+        for event in samplers.into_iter().flat_map(Samplers::events) {
+            stream.say(event)?;
         }
+        observed
     }
 
     fn start_background<W: Write>(

@@ -12,6 +12,7 @@ use crate::event::{Exited, Role};
 use crate::interrupts::Interrupts;
 use crate::launch::Launched;
 use crate::process::{self, Ended};
+use crate::sampler::Samplers;
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(100);
@@ -44,11 +45,12 @@ pub struct Supervision<'a> {
     running: Vec<Running>,
     watch: Watch,
     interrupts: Option<&'a Interrupts>,
+    samplers: Option<Samplers>,
 }
 
 impl<'a> Supervision<'a> {
     pub fn new(interrupts: Option<&'a Interrupts>) -> Self {
-        Supervision { running: Vec::new(), watch: Watch::start(), interrupts }
+        Supervision { running: Vec::new(), watch: Watch::start(), interrupts, samplers: None }
     }
 
     /// Release a process and watch over it from now on. Returns its place here.
@@ -58,6 +60,18 @@ impl<'a> Supervision<'a> {
         let released_ns = launched.release();
         self.running.push(Running { role, index, launched, released_ns, ended: None, timed_out: false });
         self.running.len() - 1
+    }
+
+    /// Read these whenever their time comes, until they are taken back.
+    pub fn sample(&mut self, samplers: Samplers) {
+        self.samplers = Some(samplers);
+    }
+
+    /// Read them once more, and no longer.
+    pub fn take_samplers(&mut self) -> Option<Samplers> {
+        let mut samplers = self.samplers.take()?;
+        samplers.read_all();
+        Some(samplers)
     }
 
     pub fn launched(&self, place: usize) -> &Launched {
@@ -79,7 +93,8 @@ impl<'a> Supervision<'a> {
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Woken::Elapsed;
             }
-            let woken = self.sleep_until([deadline, self.watch.next_look()].into_iter().flatten().min());
+            let due = self.samplers.as_ref().and_then(Samplers::next_due);
+            let woken = self.sleep_until([deadline, self.watch.next_look(), due].into_iter().flatten().min());
             let now = Instant::now();
             if woken.printed {
                 self.watch.printed(now);
@@ -87,6 +102,12 @@ impl<'a> Supervision<'a> {
             if self.watch.next_look().is_some_and(|look| look <= now) {
                 let streams = self.running.iter_mut().map(|running| &mut running.launched);
                 self.watch.look(streams.flat_map(|launched| [&mut launched.stdout, &mut launched.stderr]), now);
+            }
+            if let Some(samplers) = &mut self.samplers {
+                samplers.read_due(now);
+                if leader.is_some_and(|place| woken.ended.contains(&place)) {
+                    samplers.read_all();
+                }
             }
             for place in woken.ended {
                 self.running[place].note_end(woken.at_ns);

@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from ajuste.model.plan import SamplerSource
+
 Role = Literal["workload", "background", "before", "after"]
 
 
@@ -128,11 +130,31 @@ class Counter(_Event):
 
 
 class Sample(_Event):
-    """What a sampler read at ``at_ns``: figures by name, as the kernel counts them. Said after the observation."""
+    """What a sampler read at ``at_ns``: figures by name, as the kernel counts them.
+
+    Said after the observation, all in the order of time. Each sampler is read just before the workload's start, at
+    multiples of its interval from then on, just after the workload's end, and at the end of the observation.
+    """
 
     event: Literal["sample"] = "sample"
-    source: str
+    source: SamplerSource
     values: dict[str, Annotated[int, Field(ge=0)]]
+
+
+class Sampled(_Event):
+    """What became of the sampler of that ``index`` in the plan, said after all samples.
+
+    ``readings`` samples are of it; for ``skipped`` times it was too late. ``full``: the room for the readings of all
+    samplers was used up, and the rest was not read. ``not_supported``: there is nothing to read, and why.
+    """
+
+    event: Literal["sampled"] = "sampled"
+    index: int = Field(ge=0)
+    source: SamplerSource
+    readings: int = Field(ge=0)
+    skipped: int = Field(default=0, ge=0)
+    full: bool = False
+    not_supported: str | None = None
 
 
 class Restored(_Event):
@@ -179,6 +201,7 @@ Event = Annotated[
     | Exited
     | Counter
     | Sample
+    | Sampled
     | Restored
     | Failed
     | End,

@@ -198,6 +198,11 @@ class Sampler(_Part):
     interval_ns: int = Field(ge=1_000_000)
 
 
+def chooses(key: str, figure: str) -> bool:
+    """Whether a sampler with ``key`` reads ``figure``."""
+    return figure.startswith(key[:-1]) if key.endswith("*") else figure == key
+
+
 class Scratch(_Part):
     """A file system made for the trial and gone after it.
 

@@ -95,7 +95,9 @@ def _hello(line: bytes) -> Hello | None:
 
 def _carry_out(plan: Plan) -> tuple[bytes, str, bool]:
     """What the agent said, what it complained of, and whether it had to be killed."""
-    limit_s = (plan.timeout_ns + plan.settle_ns + plan.perturbation.start_delay_ns) / 1e9 + _SLACK_SECONDS
+    limit_s = (
+        plan.timeout_ns + plan.settle_ns + plan.observe_ns + plan.perturbation.start_delay_ns
+    ) / 1e9 + _SLACK_SECONDS
     agent = subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", "--", native_program(AGENT), "run", "--plan", "-"],
         stdin=subprocess.PIPE,

@@ -18,11 +18,13 @@ from ajuste.model.event import (
     Hello,
     Output,
     ReadBack,
+    Sampled,
     Started,
     Written,
     parse_event,
 )
 from ajuste.model.plan import Plan
+from ajuste.target.samples import problem_of_samples
 
 LONGEST_STREAM_BYTES = 64 << 20
 MOST_EVENTS = 100_000
@@ -158,6 +160,8 @@ def _check_whole(events: list[Event], plan: Plan) -> None:
         raise _Wrong(f"the end is that of the plan {end.id!r}, not of {plan.id!r}")
     if end.events != len(events) - 1:
         raise _Wrong(f"the end counts {end.events} events, and {len(events) - 1} arrived")
+    if problem := problem_of_samples(events, plan):
+        raise _Wrong(problem)
     for what, times in Tally(_identity(event) for event in events).items():
         if times > 1 and what is not None:
             raise _Wrong(f"{what} is reported {times} times")
@@ -174,6 +178,8 @@ def _identity(event: Event) -> str | None:
             return f"the {event.stream} of the {event.role} {event.index}"
         case Counter():
             return f"the counter {event.name}"
+        case Sampled():
+            return f"the end of the sampler {event.index}"
         case _:
             return None
 
@@ -193,3 +199,5 @@ def _check_complete(events: list[Event], plan: Plan) -> None:
         raise _Wrong("not every process of the plan is reported as ended")
     if {e.name for e in events if isinstance(e, Counter)} != set(plan.counters):
         raise _Wrong("not all counters of the plan are reported")
+    if {e.index for e in events if isinstance(e, Sampled)} != set(range(len(plan.samplers))):
+        raise _Wrong("not all samplers of the plan are reported")

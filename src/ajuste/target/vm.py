@@ -249,7 +249,11 @@ class VmTarget:
         return max(1, min(by_cpus, by_memory))
 
     def _limit(self, plan: Plan) -> Limit:
-        work_ns = plan.settle_ns + plan.perturbation.start_delay_ns + (plan.timeout_ns if plan.workload else 0)
+        work_ns = (
+            plan.settle_ns
+            + plan.perturbation.start_delay_ns
+            + (plan.timeout_ns + plan.observe_ns if plan.workload else 0)
+        )
         work_s = work_ns / 1e9
         if self._clock == "wall":
             return Limit(host_s=work_s + _SLACK_SECONDS)
