@@ -38,6 +38,11 @@ def planned_study(resolved: ResolvedStudy, catalogue: Catalogue) -> PlannedStudy
         factors=resolved.factors,
         units={name: unit for name, unit in units.items() if unit},
         configurations=tuple(_configuration(c, several=len(study.kernels) > 1) for c in resolved.configurations),
+        once=tuple(
+            _command(role, command, 1)
+            for role, commands in (("setup", resolved.setup), ("cleanup", resolved.cleanup))
+            for command in commands
+        ),
         trials=tuple(
             slot
             for number in blocks
@@ -69,7 +74,13 @@ def _configuration(resolved: ResolvedConfiguration, *, several: bool) -> Planned
         baseline=own.baseline,
         target=resolved.kernel if several else "",
         writes=tuple(_write(write) for write in resolved.writes),
-        commands=(_command("workload", resolved.workload, 1), *_background(resolved.background)),
+        kernel_arguments=resolved.kernel_arguments,
+        commands=(
+            *(_command("before it", command, 1) for command in resolved.before),
+            _command("workload", resolved.workload, 1),
+            *_background(resolved.background),
+            *(_command("after it", command, 1) for command in resolved.after),
+        ),
     )
 
 
@@ -86,6 +97,7 @@ def _background(commands: Iterable[Command]) -> Iterable[PlannedCommand]:
 
 def _command(role: str, command: Command, count: int) -> PlannedCommand:
     attributes = command.attributes.model_dump(mode="json", exclude_none=True)
+    attributes |= attributes.pop("cgroup_limits", {})
     return PlannedCommand(
         role=role,
         argv=command.argv,

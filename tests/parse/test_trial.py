@@ -224,7 +224,9 @@ GOLDEN = Path(__file__).parents[2] / "contract" / "events" / "trial.jsonl"
 
 def test_the_contracts_own_events_are_understood() -> None:
     found = [parse_event(line) for line in GOLDEN.read_text().splitlines()][2:]
-    assert judge(found, Reading()).reason == "write sched_latency_ns: Invalid argument"
+    assert (
+        judge(found, Reading()).reason == "write sched_latency_ns: Invalid argument; journal: No space left on device"
+    )
     clean = [event for event in found if not isinstance(event, Failed | End)]
     end = End(at_ns=9, id="b0p2", ok=True, events=len(clean))
     plan = PLAN.model_copy(

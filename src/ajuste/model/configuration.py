@@ -5,11 +5,14 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 KERNEL_FACTOR = "kernel"
+COMMAND_FACTOR = "command"
+SETTINGS_FACTOR = "settings"
+"""What a factor is called whose levels speak for themselves: ``vm.swappiness=10 nice=5``."""
 
 
 class Factor(BaseModel):
-    """A tunable, process attribute, workload parameter (``workload.NAME``) or ``kernel``, with the levels under
-    study.
+    """A tunable, process attribute, workload parameter (``workload.NAME``), ``kernel``, ``command``, or a name for
+    several settings at once, with the levels under study.
 
     Levels are text as they are written, in the order given; ``baseline`` is one of them.
     """

@@ -12,6 +12,7 @@ from ajuste.model.trial import Slot, Status, Trial
 from ajuste.parse.base import base_metrics
 from ajuste.parse.failure import ParseError
 from ajuste.parse.pattern import Pattern, search
+from ajuste.parse.pointer import Pointer, pointed
 from ajuste.parse.registry import parser
 from ajuste.parse.share import shares
 
@@ -24,16 +25,19 @@ LARGEST = 2**64
 
 @dataclass(frozen=True)
 class Reading:
-    """How the outputs of a workload are read: by the parser of that name, by patterns, or not at all.
+    """How the outputs of a workload are read: by the parser of that name, by patterns and pointers, or not at all.
 
     ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
-    load, if the shares of the CPU are wanted.
+    load, if the shares of the CPU are wanted. ``any_exit``: it does not matter how the workload ended, as long as it
+    did so by itself.
     """
 
     parser: str = ""
     patterns: tuple[Pattern, ...] = ()
+    pointers: tuple[Pointer, ...] = ()
     endless: tuple[bool, ...] = ()
     shares_of: tuple[int, ...] | None = None
+    any_exit: bool = False
 
 
 @dataclass
@@ -69,7 +73,7 @@ def trial(
     written = tuple(event for event in observation.events if isinstance(event, Written))
     if exited is not None and not findings.failed:
         _check_writes(plan, written, findings)
-        _check_exit(exited, findings)
+        _check_exit(exited, reading.any_exit, findings)
         _check_background(observation, reading.endless, findings)
         _read_output(observation, reading, findings)
         if reading.shares_of is not None:
@@ -151,9 +155,11 @@ def _normalised(text: str) -> list[str | int]:
     return words
 
 
-def _check_exit(exited: Exited, findings: _Findings) -> None:
+def _check_exit(exited: Exited, any_exit: bool, findings: _Findings) -> None:
     if exited.timed_out:
         findings.flagged.append("the workload was stopped at its time limit")
+    elif any_exit:
+        return
     elif exited.signal is not None:
         findings.flagged.append(f"the workload was killed by signal {exited.signal}")
     elif exited.exit_code:
@@ -191,6 +197,8 @@ def _read_output(observation: Observation, reading: Reading, findings: _Findings
         readers.append(lambda: parser(reading.parser)(streams["stdout"]))
     if reading.patterns:
         readers.append(lambda: search(reading.patterns, streams))
+    if reading.pointers:
+        readers.append(lambda: pointed(reading.pointers, streams))
     for read in readers:
         try:
             found = read()

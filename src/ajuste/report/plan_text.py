@@ -23,7 +23,8 @@ def print_plan(plan: PlannedStudy, console: Console) -> None:
         out.say(visible_line(plan.title), style="bold")
         out.say(visible(plan.question), style="italic")
         _print_frame(out, plan)
-        _print_factors(out, plan)
+        if plan.factors:
+            _print_factors(out, plan)
         _print_configurations(out, plan)
         _print_trials(out, plan)
         _print_metrics(out, plan)
@@ -80,6 +81,10 @@ def _print_configurations(out: Sheet, plan: PlannedStudy) -> None:
             out.say(f"The background load runs {plan.settle_s:g} s before the workload starts.", indent=INDENT)
         for command in shared:
             _print_command(out, command, INDENT)
+    if plan.once:
+        out.heading("Once in the whole study runs")
+        for command in plan.once:
+            _print_command(out, command, INDENT)
     out.heading("Configurations")
     for configuration in plan.configurations:
         _print_configuration(out, configuration, shared)
@@ -90,12 +95,14 @@ def _print_configuration(out: Sheet, configuration: PlannedConfiguration, shared
     out.say(f"{visible_line(configuration.name)}{baseline}", style="bold", indent=INDENT)
     if configuration.target:
         out.say(f"runs on {visible_line(configuration.target)}", indent=2 * INDENT)
+    if configuration.kernel_arguments:
+        out.say(f"boots with {visible_line(' '.join(configuration.kernel_arguments))}", indent=2 * INDENT)
     for write in configuration.writes:
         out.say(f"write {visible_line(write.value)} to {visible_line(write.where)}", indent=2 * INDENT)
     own = [command for command in configuration.commands if command not in shared]
     for command in own:
         _print_command(out, command, 2 * INDENT)
-    if not configuration.writes and not own and not configuration.target:
+    if not (configuration.writes or own or configuration.target or configuration.kernel_arguments):
         out.say("writes nothing", indent=2 * INDENT, style="dim")
 
 

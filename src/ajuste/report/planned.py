@@ -34,12 +34,15 @@ class PlannedCommand(_Planned):
 
 
 class PlannedConfiguration(_Planned):
-    """What one configuration writes and runs; ``target`` only where it is not the study's (another kernel)."""
+    """What one configuration writes and runs; ``target`` only where it is not the study's (another kernel), and
+    ``kernel_arguments`` beside the study's.
+    """
 
     name: str
     levels: dict[str, str]
     baseline: bool = False
     target: str = ""
+    kernel_arguments: tuple[str, ...] = ()
     writes: tuple[PlannedWrite, ...] = ()
     commands: tuple[PlannedCommand, ...] = ()
 
@@ -54,7 +57,8 @@ class PlannedBudget(_Planned):
 
 class PlannedStudy(_Planned):
     """``target`` describes in a line where trials would run. ``trials`` are those of the first blocks, in order;
-    later blocks are drawn in the same way from ``seed``. ``units`` are the factors' units, where they have one.
+    later blocks are drawn in the same way from ``seed``. ``once`` is what runs before the first and after the last
+    trial. ``units`` are the factors' units, where they have one.
     """
 
     schema_version: int = 1
@@ -67,6 +71,7 @@ class PlannedStudy(_Planned):
     factors: tuple[Factor, ...]
     units: dict[str, str] = Field(default_factory=dict)
     configurations: tuple[PlannedConfiguration, ...]
+    once: tuple[PlannedCommand, ...] = ()
     trials: tuple[Slot, ...]
     budget: PlannedBudget
     warm_up_blocks: int = 0

@@ -5,38 +5,32 @@ All that needs no kernel; what depends on the kernel's version is found by ``stu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.configuration import KERNEL_FACTOR
+from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.error import RequestError
-from ajuste.model.tunable import Tunable
-from ajuste.model.workload import WorkloadKind
 from ajuste.parse.pattern import check_pattern
-from ajuste.study.cpus import parse_cpus
+from ajuste.parse.pointer import check_pointer
+from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
 from ajuste.study.location import Path
 from ajuste.study.problem import Problem, nearest
-from ajuste.study.schema import AttributesTable, BackgroundTable, FactorTable, Study, TargetTable, WorkloadTable
+from ajuste.study.schema import AttributesTable, BackgroundTable, Study, TargetTable, WorkloadTable
+from ajuste.study.settings import varies
 from ajuste.study.shares import share_metrics
 
-WORKLOAD_PREFIX = "workload."
 OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "modules", "kernel_arguments")
 """Fields of the table target that a host does not have."""
-
-ParseKernel = Callable[[str], object]
-"""Raises RequestError for what is no kernel spec."""
-
-Accept = Callable[[str], str]
-"""From a level as it was given to how it is written. Raises RequestError."""
 
 
 def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -> list[Problem]:
     """All problems of ``study`` that can be known without a kernel; an empty list if there are none."""
     return [
-        *_factors(study, catalogue, parse_kernel),
+        *check_factors(study, catalogue, parse_kernel),
         *_job(("workload",), study.workload, study, catalogue),
-        *_patterns(study.workload),
+        *_variants(study),
+        *_own_metrics(study.workload),
         *(
             problem
             for index, load in enumerate(study.workload.background)
@@ -49,84 +43,6 @@ def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -
         *_metrics(study, catalogue),
         *_prediction(study, catalogue),
     ]
-
-
-def parameter_of(factor: FactorTable) -> str | None:
-    """The workload parameter that a factor varies, if it does."""
-    return factor.name.removeprefix(WORKLOAD_PREFIX) if factor.name.startswith(WORKLOAD_PREFIX) else None
-
-
-def _factors(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for index, factor in enumerate(study.factors):
-        path: Path = ("factor", index)
-        if factor.name in seen:
-            yield Problem((*path, "name"), f'"{factor.name}" is a factor already; each can be varied only once')
-        seen.add(factor.name)
-        accept = _level_check(path, factor, study, catalogue, parse_kernel)
-        if isinstance(accept, Problem):
-            yield accept
-        else:
-            yield from _levels(path, factor, accept)
-
-
-def _level_check(
-    path: Path, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
-) -> Accept | Problem:
-    """What accepts or refuses a level of this factor, or what is wrong with the factor itself."""
-    if factor.name == KERNEL_FACTOR:
-        return lambda text: (parse_kernel(text), text)[1]
-    if parameter := parameter_of(factor):
-        kind = catalogue.workloads.get(study.workload.kind or "")
-        if kind is None:
-            return Problem((*path, "name"), "only the parameters of a workload of the catalogue can be varied")
-        if parameter not in kind.parameters:
-            return Problem((*path, "name"), _no_parameter(kind, parameter))
-        return lambda text: check_parameter(f"{kind.name}'s {parameter}", kind.parameters[parameter], text)
-    try:
-        tunable = catalogue.find_tunable(factor.name)
-    except RequestError as failure:
-        return Problem((*path, "name"), failure.message, failure.hint)
-    return lambda text: _check_level(tunable, text, study, catalogue)
-
-
-def _check_level(tunable: Tunable, text: str, study: Study, catalogue: Catalogue) -> str:
-    level = catalogue.check_level(tunable, text)
-    if tunable.type == "cpu-list":
-        _check_cpus(level, study)
-    return level
-
-
-def _check_cpus(text: str, study: Study) -> None:
-    """Which CPUs a host has is only known there; ``study.resolve`` looks."""
-    if study.target.kind == "host":
-        return
-    beyond = [cpu for cpu in parse_cpus(text) if cpu >= study.target.cpus]
-    if beyond:
-        last = study.target.cpus - 1
-        raise RequestError(f'"{text}" names CPU {beyond[0]}, but the target has {study.target.cpus} (0 … {last})')
-
-
-def _levels(path: Path, factor: FactorTable, accept: Accept) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for index, text in enumerate(factor.levels):
-        try:
-            level = accept(text)
-        except RequestError as failure:
-            yield Problem((*path, "levels", index), failure.message, failure.hint)
-            continue
-        if level in seen:
-            yield Problem((*path, "levels", index), f'"{text}" is among the levels already')
-        seen.add(level)
-    if factor.baseline is None or factor.baseline in factor.levels:
-        return
-    try:
-        known = accept(factor.baseline) in seen
-    except RequestError:
-        known = False
-    if not known:
-        levels = ", ".join(factor.levels)
-        yield Problem((*path, "baseline"), f'"{factor.baseline}" is not among the levels; expected one of {levels}')
 
 
 def _job(path: Path, job: WorkloadTable | BackgroundTable, study: Study, catalogue: Catalogue) -> Iterator[Problem]:
@@ -144,7 +60,7 @@ def _job(path: Path, job: WorkloadTable | BackgroundTable, study: Study, catalog
     for name, value in job.parameters.items():
         where = (*path, "parameters", name)
         if name not in kind.parameters:
-            yield Problem(where, _no_parameter(kind, name))
+            yield Problem(where, no_parameter(kind, name))
             continue
         try:
             check_parameter(f"{kind.name}'s {name}", kind.parameters[name], value)
@@ -164,33 +80,42 @@ def _when(path: Path, load: BackgroundTable, study: Study) -> Iterator[Problem]:
                 yield Problem((*path, name), f'"{level}" is not among the levels of {name}: {", ".join(factors[name])}')
 
 
-def _no_parameter(kind: WorkloadKind, name: str) -> str:
-    known = list(kind.parameters)
-    near = nearest(name, known) or (f"; expected one of {', '.join(known)}" if known else "; it has none")
-    return f'"{kind.name}" has no parameter "{name}"{near}'
-
-
 def _attributes(path: Path, attributes: AttributesTable, study: Study) -> Iterator[Problem]:
     if attributes.affinity is not None:
         try:
-            _check_cpus(attributes.affinity, study)
+            check_cpus(attributes.affinity, study)
         except RequestError as failure:
             yield Problem((*path, "affinity"), failure.message)
-    varied = any(factor.name == "policy" for factor in study.factors)
+    varied = varies(study, "policy")
     if attributes.priority is not None and attributes.policy not in ("fifo", "rr") and not varied:
         yield Problem((*path, "priority"), 'a priority needs policy = "fifo" or "rr"')
 
 
-def _patterns(workload: WorkloadTable) -> Iterator[Problem]:
-    if workload.metrics and workload.command is None:
+def _variants(study: Study) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, variant in enumerate(study.workload.variants):
+        if variant.name in seen:
+            yield Problem(("workload", "variant", index, "name"), f'there is a variant "{variant.name}" already')
+        seen.add(variant.name)
+    if study.workload.variants and not varies(study, COMMAND_FACTOR):
+        levels = ", ".join(f'"{name}"' for name in seen)
+        yield Problem(
+            ("workload", "variant"), "no factor chooses among them", f'[[factor]] name = "command", levels = [{levels}]'
+        )
+
+
+def _own_metrics(workload: WorkloadTable) -> Iterator[Problem]:
+    if workload.metrics and workload.kind is not None:
         yield Problem(("workload", "metric"), "metrics of one's own are read from a command of one's own; use command")
     for index, metric in enumerate(workload.metrics):
-        if metric.pattern is None:
-            continue
+        field = "pattern" if metric.pointer is None else "pointer"
         try:
-            check_pattern(metric.pattern)
+            if metric.pattern is not None:
+                check_pattern(metric.pattern)
+            if metric.pointer is not None:
+                check_pointer(metric.pointer)
         except RequestError as failure:
-            yield Problem(("workload", "metric", index, "pattern"), failure.message, failure.hint)
+            yield Problem(("workload", "metric", index, field), failure.message, failure.hint)
 
 
 def _target(study: Study, parse_kernel: ParseKernel) -> Iterator[Problem]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from ajuste.catalogue.arguments import arguments
@@ -42,16 +44,62 @@ class Commands:
             (index, load, self._program(load, ("workload", "background", index)))
             for index, load in enumerate(study.workload.background)
         ]
-        self._workload_program = self._program(study.workload, ("workload",))
+        self._variants = {
+            variant.name: self._argv(variant.command, ("workload", "variant", index, "command"))
+            for index, variant in enumerate(study.workload.variants)
+        }
+        self._workload_program = "" if self._variants else self._program(study.workload, ("workload",))
+        given = {"setup": study.workload.setup, "prepare": study.workload.prepare, "cleanup": study.workload.cleanup}
+        self._extra = {name: self._argv(argv, ("workload", name)) for name, argv in given.items() if argv}
 
     @property
     def programs(self) -> tuple[str, ...]:
         """Absolute paths of the programs of this machine that are needed, each once."""
         return tuple(dict.fromkeys(self._found.values()))
 
-    def workload(self, parameters: Mapping[str, str], attributes: Mapping[str, str]) -> Command:
-        """The workload with a configuration's own parameters and process attributes."""
-        return self._command(self._study.workload, self._workload_program, parameters, attributes)
+    @property
+    def words(self) -> str:
+        """The workload as people name it: its kind, or its command as a shell would read it."""
+        job = self._study.workload
+        return job.kind or shlex.join(job.command or ())
+
+    def workload(
+        self,
+        parameters: Mapping[str, str],
+        attributes: Mapping[str, str],
+        variant: str | None = None,
+        limits: Mapping[str, str] | None = None,
+    ) -> Command:
+        """The workload with a configuration's own parameters, process attributes, variant and control group limits."""
+        job = self._study.workload
+        if variant is None:
+            argv = (self._workload_program, *self._arguments(job, parameters))
+        else:
+            argv = self._variants[variant]
+        own = process_attributes(job.attributes, attributes)
+        own = own.model_copy(update={"cgroup_limits": dict(limits or {})})
+        return self._command(argv, own, in_place=job.kind is None)
+
+    @cached_property
+    def setup(self) -> tuple[Command, ...]:
+        """What runs once, before all trials."""
+        return self._extra_commands("setup")
+
+    @cached_property
+    def cleanup(self) -> tuple[Command, ...]:
+        """What runs once, after all trials."""
+        return self._extra_commands("cleanup")
+
+    @cached_property
+    def before(self) -> tuple[Command, ...]:
+        """What runs before each trial: in a guest, where every trial starts from the same machine, the setup too."""
+        in_guest = self._study.target.kind == "vm"
+        return (*(self.setup if in_guest else ()), *self._extra_commands("prepare"))
+
+    @cached_property
+    def after(self) -> tuple[Command, ...]:
+        """What runs after each trial."""
+        return self.cleanup if self._study.target.kind == "vm" else ()
 
     def background(self, levels: Mapping[str, str]) -> tuple[tuple[Command, ...], tuple[Load, ...]]:
         """The background load of the configuration with these ``levels``, as the study writes them, by factor."""
@@ -60,26 +108,26 @@ class Commands:
         for index, load, program in self._background:
             if all(levels.get(factor) in allowed for factor, allowed in load.when.items()):
                 endless = bool(load.kind) and self._catalogue.workloads[load.kind or ""].endless
-                commands += [self._command(load, program, {}, {})] * load.count
+                commands += [self._load(load, program)] * load.count
                 loads += [Load(number=index + 1, endless=endless)] * load.count
         return tuple(commands), tuple(loads)
 
-    def _command(
-        self,
-        job: WorkloadTable | BackgroundTable,
-        program: str,
-        parameters: Mapping[str, str],
-        attributes: Mapping[str, str],
-    ) -> Command:
+    def _load(self, load: BackgroundTable, program: str) -> Command:
+        argv = (program, *self._arguments(load, {}))
+        return self._command(argv, process_attributes(load.attributes, {}), in_place=load.kind is None)
+
+    def _arguments(self, job: WorkloadTable | BackgroundTable, parameters: Mapping[str, str]) -> tuple[str, ...]:
         if job.command is not None:
-            rest = job.command[1:]
-        else:
-            rest = arguments(self._catalogue.workloads[job.kind or ""], {**job.parameters, **parameters})
+            return job.command[1:]
+        return arguments(self._catalogue.workloads[job.kind or ""], {**job.parameters, **parameters})
+
+    def _command(self, argv: tuple[str, ...], attributes: Attributes, *, in_place: bool) -> Command:
+        """``in_place``: where the caller is; workloads of the catalogue need no place."""
         return Command(
-            argv=(program, *rest),
+            argv=argv,
             environment=self._environment,
-            directory=self._directory(job),
-            attributes=self._checked(process_attributes(job.attributes, attributes)),
+            directory=self._directory(in_place=in_place),
+            attributes=self._checked(attributes),
             user=None if self._study.workload.as_root else self._site.user,
         )
 
@@ -91,11 +139,11 @@ class Commands:
         own = [str(PurePosixPath(path).parent) for path in self.programs]
         return {"LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *own)))}
 
-    def _directory(self, job: WorkloadTable | BackgroundTable) -> str:
-        """Beside the study's own files, if it has any. Workloads of the catalogue need no place."""
+    def _directory(self, *, in_place: bool) -> str:
+        """Beside the study's own files, if it has any."""
         if study_files(self._study):
             return str(study_directory(self._study).absolute()) if self._site.in_place else self._site.directory
-        return self._site.directory if self._site.in_place and job.kind is None else "/"
+        return self._site.directory if self._site.in_place and in_place else "/"
 
     def _checked(self, attributes: Attributes) -> Attributes:
         there = self._site.cpus
@@ -106,12 +154,18 @@ class Commands:
             )
         return attributes
 
+    def _argv(self, command: tuple[str, ...], path: Path) -> tuple[str, ...]:
+        return (self._command_program(command[0], (*path, 0)), *command[1:])
+
+    def _extra_commands(self, name: str) -> tuple[Command, ...]:
+        return (self._command(self._extra[name], Attributes(), in_place=True),) if name in self._extra else ()
+
+    def _command_program(self, name: str, path: Path) -> str:
+        return self._own_program(name) if is_own(name) else self._host_program(name, path)
+
     def _program(self, job: WorkloadTable | BackgroundTable, path: Path) -> str:
         if job.command is not None:
-            name = job.command[0]
-            if is_own(name):
-                return self._own_program(name)
-            return self._host_program(name, (*path, "command", 0))
+            return self._command_program(job.command[0], (*path, "command", 0))
         kind = self._catalogue.workloads[job.kind or ""]
         if kind.program == BUNDLED:
             return self._site.bundled

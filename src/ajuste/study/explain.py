@@ -2,53 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.configuration import KERNEL_FACTOR, Factor
+from ajuste.model.configuration import COMMAND_FACTOR, Factor
 from ajuste.model.results import Explained
-from ajuste.study.check import parameter_of
 from ajuste.study.knob import Knob
-from ajuste.study.schema import Study
+from ajuste.study.schema import FactorTable, Study
+from ajuste.study.settings import KERNEL_ARGUMENTS, names_set, parameter_of
 
 
 def explain(
-    study: Study, knobs: Sequence[Sequence[Knob]], factors: Sequence[Factor], catalogue: Catalogue
+    study: Study, knobs: Mapping[str, Mapping[str, Knob]], factors: Sequence[Factor], catalogue: Catalogue
 ) -> tuple[Explained, ...]:
-    """Every tunable that is really varied, then kernels and parameters, in the factors' order."""
+    """What every factor sets, in the factors' order; one with settings first by itself. ``knobs`` by name and kernel
+    spec."""
     found: dict[str, Explained] = {}
-    for table, own in zip(study.factors, knobs, strict=True):
-        for knob in own:
-            found.setdefault(knob.tunable.name, _explain_knob(knob, own))
-        parameter = parameter_of(table)
-        if parameter:
-            kind = catalogue.workloads[study.workload.kind or ""]
-            text = kind.parameters[parameter]
-            found[table.name] = Explained(
-                name=table.name,
-                title=f"{parameter} of {kind.title}",
-                what=text.what,
-                unit="",
-                default=text.default,
-                where="the workload's command line",
-            )
-        elif table.name == KERNEL_FACTOR:
-            found[table.name] = Explained(
-                name=table.name,
-                title="the kernel",
-                what="The Linux kernel that is booted; everything else of the machine stays the same.",
-                unit="",
-            )
+    for table, factor in zip(study.factors, factors, strict=True):
+        if table.settings:
+            found[factor.name] = _several(table)
+        for name in names_set(table):
+            own = tuple(knobs.get(name, {}).values())
+            for knob in own:
+                found.setdefault(knob.tunable.name, _explain_knob(knob, own))
+            if not own:
+                found[name] = _explain(name, study, catalogue)
     return tuple(found.values())
 
 
-def successor_notes(knobs: Sequence[Sequence[tuple[str, Knob]]]) -> tuple[str, ...]:
+def _several(table: FactorTable) -> Explained:
+    levels = (f"{level}: {_settings_text(settings)}" for level, settings in table.settings.items())
+    return Explained(
+        name=table.name, title="several settings at once", what=f"What each level sets. {'; '.join(levels)}.", unit=""
+    )
+
+
+def _settings_text(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {level}" for name, level in settings.items()) or "nothing"
+
+
+def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
+    """What is no tunable."""
+    if parameter := parameter_of(name):
+        kind = catalogue.workloads[study.workload.kind or ""]
+        text = kind.parameters[parameter]
+        return Explained(
+            name=name,
+            title=f"{parameter} of {kind.title}",
+            what=text.what,
+            unit="",
+            default=text.default,
+            where="the workload's command line",
+        )
+    if name == COMMAND_FACTOR:
+        commands = "; ".join(f"{v.name}: {shlex.join(v.command)}" for v in study.workload.variants)
+        return Explained(name=name, title="the command", what=f"What is run. {commands}", unit="")
+    if name == KERNEL_ARGUMENTS:
+        return Explained(
+            name=name,
+            title="the kernel's command line",
+            what="Words that are added to the guest's; they count from its boot.",
+            unit="",
+        )
+    return Explained(
+        name=name,
+        title="the kernel",
+        what="The Linux kernel that is booted; everything else of the machine stays the same.",
+        unit="",
+    )
+
+
+def successor_notes(knobs: Mapping[str, Mapping[str, Knob]]) -> tuple[str, ...]:
     """A sentence for every tunable that was varied in place of another."""
     notes = [
         f"{spec} has no {knob.instead_of.name}; its successor {knob.tunable.name}, a related but different tunable, "
         f"was varied instead"
-        for own in knobs
-        for spec, knob in own
+        for own in knobs.values()
+        for spec, knob in own.items()
         if knob.instead_of is not None
     ]
     return tuple(dict.fromkeys(notes))

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from ajuste.study.location import Path as Keys
 from ajuste.study.problem import Problem
-from ajuste.study.schema import Study
+from ajuste.study.schema import Argv, Study
 
 
 def study_files(study: Study) -> dict[str, Path]:
@@ -50,10 +50,15 @@ def check_files(study: Study) -> list[Problem]:
 def _named(study: Study) -> Iterator[tuple[Keys, str]]:
     for index, name in enumerate(study.workload.files):
         yield ("workload", "files", index), own_name(name)
-    jobs = [
-        (("workload",), study.workload),
-        *((("workload", "background", index), load) for index, load in enumerate(study.workload.background)),
+    workload = study.workload
+    commands: list[tuple[Keys, Argv | None]] = [
+        (("workload", "command"), workload.command),
+        *((("workload", "variant", n, "command"), variant.command) for n, variant in enumerate(workload.variants)),
+        *((("workload", "background", n, "command"), load.command) for n, load in enumerate(workload.background)),
+        (("workload", "setup"), workload.setup),
+        (("workload", "prepare"), workload.prepare),
+        (("workload", "cleanup"), workload.cleanup),
     ]
-    for path, job in jobs:
-        if job.command and is_own(job.command[0]):
-            yield (*path, "command", 0), own_name(job.command[0])
+    for path, command in commands:
+        if command and is_own(command[0]):
+            yield (*path, 0), own_name(command[0])

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.configuration import KERNEL_FACTOR
-from ajuste.study.check import WORKLOAD_PREFIX
+from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.study.schema import Study
+from ajuste.study.settings import WORKLOAD_PREFIX
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -18,7 +18,12 @@ def json_schema(catalogue: Catalogue) -> dict[str, Any]:
     schema = Study.model_json_schema(by_alias=True)
     tables = schema["$defs"]
     parameters = {name for kind in catalogue.workloads.values() for name in kind.parameters}
-    factors = [KERNEL_FACTOR, *catalogue.tunables, *(WORKLOAD_PREFIX + name for name in sorted(parameters))]
+    factors = [
+        KERNEL_FACTOR,
+        COMMAND_FACTOR,
+        *catalogue.tunables,
+        *(WORKLOAD_PREFIX + name for name in sorted(parameters)),
+    ]
     metrics = [*catalogue.metrics, *(metric.name for kind in catalogue.workloads.values() for metric in kind.metrics)]
     endless = [name for name, kind in catalogue.workloads.items() if kind.endless]
     ending = [name for name in catalogue.workloads if name not in endless]
@@ -26,9 +31,14 @@ def json_schema(catalogue: Catalogue) -> dict[str, Any]:
     for field in ("metrics", "describe"):
         for items in _arrays(tables["AnalysisTable"]["properties"][field]):
             _suggest(items, metrics)
-    for table, kinds in (("WorkloadTable", ending), ("BackgroundTable", [*endless, *ending])):
+    tables["FactorTable"]["required"] = ["name"]
+    tables["FactorTable"]["anyOf"] = [{"required": ["levels"]}, {"required": ["settings"]}]
+    for table, kinds, jobs in (
+        ("WorkloadTable", ending, ("kind", "command", "variant")),
+        ("BackgroundTable", [*endless, *ending], ("kind", "command")),
+    ):
         tables[table]["properties"]["kind"] |= {"anyOf": [{"enum": kinds}, {"type": "string"}, {"type": "null"}]}
-        tables[table]["oneOf"] = [{"required": ["kind"]}, {"required": ["command"]}]
+        tables[table]["oneOf"] = [{"required": [job]} for job in jobs]
     return {"$schema": DIALECT, **schema, "title": "An Ajuste study"}
 
 

@@ -8,6 +8,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.metric import Metric
 from ajuste.parse.base import counters_for
 from ajuste.parse.pattern import Pattern
+from ajuste.parse.pointer import Pointer
 from ajuste.study.schema import PatternTable, Study
 from ajuste.study.shares import share_metrics, wants_shares
 
@@ -21,6 +22,7 @@ class Measures:
     counters: tuple[str, ...]
     parser: str
     patterns: tuple[Pattern, ...]
+    pointers: tuple[Pointer, ...]
 
 
 def measures(study: Study, catalogue: Catalogue) -> Measures:
@@ -47,6 +49,11 @@ def measures(study: Study, catalogue: Catalogue) -> Measures:
             Pattern(metric=m.name, pattern=m.pattern, stream=m.stream)
             for m in study.workload.metrics
             if m.pattern is not None
+        ),
+        pointers=tuple(
+            Pointer(metric=m.name, pointer=m.pointer, stream=m.stream)
+            for m in study.workload.metrics
+            if m.pointer is not None
         ),
     )
 

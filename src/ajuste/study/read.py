@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.model.error import Place, RequestError
-from ajuste.study.check import ParseKernel, check
+from ajuste.study.check import check
+from ajuste.study.factors import ParseKernel
 from ajuste.study.files import check_files
 from ajuste.study.problem import error, from_validation
 from ajuste.study.schema import Study

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import product
+from dataclasses import dataclass, field
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.configuration import KERNEL_FACTOR, Configuration, Factor
+from ajuste.design.combinations import combinations, count
+from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR, Configuration, Factor
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Write
 from ajuste.model.tunable import CgroupLimit, ProcessAttribute, ScratchAttribute
-from ajuste.study.check import parameter_of
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
 from ajuste.study.files import study_files
@@ -20,6 +20,7 @@ from ajuste.study.knob import Knob, knob
 from ajuste.study.measures import Measures, measures
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
+from ajuste.study.settings import KERNEL_ARGUMENTS, is_tunable, names_set, parameter_of, set_by
 from ajuste.study.shares import wants_shares
 from ajuste.study.site import GUEST, Site
 
@@ -31,8 +32,8 @@ HOST_KERNEL = ""
 
 MOST_CONFIGURATIONS = 10_000
 
-Knobs = dict[str, Knob]
-"""The knob of one factor by kernel spec."""
+Knobs = dict[str, dict[str, Knob]]
+"""By the name that a factor sets, as it was given: the knob on each kernel."""
 
 
 def resolve(
@@ -42,39 +43,42 @@ def resolve(
     find_program: FindProgram,
     site: Site = GUEST,
 ) -> ResolvedStudy:
-    """Every configuration of ``study``, its full factorial in the order of factors and levels.
+    """Every configuration of ``study``, in the order of factors and levels.
 
     ``kernels`` has the version of each spec in ``study.kernels``, for a host that of ``HOST_KERNEL``. Commands are run
     at ``site``. Raises RequestError for a tunable that a kernel does
     not have, a level out of a successor's range, and a program that is not on this machine.
     """
-    knobs = [_knobs(index, study, catalogue, kernels) for index in range(len(study.factors))]
-    factors = tuple(_factor(table, own, study, catalogue) for table, own in zip(study.factors, knobs, strict=True))
-    count = 1
-    for factor in factors:
-        count *= len(factor.levels)
-    if count > MOST_CONFIGURATIONS:
+    knobs: Knobs = {}
+    for index in range(len(study.factors)):
+        knobs |= _knobs(index, study, catalogue, kernels)
+    factors = tuple(_factor(table, knobs, study, catalogue) for table in study.factors)
+    made = count(factors, study.design.combine)
+    if made > MOST_CONFIGURATIONS:
         raise RequestError(
-            f"the levels make {count} configurations; at most {MOST_CONFIGURATIONS} can be compared",
+            f"the levels make {made} configurations; at most {MOST_CONFIGURATIONS} can be compared",
             place=study.place("factor"),
         )
     commands = Commands(study, catalogue, find_program, site)
     configurations = tuple(
         _configuration(study, factors, knobs, levels, commands, catalogue)
-        for levels in product(*(factor.levels for factor in factors))
+        for levels in combinations(factors, study.design.combine)
     )
+    if len({c.configuration.name for c in configurations}) < made:
+        raise RequestError("two configurations would have the same name; name their levels differently")
     return _assemble(study, factors, knobs, configurations, commands, measures(study, catalogue), catalogue)
 
 
 def _assemble(
     study: Study,
     factors: tuple[Factor, ...],
-    knobs: list[Knobs],
+    knobs: Knobs,
     configurations: tuple[ResolvedConfiguration, ...],
     commands: Commands,
     found: Measures,
     catalogue: Catalogue,
 ) -> ResolvedStudy:
+    once = study.target.kind == "host"
     return ResolvedStudy(
         study=study,
         factors=factors,
@@ -86,47 +90,57 @@ def _assemble(
         patterns=found.patterns,
         shares=wants_shares(study),
         rule=catalogue.rules.get(study.analysis.prediction or ""),
+        pointers=found.pointers,
+        setup=commands.setup if once else (),
+        cleanup=commands.cleanup if once else (),
         programs=commands.programs,
         files={name: str(path.absolute()) for name, path in study_files(study).items()},
-        explained=explain(study, [tuple(own.values()) for own in knobs], factors, catalogue),
-        notes=successor_notes([tuple(own.items()) for own in knobs]),
+        explained=explain(study, knobs, factors, catalogue),
+        notes=successor_notes(knobs),
     )
 
 
 def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str, KernelVersion]) -> Knobs:
+    """The knobs of all tunables that one factor sets."""
     table = study.factors[index]
-    if table.name == KERNEL_FACTOR or parameter_of(table):
-        return {}
-    asked = catalogue.find_tunable(table.name)
     found: Knobs = {}
-    for spec in study.kernels or (HOST_KERNEL,):
-        try:
-            found[spec] = knob(asked, kernels[spec], catalogue, successor=table.successor)
-        except RequestError as failure:
-            place = study.place("factor", index, "name")
-            raise RequestError(failure.message, hint=failure.hint, place=place) from None
-        _check_levels(index, study, found[spec], catalogue)
+    for name in filter(is_tunable, names_set(table)):
+        asked = catalogue.find_tunable(name)
+        for spec in study.kernels or (HOST_KERNEL,):
+            try:
+                own = knob(asked, kernels[spec], catalogue, successor=table.successor)
+            except RequestError as failure:
+                field = "settings" if table.settings else "name"
+                place = study.place("factor", index, field)
+                raise RequestError(failure.message, hint=failure.hint, place=place) from None
+            _check_levels(index, name, study, own, catalogue)
+            found.setdefault(name, {})[spec] = own
     return found
 
 
-def _check_levels(index: int, study: Study, own: Knob, catalogue: Catalogue) -> None:
+def _check_levels(index: int, name: str, study: Study, own: Knob, catalogue: Catalogue) -> None:
     """A successor can have another range than the tunable that the levels were checked against."""
-    for number, level in enumerate(study.factors[index].levels):
+    table = study.factors[index]
+    for number, level in enumerate(table.levels):
+        text = set_by(table, level).get(name)
+        if text is None:
+            continue
         try:
-            catalogue.check_level(own.tunable, level, own.version)
+            catalogue.check_level(own.tunable, text, own.version)
         except RequestError as failure:
-            place = study.place("factor", index, "levels", number)
-            raise RequestError(failure.message, hint=failure.hint, place=place) from None
+            path = ("settings", level, name) if table.settings else ("levels", number)
+            raise RequestError(failure.message, hint=failure.hint, place=study.place("factor", index, *path)) from None
 
 
 def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue) -> Factor:
     """The factor by the names of what is really varied: several, with slashes, where kernels differ in that."""
-    names = list(dict.fromkeys(own.tunable.name for own in knobs.values())) or [table.name]
+    own = knobs.get(table.name, {}) if not table.settings else {}
+    names = list(dict.fromkeys(knob.tunable.name for knob in own.values())) or [table.name]
 
     def text(level: str) -> str:
-        if knobs:
-            return catalogue.check_level(next(iter(knobs.values())).tunable, level)
-        if parameter := parameter_of(table):
+        if own:
+            return catalogue.check_level(next(iter(own.values())).tunable, level)
+        if (parameter := parameter_of(table.name)) and not table.settings:
             kind = catalogue.find_workload(study.workload.kind or "")
             return check_parameter(table.name, kind.parameters[parameter], level)
         return level
@@ -137,39 +151,36 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
 def _configuration(
     study: Study,
     factors: tuple[Factor, ...],
-    knobs: list[Knobs],
+    knobs: Knobs,
     levels: tuple[str, ...],
     commands: Commands,
     catalogue: Catalogue,
 ) -> ResolvedConfiguration:
     chosen = {table.name: level for table, level in zip(study.factors, levels, strict=True)}
     kernel = chosen.get(KERNEL_FACTOR) or study.target.kernel or ""
-    names, writes = [], []
-    attributes: dict[str, str] = {}
-    parameters: dict[str, str] = {}
-    for table, own, level in zip(study.factors, knobs, levels, strict=True):
-        names.append(f"{own[kernel].tunable.name if own else table.name}={level}")
-        if parameter := parameter_of(table):
-            parameters[parameter] = level
-        elif own and isinstance(location := own[kernel].location, ProcessAttribute):
-            attributes[location.name] = level
-        elif own and isinstance(location, CgroupLimit | ScratchAttribute):
-            raise RequestError(f"{own[kernel].tunable.name} cannot be varied in this version")
-        elif own:
-            tunable = own[kernel].tunable
-            writes.append(Write(tunable=tunable.name, location=location, value=catalogue.check_level(tunable, level)))
+    given: dict[str, str] = {}
+    for table, level in zip(study.factors, levels, strict=True):
+        given |= set_by(table, level)
+    parts = _parts(given, knobs, kernel, catalogue)
+    names = (
+        _level_name(table, knobs.get(table.name, {}).get(kernel), level)
+        for table, level in zip(study.factors, levels, strict=True)
+    )
     background, loads = commands.background(_as_written(study, factors, levels))
     return ResolvedConfiguration(
         configuration=Configuration(
-            name=" ".join(names),
+            name=" ".join(names) or commands.words,
             levels={factor.name: level for factor, level in zip(factors, levels, strict=True)},
             baseline=all(level == factor.baseline for factor, level in zip(factors, levels, strict=True)),
         ),
         kernel=kernel,
-        writes=tuple(writes),
-        workload=commands.workload(parameters, attributes),
+        kernel_arguments=parts.kernel_arguments,
+        writes=tuple(parts.writes),
+        workload=commands.workload(parts.parameters, parts.attributes, chosen.get(COMMAND_FACTOR), parts.limits),
         background=background,
         loads=loads,
+        before=commands.before,
+        after=commands.after,
     )
 
 
@@ -179,3 +190,46 @@ def _as_written(study: Study, factors: tuple[Factor, ...], levels: tuple[str, ..
         table.name: table.levels[factor.levels.index(level)]
         for table, factor, level in zip(study.factors, factors, levels, strict=True)
     }
+
+
+@dataclass
+class _Parts:
+    """What a configuration sets, by where it goes."""
+
+    writes: list[Write] = field(default_factory=list)
+    attributes: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+    kernel_arguments: tuple[str, ...] = ()
+
+
+def _parts(given: Mapping[str, str], knobs: Knobs, kernel: str, catalogue: Catalogue) -> _Parts:
+    parts = _Parts()
+    for name, level in given.items():
+        if parameter := parameter_of(name):
+            parts.parameters[parameter] = level
+        elif name == KERNEL_ARGUMENTS:
+            parts.kernel_arguments = tuple(level.split())
+        elif name in knobs:
+            _set_tunable(parts, knobs[name][kernel], level, catalogue)
+    return parts
+
+
+def _set_tunable(parts: _Parts, own: Knob, level: str, catalogue: Catalogue) -> None:
+    value = catalogue.check_level(own.tunable, level, own.version)
+    match own.location:
+        case ProcessAttribute(name=name):
+            parts.attributes[name] = value
+        case CgroupLimit(name=name):
+            parts.limits[name] = value
+        case ScratchAttribute():
+            raise RequestError(f"{own.tunable.name} cannot be varied in this version")
+        case location:
+            parts.writes.append(Write(tunable=own.tunable.name, location=location, value=value))
+
+
+def _level_name(table: FactorTable, own: Knob | None, level: str) -> str:
+    """A level in the name of a configuration. Commands and settings that were put together speak for themselves."""
+    if table.name in (COMMAND_FACTOR, SETTINGS_FACTOR):
+        return level
+    return f"{own.tunable.name if own and not table.settings else table.name}={level}"

@@ -13,6 +13,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.plan import Command, Sampler, Scratch, Write
 from ajuste.model.results import Explained, Rule
 from ajuste.parse.pattern import Pattern
+from ajuste.parse.pointer import Pointer
 from ajuste.study.schema import Study, TimelineTable
 
 
@@ -52,7 +53,7 @@ class ResolvedStudy(_Resolved):
 
     ``deciding`` metrics get verdicts that decide when to stop, ``described`` ones are candidates: those that are
     measured are shown. ``counters`` are the perf events to ask for. ``parser`` reads the workload's output, or
-    ``patterns`` do. ``shares`` asks for the shares of the CPU too; ``rule`` predicts metrics.
+    ``patterns`` and ``pointers`` do. ``shares`` asks for the shares of the CPU too; ``rule`` predicts metrics.
     ``programs`` are absolute paths of this machine to take along, ``files`` the study's own, by name below ``/study``,
     as absolute paths of this machine. ``setup`` and ``cleanup`` run once, before all trials and after them (on a host;
     in a guest they are part of every trial). ``samplers`` go on for the study's ``observe_s`` after the workload's end,
@@ -67,6 +68,7 @@ class ResolvedStudy(_Resolved):
     counters: tuple[str, ...]
     parser: str = ""
     patterns: tuple[Pattern, ...] = ()
+    pointers: tuple[Pointer, ...] = ()
     shares: bool = False
     rule: Rule | None = None
     setup: tuple[Command, ...] = ()
@@ -103,10 +105,11 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         "counters": resolved.counters,
         "parser": resolved.parser,
         "shares": resolved.shares,
-        "patterns": [p.model_dump(mode="json") for p in resolved.patterns],
+        "patterns": [p.model_dump(mode="json") for p in (*resolved.patterns, *resolved.pointers)],
         "target": study.target.model_dump(mode="json", exclude={"kernel"}),
         "design": study.design.model_dump(mode="json"),
         "timeout_s": study.workload.timeout_s,
+        "ignore_failure": study.workload.ignore_failure,
         "settle_s": study.workload.settle_s,
         "observe_s": study.workload.observe_s,
         "once": [c.model_dump(mode="json") for c in (*resolved.setup, *resolved.cleanup)],

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from ajuste.design.combinations import Combine
 from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Direction, Scale
@@ -290,6 +291,9 @@ class WorkloadTable(_Job):
     cleanup: Argv | None = Field(
         default=None, description="A command that runs once after all trials (in a guest: at the end of each)."
     )
+    ignore_failure: Switch = Field(
+        default=False, description="Measure it too when it exits with another code than 0 or is killed by a signal."
+    )
     as_root: Switch = Field(
         default=False, description="Run as root, not as the person who called Ajuste. In a guest everything does."
     )
@@ -370,6 +374,10 @@ class DesignTable(_Table):
     """The order of things."""
 
     seed: Whole = Field(default=1, ge=0, description="Everything random follows from it.")
+    combine: Combine = Field(
+        default="all",
+        description="all: every combination of levels; one-at-a-time: the baseline, and each other level by itself.",
+    )
     warm_up: Whole = Field(default=0, ge=0, le=100, description="Blocks at the start that are kept but not compared.")
 
 
@@ -379,6 +387,9 @@ class BudgetTable(_Table):
     min_blocks: Whole = Field(default=5, ge=1, le=100_000, description="Never stop before.")
     max_blocks: Whole = Field(default=30, ge=1, le=100_000, description="Stop then, decided or not.")
     max_minutes: Real = Field(default=20.0, gt=0, le=100_000, description="Stop then, decided or not.")
+    min_seconds: Real = Field(
+        default=0.0, ge=0, le=100_000, description="Do not stop as decided before so many seconds of measuring."
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -431,7 +442,7 @@ class Study(_Table):
         if seed is not None:
             if seed < 0:
                 raise RequestError(f"the seed is {seed}; expected 0 or more")
-            update["design"] = DesignTable(seed=seed, warm_up=self.design.warm_up)
+            update["design"] = self.design.model_copy(update={"seed": seed})
         return self.model_copy(update=update)
 
     @property

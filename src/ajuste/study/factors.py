@@ -1,0 +1,173 @@
+"""Whether the factors of a study make sense: what they set is known, each thing is set by one of them, in range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ajuste.catalogue.level import check_parameter
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.model.error import RequestError
+from ajuste.model.tunable import Tunable
+from ajuste.model.workload import WorkloadKind
+from ajuste.study.cpus import parse_cpus
+from ajuste.study.location import Path
+from ajuste.study.problem import Problem, nearest
+from ajuste.study.schema import FactorTable, Study
+from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, canonical, names_set, parameter_of
+
+ParseKernel = Callable[[str], object]
+"""Raises RequestError for what is no kernel spec."""
+
+Accept = Callable[[str], str]
+"""From a level as it was given to how it is written. Raises RequestError."""
+
+
+def check_factors(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> Iterator[Problem]:
+    """What is wrong with the factors, each by itself and all together."""
+    factors: set[str] = set()
+    setter: dict[str, str] = {}
+    for index, factor in enumerate(study.factors):
+        path: Path = ("factor", index)
+        if factor.name in factors:
+            yield Problem((*path, "name"), f'"{factor.name}" is a factor already; each can be varied only once')
+            continue
+        factors.add(factor.name)
+        for name in names_set(factor):
+            known = canonical(name, catalogue)
+            if known in setter:
+                where = (*path, "settings") if factor.settings else (*path, "name")
+                yield Problem(where, f'"{known}" is set by the factor "{setter[known]}" already; only one can set it')
+            setter[known] = factor.name
+        yield from _of_one(path, factor, study, catalogue, parse_kernel)
+
+
+def _of_one(
+    path: Path, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
+) -> Iterator[Problem]:
+    if factor.settings:
+        yield from _settings(path, factor, study, catalogue)
+        yield from _levels(path, factor, str)
+        return
+    accept = _level_check((*path, "name"), factor.name, study, catalogue, parse_kernel)
+    if isinstance(accept, Problem):
+        yield accept
+    else:
+        yield from _levels(path, factor, accept)
+
+
+def _settings(path: Path, factor: FactorTable, study: Study, catalogue: Catalogue) -> Iterator[Problem]:
+    """What each level of a factor with settings sets."""
+    if factor.name in (KERNEL_FACTOR, COMMAND_FACTOR) or factor.name.startswith(WORKLOAD_PREFIX):
+        yield Problem((*path, "name"), f'"{factor.name}" has a meaning of its own; settings need another name')
+    for level, table in factor.settings.items():
+        for name, text in table.items():
+            where = (*path, "settings", level, name)
+            accept = _setting_check(where, name, study, catalogue)
+            if isinstance(accept, Problem):
+                yield accept
+                continue
+            try:
+                accept(text)
+            except RequestError as failure:
+                yield Problem(where, failure.message, failure.hint)
+
+
+def _setting_check(where: Path, name: str, study: Study, catalogue: Catalogue) -> Accept | Problem:
+    if name in (KERNEL_FACTOR, COMMAND_FACTOR):
+        return Problem(where, f"the {name} cannot be one of several settings; make it a factor of its own")
+    if name == KERNEL_ARGUMENTS:
+        if study.target.kind == "host":
+            return Problem(where, "this machine has its kernel's command line already; only a guest can get another")
+        return _kernel_arguments
+    return _level_check(where, name, study, catalogue, str)
+
+
+def _kernel_arguments(text: str) -> str:
+    if not text.isprintable() or len(text) > 1000:
+        raise RequestError("expected words for the kernel's command line, separated by blanks")
+    return text
+
+
+def _level_check(
+    where: Path, name: str, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
+) -> Accept | Problem:
+    """What accepts or refuses a level of ``name``, or why nothing called so can be varied."""
+    if name == KERNEL_FACTOR:
+        return lambda text: (parse_kernel(text), text)[1]
+    if name == COMMAND_FACTOR:
+        return _variant_check(where, study)
+    if parameter := parameter_of(name):
+        kind = catalogue.workloads.get(study.workload.kind or "")
+        if kind is None:
+            return Problem(where, "only the parameters of a workload of the catalogue can be varied")
+        if parameter not in kind.parameters:
+            return Problem(where, no_parameter(kind, parameter))
+        return lambda text: check_parameter(f"{kind.name}'s {parameter}", kind.parameters[parameter], text)
+    try:
+        tunable = catalogue.find_tunable(name)
+    except RequestError as failure:
+        return Problem(where, failure.message, failure.hint)
+    return lambda text: _check_level(tunable, text, study, catalogue)
+
+
+def _variant_check(where: Path, study: Study) -> Accept | Problem:
+    names = [variant.name for variant in study.workload.variants]
+    if not names:
+        return Problem(where, "there are no variants of the workload", "write a [[workload.variant]] for each command")
+
+    def accept(text: str) -> str:
+        if text not in names:
+            raise RequestError(f'there is no variant "{text}"; expected one of {", ".join(names)}')
+        return text
+
+    return accept
+
+
+def no_parameter(kind: WorkloadKind, name: str) -> str:
+    """That a workload has no such parameter, with the nearest that it has."""
+    known = list(kind.parameters)
+    near = nearest(name, known) or (f"; expected one of {', '.join(known)}" if known else "; it has none")
+    return f'"{kind.name}" has no parameter "{name}"{near}'
+
+
+def _check_level(tunable: Tunable, text: str, study: Study, catalogue: Catalogue) -> str:
+    level = catalogue.check_level(tunable, text)
+    if tunable.name == "affinity":
+        check_cpus(level, study)
+    return level
+
+
+def check_cpus(text: str, study: Study) -> None:
+    """Whether the target has these CPUs. Raises RequestError.
+
+    Which CPUs a host has is only known there; ``study.resolve`` looks.
+    """
+    if study.target.kind == "host":
+        return
+    beyond = [cpu for cpu in parse_cpus(text) if cpu >= study.target.cpus]
+    if beyond:
+        last = study.target.cpus - 1
+        raise RequestError(f'"{text}" names CPU {beyond[0]}, but the target has {study.target.cpus} (0 … {last})')
+
+
+def _levels(path: Path, factor: FactorTable, accept: Accept) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, text in enumerate(factor.levels):
+        try:
+            level = accept(text)
+        except RequestError as failure:
+            yield Problem((*path, "levels", index), failure.message, failure.hint)
+            continue
+        if level in seen:
+            yield Problem((*path, "levels", index), f'"{text}" is among the levels already')
+        seen.add(level)
+    if factor.baseline is None or factor.baseline in factor.levels:
+        return
+    try:
+        known = accept(factor.baseline) in seen
+    except RequestError:
+        known = False
+    if not known:
+        levels = ", ".join(factor.levels)
+        yield Problem((*path, "baseline"), f'"{factor.baseline}" is not among the levels; expected one of {levels}')

@@ -1,0 +1,224 @@
+"""Factors that set several things, variants of the workload, and what runs before and after trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Attributes
+from ajuste.study.read import read_study
+from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy
+
+Resolve = Callable[..., ResolvedStudy]
+
+LADDER = """\
+schema = 1
+name = "ladder"
+
+[[factor]]
+name = "isolation"
+
+[factor.settings.plain]
+
+[factor.settings.favoured]
+nice = -20
+"workload.size" = 7
+
+[factor.settings.alone]
+affinity = "0"
+sched_min_granularity_ns = 10000000
+kernel_arguments = "isolcpus=1 nohz_full=1"
+
+[workload]
+kind = "matrix"
+
+[target]
+kernel = "debian:5.10"
+
+[analysis]
+metrics = ["elapsed"]
+"""
+
+COMMANDS = """\
+schema = 1
+name = "commands"
+
+[[factor]]
+name = "command"
+levels = ["fast one", "slow one"]
+
+[workload]
+setup = ["mkdir", "work"]
+prepare = ["sync"]
+cleanup = ["rmdir", "work"]
+
+[[workload.variant]]
+name = "slow one"
+command = ["sleep", "2"]
+
+[[workload.variant]]
+name = "fast one"
+command = ["dd", "if=/dev/zero"]
+
+[[workload.metric]]
+name = "iops"
+pointer = "/jobs/0/iops"
+direction = "higher"
+
+[target]
+kernel = "debian:5.10"
+
+[analysis]
+metrics = ["iops"]
+"""
+
+
+@pytest.fixture
+def resolved(write: Callable[..., Any], catalogue: Catalogue) -> Resolve:
+    def resolving(text: str, *changes: tuple[str, str]) -> ResolvedStudy:
+        for change in changes:
+            assert change[0] in text
+            text = text.replace(*change)
+        study = read_study(write(text), catalogue)
+        kernels = {spec: KernelVersion.parse(spec.partition(":")[2]) for spec in study.kernels}
+        return resolve(study, catalogue, kernels, lambda name: f"/bin/{name}")
+
+    return resolving
+
+
+def test_each_level_sets_what_its_table_says_and_nothing_else(resolved: Resolve) -> None:
+    plain, favoured, alone = resolved(LADDER).configurations
+    assert [c.configuration.name for c in (plain, favoured, alone)] == [
+        "isolation=plain",
+        "isolation=favoured",
+        "isolation=alone",
+    ]
+    assert plain.configuration.baseline
+    assert plain.configuration.levels == {"isolation": "plain"}
+    assert (plain.writes, plain.workload.attributes, plain.kernel_arguments) == ((), Attributes(), ())
+    assert favoured.workload.attributes == Attributes(nice=-20)
+    assert favoured.workload.argv[1:3] == ("matrix", "--size")
+    assert favoured.workload.argv[3] == "7"
+    assert [(w.tunable, w.value) for w in alone.writes] == [("sched_min_granularity_ns", "10000000")]
+    assert alone.workload.attributes == Attributes(affinity=(0,))
+    assert alone.kernel_arguments == ("isolcpus=1", "nohz_full=1")
+
+
+def test_it_is_explained_by_itself_and_by_what_it_sets(resolved: Resolve) -> None:
+    explained = {e.name: e for e in resolved(LADDER).explained}
+    assert list(explained) == [
+        "isolation",
+        "nice",
+        "workload.size",
+        "affinity",
+        "sched_min_granularity_ns",
+        "kernel_arguments",
+    ]
+    assert "plain: nothing; favoured: nice = -20, workload.size = 7" in explained["isolation"].what
+
+
+def test_levels_of_settings_use_a_successor_when_asked(resolved: Resolve) -> None:
+    with pytest.raises(RequestError, match=r"factor\[1\]\.settings: Linux 6.12 has no sched_min_granularity_ns"):
+        resolved(LADDER, ("debian:5.10", "debian:6.12"))
+    found = resolved(LADDER, ("debian:5.10", "debian:6.12"), ('"isolation"', '"isolation"\nsuccessor = true'))
+    assert found.configurations[2].writes[0].tunable == "base_slice_ns"
+    assert "was varied instead" in found.notes[0]
+
+
+WRONG = {
+    "a level of a setting out of range": (
+        ("nice = -20", "nice = -21"),
+        r"study.toml:10: factor\[1\].settings.favoured.nice: nice = -21 is out of range",
+    ),
+    "an unknown setting": (
+        ("nice = -20", "nicer = -20"),
+        r"study.toml:10: factor\[1\].settings.favoured.nicer: no tunable is called 'nicer'",
+    ),
+    "a setting that another factor has": (
+        ("[workload]", '[[factor]]\nname = "nice"\nlevels = [0, 1]\n[workload]'),
+        r'study.toml:19: factor\[2\].name: "nice" is set by the factor "isolation" already',
+    ),
+    "two factors with settings of one thing": (
+        ("[workload]", '[[factor]]\nname = "other"\nsettings.x.affinity = "0"\nsettings.y.nice = 1\n[workload]'),
+        r'"affinity" is set by the factor "isolation" already',
+    ),
+    "a kernel among the settings": (("nice = -20", 'kernel = "debian:6.1"'), "make it a factor of its own"),
+    "settings called like something else": (('"isolation"', '"kernel"'), '"kernel" has a meaning of its own'),
+    "an unknown parameter": (('"workload.size"', '"workload.sise"'), 'no parameter "sise"; did you mean size'),
+    "a baseline that is no level": (
+        ('"isolation"', '"isolation"\nbaseline = "none"'),
+        '"none" is not among the levels',
+    ),
+    "levels that are not those of the settings": (
+        ('"isolation"', '"isolation"\nlevels = ["plain"]'),
+        "settings must say for each of the levels",
+    ),
+    "a line feed for the kernel's command line": (('"isolcpus=1 ', '"a\\nb '), "expected words for the kernel's"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_settings_are_refused_with_their_place(resolved: Resolve, change: tuple[str, str], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        resolved(LADDER, change)
+
+
+def test_variants_are_the_levels_of_the_factor_command(resolved: Resolve) -> None:
+    found = resolved(COMMANDS)
+    assert found.names == ("fast one", "slow one")
+    assert [c.workload.argv for c in found.configurations] == [("/bin/dd", "if=/dev/zero"), ("/bin/sleep", "2")]
+    assert [c.configuration.baseline for c in found.configurations] == [True, False]
+    assert set(found.programs) == {"/bin/dd", "/bin/sleep", "/bin/sync", "/bin/mkdir", "/bin/rmdir"}
+    assert [p.pointer for p in found.pointers] == ["/jobs/0/iops"]
+    assert found.explained[0].what == "What is run. slow one: sleep 2; fast one: dd if=/dev/zero"
+
+
+def test_in_a_guest_every_trial_is_set_up_and_cleaned_up(resolved: Resolve) -> None:
+    found = resolved(COMMANDS)
+    assert (found.setup, found.cleanup) == ((), ())
+    for one in found.configurations:
+        assert [c.argv for c in one.before] == [("/bin/mkdir", "work"), ("/bin/sync",)]
+        assert [c.argv for c in one.after] == [("/bin/rmdir", "work")]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('"slow one"]', '"slow two"]'), 'no variant "slow two"; expected one of slow one, fast one'),
+        (('name = "fast one"', 'name = "slow one"'), 'there is a variant "slow one" already'),
+        (('"command"\nlevels = ["fast one", "slow one"]', '"nice"\nlevels = [0, 1]'), "no factor chooses among them"),
+        (("[workload]", '[workload]\nkind = "matrix"'), 'expected either kind = "…" or command = '),
+        (('"/jobs/0/iops"', '"jobs/0/iops"'), "workload.metric.*pointer: .*is no JSON pointer"),
+    ],
+)
+def test_wrong_variants_are_refused(resolved: Resolve, change: tuple[str, str], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        resolved(COMMANDS, change)
+
+
+def test_without_a_factor_there_is_one_configuration_named_like_the_command(resolved: Resolve) -> None:
+    study = LADDER[: LADDER.index("[[factor]]")] + "factor = []\n" + LADDER[LADDER.index("[workload]") :]
+    found = resolved(study)
+    assert found.names == ("matrix",)
+    assert found.configurations[0].configuration.baseline
+    found = resolved(study, ('kind = "matrix"', 'command = ["sh", "-c", "exit 0"]'))
+    assert found.names == ("sh -c 'exit 0'",)
+
+
+def test_one_at_a_time_is_the_baseline_and_each_other_level(resolved: Resolve) -> None:
+    second = '[[factor]]\nname = "policy"\nlevels = ["other", "batch", "idle"]\n[design]\ncombine = "one-at-a-time"\n'
+    found = resolved(LADDER, ("[workload]", f"{second}[workload]"))
+    assert found.names == (
+        "isolation=plain policy=other",
+        "isolation=favoured policy=other",
+        "isolation=alone policy=other",
+        "isolation=plain policy=batch",
+        "isolation=plain policy=idle",
+    )
+    assert sum(c.configuration.baseline for c in found.configurations) == 1
