@@ -13,10 +13,13 @@ from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels, labels_of
+from ajuste.report.listing import Listing
+from ajuste.report.listings import listings_of
 from ajuste.report.plots.curve import curve_plot
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.plots.heatmap import heatmap_plot
 from ajuste.report.plots.plot import Plot
+from ajuste.report.plots.predicted import predicted_plot
 from ajuste.report.plots.small import small_plot
 from ajuste.report.plots.trial_marks import kind_of
 from ajuste.report.plots.trials import trials_plot
@@ -100,6 +103,7 @@ class Page:
     sections: tuple[MetricSection, ...]
     verdicts: tuple[VerdictGroup, ...]
     described_verdicts: tuple[VerdictGroup, ...]
+    listings: tuple[Listing, ...]
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     not_supported: tuple[str, ...]
@@ -135,6 +139,7 @@ def page_of(results: Results) -> Page:
         sections=tuple(_section(results, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)),
         verdicts=_groups(results, decided, labels),
         described_verdicts=_groups(results, list(described_with_effects(results)), labels),
+        listings=listings_of(results, labels),
         columns=tuple(_column(configuration, labels) for configuration in results.configurations),
         rows=metric_rows(results),
         not_supported=not_supported(results),
@@ -158,6 +163,7 @@ def _section(results: Results, metric: Metric, labels: Labels, name: str) -> Met
         for place, factor in enumerate(labels.factors)
     )
     plots = (
+        predicted_plot(results, metric, labels, f"{name}-predicted"),
         trials_plot(results, metric, labels, f"{name}-trials"),
         *forest_plots(results, metric, labels, f"{name}-forest"),
         *curves,

@@ -16,6 +16,8 @@ from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels, labels_of
+from ajuste.report.listing import print_listing
+from ajuste.report.listings import listings_of
 from ajuste.report.metric_table import factor_columns, factor_key, print_metrics
 from ajuste.report.rows import deciding_metrics, described_with_effects, metric_rows, not_supported, verdicts_of
 from ajuste.report.sheet import INDENT, Sheet, sheet
@@ -36,6 +38,8 @@ def print_results(results: Results, console: Console, *, report: Path | None = N
         _print_title(out, results, labels)
         _print_metrics(out, results, labels)
         _print_verdicts(out, results, labels)
+        for listing in listings_of(results, labels):
+            print_listing(out, listing)
         _print_described(out, results, labels)
         _print_answer(out, results)
         _print_footer(out, results, report)

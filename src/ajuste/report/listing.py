@@ -1,0 +1,79 @@
+"""A table with a remark to some of its lines, which terminal and HTML show alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+
+from ajuste.report.sheet import INDENT, Sheet
+from ajuste.report.visible import visible_line
+
+
+@dataclass(frozen=True)
+class Line:
+    """``cells`` are one for each column; the remark of a ``marked`` line stands out."""
+
+    name: str
+    cells: tuple[str, ...]
+    remark: str = ""
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Lines of one metric."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """``lead`` is said before the table and ``source`` after it."""
+
+    name: str
+    title: str
+    lead: str
+    columns: tuple[str, ...]
+    groups: tuple[Group, ...]
+    source: str = ""
+
+
+def print_listing(out: Sheet, listing: Listing) -> None:
+    """All of it; a table where it fits, else a paragraph for each line."""
+    out.heading(visible_line(listing.title))
+    out.say(visible_line(listing.lead))
+    for group in listing.groups:
+        out.blank()
+        out.say(visible_line(group.title), style="bold", indent=INDENT)
+        table = _table(listing.columns, group)
+        if out.fits(table, 2 * INDENT):
+            out.table(table, indent=2 * INDENT)
+            remarks = [line for line in group.lines if line.marked and line.remark]
+            for line in remarks:
+                out.say(f"{line.name}: {visible_line(line.remark)}", style="yellow", indent=2 * INDENT)
+        else:
+            for line in group.lines:
+                _print_line(out, listing.columns, line)
+    if listing.source:
+        out.blank()
+        out.say(visible_line(listing.source), style="dim", indent=INDENT)
+
+
+def _table(columns: tuple[str, ...], group: Group) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("", justify="right", no_wrap=True)
+    for column in columns:
+        table.add_column(Text(column), justify="right", no_wrap=True)
+    for line in group.lines:
+        table.add_row(Text(line.name), *(Text(cell, style="yellow" if line.marked else "") for cell in line.cells))
+    return table
+
+
+def _print_line(out: Sheet, columns: tuple[str, ...], line: Line) -> None:
+    said = "; ".join(f"{column} {cell}" for column, cell in zip(columns, line.cells, strict=True) if cell)
+    out.say(f"{line.name}: {said}", indent=2 * INDENT)
+    if line.marked and line.remark:
+        out.say(visible_line(line.remark), style="yellow", indent=4 * INDENT)
