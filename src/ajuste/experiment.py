@@ -12,6 +12,8 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.checksum import sha256_of
 from ajuste.design.stopping import Stop
 from ajuste.home import Home
+from ajuste.inventory.summary import summary_of
+from ajuste.inventory.take import take_inventory
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.model.error import RequestError
@@ -23,7 +25,6 @@ from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
 from ajuste.target.caller import host_site
-from ajuste.target.facts import host_facts
 from ajuste.target.target import Say, Target
 from ajuste.target.vm import VmTarget
 from ajuste.version import ajuste_version
@@ -113,7 +114,7 @@ def conduct(
                 ajuste=ajuste_version(),
                 named=named,
                 resolved=document,
-                environment={"this machine": host_facts()},
+                environment=_surroundings(),
             )
         try:
             stop = _measure(experiment, run, store, watcher, means)
@@ -122,6 +123,12 @@ def conduct(
             raise
         store.stop_run(run, stop.why, stop.words)
         return store.find_run(run.id)
+
+
+def _surroundings() -> dict[str, Any]:
+    """What this machine is, in short and in full."""
+    inventory = take_inventory()
+    return {"this machine": summary_of(inventory), "inventory": inventory.model_dump(mode="json")}
 
 
 def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, means: Means) -> Stop:

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
+from ajuste.inventory.document import Inventory
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Verdict, Word
 from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
 from ajuste.report.format import count_of
+from ajuste.report.inventory_page import inventory_page
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.listing import Listing
 from ajuste.report.listings import listings_of
@@ -25,6 +29,7 @@ from ajuste.report.plots.trial_marks import kind_of
 from ajuste.report.plots.trials import trials_plot
 from ajuste.report.rows import Row, deciding_metrics, described_with_effects, metric_rows, not_supported, verdicts_of
 from ajuste.report.verdict_words import LOOKS, ORDER, effect_band, tally, verdict_text
+from ajuste.report.visible import visible_line
 
 _DEEPEST = 6  # levels of nesting of the environment that are shown as such
 
@@ -87,11 +92,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Branch:
-    """A part of the environment: a text, or further parts."""
+    """A part of the environment: a text, or further parts, which are shown only when asked for if it is ``folded``."""
 
     name: str
     text: str = ""
     parts: tuple[Branch, ...] = ()
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ def page_of(results: Results) -> Page:
         settings=_settings(results, labels),
         method=_method(results),
         left_out=_left_out(results, labels),
-        environment=_branches(results.environment),
+        environment=_environment(results.environment),
         meanings=tuple(
             (Badge(word, LOOKS[word].sign, word), LOOKS[word].meaning)
             for word in ORDER
@@ -280,6 +286,29 @@ def _left_out(results: Results, labels: Labels) -> tuple[str, ...]:
     ]
     warm_up = sum(kind_of(trial) == "warm-up" for trial in results.trials)
     return (*([f"{count_of(warm_up, 'warm-up trial')}, before the first block that counts"] if warm_up else []), *lines)
+
+
+def _environment(environment: Mapping[str, Any]) -> tuple[Branch, ...]:
+    """All branches, of which the inventory is a page of its own, folded."""
+    branches = []
+    for name, value in environment.items():
+        if name == "inventory":
+            branches.append(Branch("inventory", parts=_inventory(value), folded=True))
+        else:
+            branches += _branches({name: value})
+    return tuple(branches)
+
+
+def _inventory(document: Any) -> tuple[Branch, ...]:
+    """As ``ajuste inventory`` shows it; one that is not understood, as any other mapping."""
+    try:
+        areas = inventory_page(Inventory.model_validate(document))
+    except ValidationError:
+        return _branches(document) if isinstance(document, Mapping) else (Branch("?", text=str(document)),)
+    return tuple(
+        Branch(area.title, parts=tuple(Branch(line.label, text=visible_line(line.text)) for line in area.lines))
+        for area in areas
+    )
 
 
 def _branches(mapping: Mapping[str, Any], depth: int = 0) -> tuple[Branch, ...]:

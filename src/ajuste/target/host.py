@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import subprocess
 import time
 from types import TracebackType
@@ -35,7 +34,6 @@ class HostTarget:
         return {
             "kernel": self.hello.kernel,
             "kernel build": self.hello.build,
-            "machine": platform.node(),
             "clock": "wall",
             "CPUs": str(self.hello.cpus),
             "memory": f"{self.hello.memory_bytes >> 20} MiB",

@@ -1,0 +1,140 @@
+"""Disks and other block devices, with their queues: as lsblk, blockdev and ``hdparm -I`` would say it."""
+
+from __future__ import annotations
+
+import re
+
+from ajuste.inventory.section import Section
+from ajuste.inventory.source import Reading, Source
+
+_BLOCK = "/sys/block"
+_SECTOR_BYTES = 512
+_BUSES = {"/usb": "usb", "/ata": "ata", "/virtio": "virtio", "/vbd-": "xen", "/session": "iscsi"}
+_IGNORED = re.compile(r"(?:ram|fd|sr)[0-9]+")
+
+
+class Disk(Section):
+    """``write_cache`` is the kernel's word for the drive's cache (``write back``, ``write through``), ``queues`` the
+    number of hardware queues, ``device_queue_depth`` how many commands the drive takes at once (NCQ, NVMe).
+
+    No serial number, no world-wide name and no label is read.
+    """
+
+    kind: str | None = None
+    model: str | None = None
+    vendor: str | None = None
+    firmware: str | None = None
+    driver: str | None = None
+    size_bytes: int | None = None
+    rotational: bool | None = None
+    removable: bool | None = None
+    read_only: bool | None = None
+    scheduler: str | None = None
+    schedulers_offered: str | None = None
+    requests: int | None = None
+    read_ahead_bytes: int | None = None
+    write_cache: str | None = None
+    force_unit_access: bool | None = None
+    logical_block_bytes: int | None = None
+    physical_block_bytes: int | None = None
+    minimum_io_bytes: int | None = None
+    optimal_io_bytes: int | None = None
+    largest_request_bytes: int | None = None
+    discard_bytes: int | None = None
+    queues: int | None = None
+    device_queue_depth: int | None = None
+    request_affinity: int | None = None
+    no_merges: int | None = None
+    writeback_throttling_us: int | None = None
+    polling: bool | None = None
+    statistics: bool | None = None
+    zoned: str | None = None
+    dax: bool | None = None
+
+
+def take_disks(source: Source) -> dict[str, Disk]:
+    """By the kernel's names, without RAM disks and loop devices that nothing is attached to.
+
+    From Documentation/ABI/stable/sysfs-block.
+    """
+    names = (name for name in source.names(_BLOCK) if not _IGNORED.fullmatch(name))
+    found = {name: _disk(source, name) for name in names}
+    return {name: disk for name, disk in found.items() if disk.size_bytes or disk.kind not in ("loop", "zram", "nbd")}
+
+
+def _disk(source: Source, name: str) -> Disk:
+    place = f"{_BLOCK}/{name}"
+    queue = f"{place}/queue"
+    kind = _kind(source, name)
+    reading = Reading(source, absent="not offered by this device")
+    # A device of the kernel's own, such as dm-0, has no model by nature.
+    described = {
+        "model": reading.text("model", f"{place}/device/model"),
+        "vendor": _vendor(source, reading, place),
+        "firmware": reading.text("firmware", f"{place}/device/firmware_rev")
+        or reading.text("firmware", f"{place}/device/rev"),
+        "driver": source.link(f"{place}/device/driver")
+        or source.link(f"{place}/device/device/driver")
+        or reading.lacks("driver", "not offered by this device"),
+    }
+    return Disk(
+        **described,
+        kind=kind,
+        size_bytes=reading.whole("size_bytes", f"{place}/size", _SECTOR_BYTES),
+        rotational=reading.switch("rotational", f"{queue}/rotational"),
+        removable=reading.switch("removable", f"{place}/removable"),
+        read_only=reading.switch("read_only", f"{place}/ro"),
+        scheduler=reading.choice("scheduler", f"{queue}/scheduler"),
+        schedulers_offered=_offered(reading, f"{queue}/scheduler"),
+        requests=reading.whole("requests", f"{queue}/nr_requests"),
+        read_ahead_bytes=reading.whole("read_ahead_bytes", f"{queue}/read_ahead_kb", 1024),
+        write_cache=reading.text("write_cache", f"{queue}/write_cache"),
+        force_unit_access=reading.switch("force_unit_access", f"{queue}/fua"),
+        logical_block_bytes=reading.whole("logical_block_bytes", f"{queue}/logical_block_size"),
+        physical_block_bytes=reading.whole("physical_block_bytes", f"{queue}/physical_block_size"),
+        minimum_io_bytes=reading.whole("minimum_io_bytes", f"{queue}/minimum_io_size"),
+        optimal_io_bytes=reading.whole("optimal_io_bytes", f"{queue}/optimal_io_size"),
+        largest_request_bytes=reading.whole("largest_request_bytes", f"{queue}/max_sectors_kb", 1024),
+        discard_bytes=reading.whole("discard_bytes", f"{queue}/discard_max_bytes"),
+        queues=len(source.names(f"{place}/mq")) or reading.lacks("queues", "not offered by this device"),
+        device_queue_depth=reading.whole("device_queue_depth", f"{place}/device/queue_depth"),
+        request_affinity=reading.whole("request_affinity", f"{queue}/rq_affinity"),
+        no_merges=reading.whole("no_merges", f"{queue}/nomerges"),
+        writeback_throttling_us=reading.whole("writeback_throttling_us", f"{queue}/wbt_lat_usec"),
+        polling=reading.switch("polling", f"{queue}/io_poll"),
+        statistics=reading.switch("statistics", f"{queue}/iostats"),
+        zoned=reading.text("zoned", f"{queue}/zoned"),
+        dax=reading.switch("dax", f"{queue}/dax"),
+        unknown={field: why for field, why in reading.unknown.items() if described.get(field) is None},
+    )
+
+
+def _offered(reading: Reading, path: str) -> str | None:
+    text = reading.text("schedulers_offered", path)
+    return None if text is None else " ".join(sorted(re.sub(r"[\[\]]", "", text).split()))
+
+
+def _vendor(source: Source, reading: Reading, place: str) -> str | None:
+    """Of SCSI and ATA disks; a PCI number, as of NVMe and virtio, is no name."""
+    vendor = reading.text("vendor", f"{place}/device/vendor")
+    if vendor is not None and re.fullmatch(r"0x[0-9a-fA-F]{1,8}", vendor):
+        return reading.lacks("vendor", "not offered by this device")
+    return vendor
+
+
+def _kind(source: Source, name: str) -> str:
+    """How it is attached, from its place among the devices: nvme, usb, ata, virtio, scsi …"""
+    own = re.match(r"(nvme|loop|zram|dm|md|nbd|mmcblk|pmem|bcache|rbd)", name)
+    if own:
+        return {"dm": "device mapper", "md": "RAID", "mmcblk": "SD or eMMC"}.get(own[1], own[1])
+    where = source.target(f"{_BLOCK}/{name}")
+    for part, kind in (
+        ("/usb", "usb"),
+        ("/ata", "ata"),
+        ("/virtio", "virtio"),
+        ("/vbd-", "xen"),
+        ("/session", "iscsi"),
+    ):
+        if part in where:
+            return kind
+    return "scsi" if "/target" in where or name.startswith("sd") else "other"

@@ -1,0 +1,198 @@
+"""An inventory in words: areas of labelled lines, for the terminal and the HTML report alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ajuste.inventory.document import Inventory
+from ajuste.report.format import count_of, level_text
+
+_TITLES: Final = {
+    "cpu": "CPU",
+    "caches": "Caches",
+    "numa": "NUMA",
+    "frequency": "Frequency",
+    "idle": "Idle states",
+    "mitigations": "Mitigations",
+    "kernel": "Kernel",
+    "memory": "Memory",
+    "disks": "Disks",
+    "mounts": "Mounts",
+    "nics": "Network interfaces",
+    "virtualisation": "Virtualisation",
+    "limits": "Limits",
+    "software": "Software",
+}
+_UNITS: Final = {"bytes": "B", "kib": "KiB", "khz": "kHz", "us": "µs", "mbit_s": "Mbit/s"}
+_SPELT: Final = {
+    "cpu": "CPU",
+    "cpus": "CPUs",
+    "smt": "SMT",
+    "io": "I/O",
+    "dax": "DAX",
+    "mtu": "MTU",
+    "pid": "PID",
+    "qemu": "QEMU",
+    "ajuste": "Ajuste",
+    "lru": "LRU",
+    "c": "C",
+    "python": "Python",
+}
+_AS_NAMED: Final = frozenset({"nohz_full"})
+_OF_THINGS: Final = frozenset({"caches", "numa", "disks", "mounts", "nics", "states"})
+_COUNTED: Final = frozenset({"flags"})
+_QUIET: Final = frozenset({"n", "off, fixed", "Not affected"})
+"""Values that most names of a long mapping have and few people look for: they are told last, or counted."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A fact, or a part of what is said of a thing: then only its first line has a ``label``. ``dim`` where it says
+    why there are no values.
+    """
+
+    label: str
+    text: str
+    dim: bool = False
+
+
+@dataclass(frozen=True)
+class Area:
+    title: str
+    lines: tuple[Line, ...]
+
+
+def inventory_page(inventory: Inventory) -> tuple[Area, ...]:
+    """All areas of ``inventory`` in its order. Long lists (flags of the processor) are counted; the document has them.
+
+    The texts are as they were read: see ``report.visible``.
+    """
+    areas: dict[str, Any] = inventory.model_dump(mode="json", exclude={"inventory", "virtual_nics"})
+    pages = {name: _things(value) if name in _OF_THINGS else _facts(value) for name, value in areas.items()}
+    pages["mitigations"] = _words(inventory.mitigations)
+    pages["nics"].append(Line("virtual", f"{inventory.virtual_nics} (bridges, tunnels, containers), not described"))
+    return tuple(Area(area_title(name), tuple(lines)) for name, lines in pages.items())
+
+
+def area_title(name: str) -> str:
+    """How an area is called."""
+    return _TITLES.get(name, _label(name))
+
+
+def value_text(field: str, value: Any) -> str:
+    """A value of the field (the last part of a dotted path) in its unit."""
+    unit = _unit(field)
+    if value is None:
+        return "not there"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if unit == "kHz":
+        return re.sub(r"[0-9]{4,12}", lambda match: f"{int(match[0]) / 1e6:g} GHz", str(value))
+    if isinstance(value, int) and unit in ("B", "KiB"):
+        return _size(value, unit)
+    if isinstance(value, list | tuple):
+        return " ".join(str(item) for item in value) or "none"
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{text} {unit}".rstrip() if text else "none"
+
+
+def _facts(mapping: Mapping[str, Any]) -> list[Line]:
+    """A line for each field of a section."""
+    lines: list[Line] = []
+    for name, value in _known(mapping):
+        if name in _OF_THINGS:
+            lines += _things(value)
+        elif name in _COUNTED:
+            lines.append(Line(_label(name), f"{len(value)} (--json lists them)"))
+        else:
+            lines.append(Line(_label(name), _mapping(value) if isinstance(value, Mapping) else value_text(name, value)))
+    return [*lines, *(Line(reason[:1].upper() + reason[1:], names, dim=True) for reason, names in _lacking(mapping))]
+
+
+def _words(mapping: Mapping[str, str]) -> list[Line]:
+    """A line for each name of a plain mapping; those with a value that few people look for together."""
+    lines = [Line(name, value) for name, value in mapping.items() if value not in _QUIET]
+    quiet = [(value, names) for value, names in _by_value(mapping) if value in _QUIET]
+    return [*lines, *(Line(value, ", ".join(names)) for value, names in quiet)] or [Line("none", "", dim=True)]
+
+
+def _things(things: Mapping[str, Any]) -> list[Line]:
+    """For each thing its plain fields in one line, and a line for each mapping that it has."""
+    lines: list[Line] = []
+    for thing, mapping in things.items():
+        known = _known(mapping)
+        plain = [
+            f"{_phrase(name)} {value_text(name, value)}" for name, value in known if not isinstance(value, Mapping)
+        ]
+        lines.append(Line(thing, "; ".join(plain)))
+        lines += [
+            Line("", f"{_phrase(name)}: {_mapping(value)}") for name, value in known if isinstance(value, Mapping)
+        ]
+        lines += [Line("", f"{reason}: {names}", dim=True) for reason, names in _lacking(mapping)]
+    return lines or [Line("none", "", dim=True)]
+
+
+def _known(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in mapping.items() if name != "unknown" and value is not None and value != {}]
+
+
+def _lacking(mapping: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each reason why there are no values, with the names of the fields."""
+    fields: dict[str, list[str]] = {}
+    for name, reason in mapping.get("unknown", {}).items():
+        fields.setdefault(str(reason), []).append(_phrase(name))
+    return [(reason, ", ".join(names)) for reason, names in fields.items()]
+
+
+def _mapping(mapping: Mapping[str, Any]) -> str:
+    """A plain mapping: switches grouped by their values, with those that are off counted, else ``name value``."""
+    values = [str(value) for value in mapping.values()]
+    if set(values) & _QUIET and len(values) > 3 * len(set(values)):
+        groups = ((value, names, value in _QUIET) for value, names in _by_value(mapping))
+        return "; ".join(
+            f"{value}: {count_of(len(names), 'other') if is_quiet else ', '.join(names)}"
+            for value, names, is_quiet in groups
+        )
+    return ", ".join(f"{name} {value}".rstrip() for name, value in mapping.items())
+
+
+def _by_value(mapping: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    groups: dict[str, list[str]] = {}
+    for name, value in mapping.items():
+        groups.setdefault(str(value), []).append(name)
+    return sorted(groups.items(), key=lambda group: group[0] in _QUIET)
+
+
+def _label(name: str) -> str:
+    """``read_ahead_bytes`` is ``Read ahead``; names of the kernel's own stay as they are."""
+    said = _phrase(name)
+    return said if name in _AS_NAMED else said[:1].upper() + said[1:]
+
+
+def _phrase(name: str) -> str:
+    """As within a sentence."""
+    if name in _AS_NAMED or not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", name):
+        return name
+    unit = next((suffix for suffix in _UNITS if name.endswith(f"_{suffix}")), None)
+    words = (name.removesuffix(f"_{unit}") if unit else name).split("_")
+    return " ".join(_SPELT.get(word, word) for word in words)
+
+
+def _unit(field: str) -> str:
+    return next((unit for suffix, unit in _UNITS.items() if field.endswith(f"_{suffix}")), "")
+
+
+def _size(value: int, unit: str) -> str:
+    """Whole numbers in the unit that suits them; anything else above 10,000 to a decimal."""
+    text = level_text(str(value), unit)
+    if not text.endswith(f" {unit}") or value < 10_000:
+        return text
+    size = float(value) * (1024 if unit == "KiB" else 1)
+    name, step = next(((name, step) for step, name in _STEPS if size >= step), (unit, 1))
+    return f"{size / step:.1f} {name}"
+
+
+_STEPS: Final = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))

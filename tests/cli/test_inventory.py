@@ -1,0 +1,58 @@
+"""``ajuste inventory`` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import platform
+
+from ajuste.inventory.document import Inventory
+from shell import Shell
+
+
+def test_the_page_has_every_area(ajuste: Shell) -> None:
+    said, _ = ajuste("inventory")
+    for title in ("CPU", "NUMA", "Mitigations", "Kernel", "Memory", "Disks", "Mounts", "Network interfaces", "Limits"):
+        assert f"\n{title}\n" in said
+    assert platform.release() in said
+    assert max(map(len, said.splitlines())) <= 100
+
+
+def test_the_document_is_an_inventory(ajuste: Shell) -> None:
+    document = ajuste.json("inventory")
+    assert Inventory.model_validate(document).model_dump(mode="json") == document
+
+
+def test_two_files_and_this_machine_can_be_compared(ajuste: Shell) -> None:
+    document = ajuste.json("inventory")
+    (ajuste.directory / "here.json").write_text(json.dumps(document))
+    document["kernel"]["settings"]["vm.swappiness"] = "133"
+    document["memory"]["transparent_huge_pages"] = "\x1b[2Jhostile"
+    (ajuste.directory / "other.json").write_text(json.dumps(document))
+    said, _ = ajuste("inventory", "--diff", "here.json", "here.json")
+    assert "do not differ" in said
+    said, _ = ajuste("inventory", "--diff", "other.json", "now")
+    assert "settings.vm.swappiness: 133 → " in said
+    said, _ = ajuste("inventory", "--diff", "other.json", "here.json")
+    assert "2 differences" in said
+    assert "settings.vm.swappiness: 133 → " in said
+    assert "\x1b" not in said
+    found = ajuste.json("inventory", "--diff", "here.json", "other.json")
+    assert {(d["area"], d["field"]) for d in found["differences"]} == {
+        ("kernel", "settings.vm.swappiness"),
+        ("memory", "transparent_huge_pages"),
+    }
+    assert found["differences"][0]["importance"] == "high"
+
+
+def test_what_has_no_inventory_is_one_clear_error(ajuste: Shell) -> None:
+    (ajuste.directory / "list.json").write_text("[1, 2]")
+    (ajuste.directory / "broken.json").write_text("{")
+    (ajuste.directory / "wrong.json").write_text('{"inventory": 1, "cpu": {"cpus": "many"}}')
+    for name, words in {
+        "list.json": "list.json has no inventory",
+        "broken.json": "broken.json is not JSON",
+        "wrong.json": "the inventory of wrong.json is malformed: cpu.cpus",
+        "nothing-like-it": "'nothing-like-it' is no run in the store, no file and not now",
+    }.items():
+        _, complained = ajuste("inventory", "--diff", name, "now", expect=2)
+        assert words in complained
