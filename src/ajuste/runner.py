@@ -103,6 +103,7 @@ def reading_of(study: ResolvedStudy, configuration: str) -> Reading:
         parser=study.parser,
         patterns=study.patterns,
         pointers=study.pointers,
+        timelines=study.timelines,
         endless=tuple(load.endless for load in loads),
         shares_of=tuple(load.number for load in loads) if study.shares else None,
         any_exit=study.study.workload.ignore_failure,

@@ -15,6 +15,7 @@ from ajuste.parse.pattern import Pattern, search
 from ajuste.parse.pointer import Pointer, pointed
 from ajuste.parse.registry import parser
 from ajuste.parse.share import shares
+from ajuste.parse.timeline import Timeline, measure_all
 
 BACKGROUND_END = 9
 """The signal that ends the background load after the workload."""
@@ -25,7 +26,8 @@ LARGEST = 2**64
 
 @dataclass(frozen=True)
 class Reading:
-    """How the outputs of a workload are read: by the parser of that name, by patterns and pointers, or not at all.
+    """How the outputs of a workload are read: by the parser of that name, by patterns and pointers, or not at all;
+    ``timelines`` are taken from what samplers read.
 
     ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
     load, if the shares of the CPU are wanted. ``any_exit``: it does not matter how the workload ended, as long as it
@@ -35,6 +37,7 @@ class Reading:
     parser: str = ""
     patterns: tuple[Pattern, ...] = ()
     pointers: tuple[Pointer, ...] = ()
+    timelines: tuple[Timeline, ...] = ()
     endless: tuple[bool, ...] = ()
     shares_of: tuple[int, ...] | None = None
     any_exit: bool = False
@@ -61,8 +64,8 @@ def trial(
 
     *failed* (no metrics): the stream has a problem, the plan could not be carried out, or the workload never ended.
     *flagged* (metrics are kept, and left out of the verdict): a value was not read back as written, the workload
-    exited with another code than 0 or was killed or stopped, its output was not understood, or a background load
-    ended early.
+    exited with another code than 0 or was killed or stopped, its output was not understood, a timeline could not be
+    taken from what was read, or a background load ended early.
     """
     findings = _Findings()
     exited = _exit_of_workload(observation)
@@ -76,6 +79,7 @@ def trial(
         _check_exit(exited, reading.any_exit, findings)
         _check_background(observation, reading.endless, findings)
         _read_output(observation, reading, findings)
+        _read_timelines(observation, reading.timelines, findings)
         if reading.shares_of is not None:
             exits = (event for event in observation.events if isinstance(event, Exited))
             findings.metrics.update(shares(exits, reading.shares_of))
@@ -207,3 +211,10 @@ def _read_output(observation: Observation, reading: Reading, findings: _Findings
             findings.flagged.append(failure.message + cut)
             continue
         findings.metrics.update(found)
+
+
+def _read_timelines(observation: Observation, timelines: Sequence[Timeline], findings: _Findings) -> None:
+    measured = measure_all(timelines, observation.events)
+    findings.metrics.update(measured.metrics)
+    findings.not_supported.update(measured.not_supported)
+    findings.flagged.extend(measured.flagged)

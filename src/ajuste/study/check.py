@@ -19,6 +19,7 @@ from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import AttributesTable, BackgroundTable, Study, TargetTable, WorkloadTable
 from ajuste.study.settings import varies
 from ajuste.study.shares import share_metrics
+from ajuste.study.timelines import check_timelines
 
 OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "modules", "kernel_arguments")
 """Fields of the table target that a host does not have."""
@@ -31,6 +32,7 @@ def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -
         *_job(("workload",), study.workload, study, catalogue),
         *_variants(study),
         *_own_metrics(study.workload),
+        *check_timelines(study),
         *(
             problem
             for index, load in enumerate(study.workload.background)
@@ -161,7 +163,13 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             yield Problem(
                 ("workload", "metric", index, "name"), f'there is a metric "{name}" already; choose another name'
             )
-    known = [*own, *of_kind, *catalogue.metrics, *(metric.name for metric in share_metrics(study))]
+    timed = [timeline.name for timeline in study.workload.timelines]
+    for index, name in enumerate(timed):
+        if name in catalogue.metrics or name in (*own, *of_kind, *timed[:index]):
+            yield Problem(
+                ("workload", "timeline", index, "name"), f'there is a metric "{name}" already; choose another name'
+            )
+    known = [*own, *timed, *of_kind, *catalogue.metrics, *(metric.name for metric in share_metrics(study))]
     seen: set[str] = set()
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
         for index, name in enumerate(names):

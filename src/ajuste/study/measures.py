@@ -11,6 +11,7 @@ from ajuste.parse.pattern import Pattern
 from ajuste.parse.pointer import Pointer
 from ajuste.study.schema import PatternTable, Study
 from ajuste.study.shares import share_metrics, wants_shares
+from ajuste.study.timelines import timeline_metrics
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ def measures(study: Study, catalogue: Catalogue) -> Measures:
         metric.name: metric
         for metric in (
             *map(own_metric, study.workload.metrics),
+            *timeline_metrics(study),
             *(kind.metrics if kind else ()),
             *catalogue.metrics.values(),
             *(share_metrics(study) if wants_shares(study) else ()),

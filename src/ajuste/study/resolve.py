@@ -23,6 +23,7 @@ from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, is_tunable, names_set, parameter_of, set_by
 from ajuste.study.shares import wants_shares
 from ajuste.study.site import GUEST, Site
+from ajuste.study.timelines import resolve_samplers, resolve_timelines
 
 FindProgram = Callable[[str], str | None]
 """From a program's name to its absolute path on this machine, like ``shutil.which``."""
@@ -88,6 +89,8 @@ def _assemble(
         counters=found.counters,
         parser=found.parser,
         patterns=found.patterns,
+        samplers=resolve_samplers(study),
+        timelines=resolve_timelines(study),
         shares=wants_shares(study),
         rule=catalogue.rules.get(study.analysis.prediction or ""),
         pointers=found.pointers,

@@ -14,7 +14,8 @@ from ajuste.model.plan import Command, Sampler, Scratch, Write
 from ajuste.model.results import Explained, Rule
 from ajuste.parse.pattern import Pattern
 from ajuste.parse.pointer import Pointer
-from ajuste.study.schema import Study, TimelineTable
+from ajuste.parse.timeline import Timeline
+from ajuste.study.schema import Study
 
 
 class _Resolved(BaseModel):
@@ -74,7 +75,7 @@ class ResolvedStudy(_Resolved):
     setup: tuple[Command, ...] = ()
     cleanup: tuple[Command, ...] = ()
     samplers: tuple[Sampler, ...] = ()
-    timelines: tuple[TimelineTable, ...] = ()
+    timelines: tuple[Timeline, ...] = ()
     programs: tuple[str, ...] = ()
     files: dict[str, str] = {}
     explained: tuple[Explained, ...] = ()
@@ -114,6 +115,7 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         "observe_s": study.workload.observe_s,
         "once": [c.model_dump(mode="json") for c in (*resolved.setup, *resolved.cleanup)],
         "samplers": [s.model_dump(mode="json") for s in resolved.samplers],
+        "timelines": [t.model_dump(mode="json") for t in resolved.timelines],
         "programs": resolved.programs,
         "files": sorted(resolved.files),
         "machine": dict(machine or {}),
