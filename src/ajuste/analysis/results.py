@@ -8,7 +8,7 @@ from typing import Any
 from ajuste.analysis.answer import answer
 from ajuste.analysis.digest import digest
 from ajuste.analysis.pairs import complete_blocks
-from ajuste.analysis.prediction.registry import predictions
+from ajuste.analysis.prediction.registry import agreement, predictions
 from ajuste.analysis.summary import measured
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.trend import Trend, trend
@@ -67,17 +67,20 @@ def assemble(
     in_order = sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))
     group = family(made, resolved.deciding, study.analysis.confidence)
     seen = {name for trial in trials for name in (*trial.metrics, *trial.not_supported)}
+    said = answer(
+        resolved.deciding,
+        found,
+        summaries,
+        _trends(resolved, made, trials, group.alpha),
+        smallest_effect=study.analysis.smallest_effect,
+    )
+    predicted = predictions(resolved, summaries)
+    agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
     return Results(
         study=study.name,
         title=study.title or study.name,
         question=study.question,
-        answer=answer(
-            resolved.deciding,
-            found,
-            summaries,
-            _trends(resolved, made, trials, group.alpha),
-            smallest_effect=study.analysis.smallest_effect,
-        ),
+        answer=" ".join(filter(None, (agreed, said))),
         run=run,
         seed=study.design.seed,
         clock=study.target.clock,
@@ -97,7 +100,7 @@ def assemble(
         if study.analysis.three_sigma
         else (),
         rule=resolved.rule,
-        predictions=predictions(resolved, summaries),
+        predictions=predicted,
         explained=tuple(_with_initial(e, in_order) for e in resolved.explained),
         environment=dict(environment or {}),
         reproduce=tuple(reproduce),

@@ -31,7 +31,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Listing:
-    """``lead`` is said before the table and ``source`` after it."""
+    """``lead`` is said before the table and ``source`` after it. An ``optional`` last column is left out where there is
+    no room for it.
+    """
 
     name: str
     title: str
@@ -39,17 +41,19 @@ class Listing:
     columns: tuple[str, ...]
     groups: tuple[Group, ...]
     source: str = ""
+    optional: bool = False
 
 
 def print_listing(out: Sheet, listing: Listing) -> None:
-    """All of it; a table where it fits, else a paragraph for each line."""
+    """All of it; a table where it fits, else a paragraph for each line. An ``optional`` last column may be left out."""
     out.heading(visible_line(listing.title))
     out.say(visible_line(listing.lead))
     for group in listing.groups:
         out.blank()
         out.say(visible_line(group.title), style="bold", indent=INDENT)
-        table = _table(listing.columns, group)
-        if out.fits(table, 2 * INDENT):
+        tables = (_table(listing.columns[:count], group) for count in _counts(listing))
+        table = next((table for table in tables if out.fits(table, 2 * INDENT)), None)
+        if table is not None:
             out.table(table, indent=2 * INDENT)
             remarks = [line for line in group.lines if line.marked and line.remark]
             for line in remarks:
@@ -62,13 +66,20 @@ def print_listing(out: Sheet, listing: Listing) -> None:
         out.say(visible_line(listing.source), style="dim", indent=INDENT)
 
 
+def _counts(listing: Listing) -> tuple[int, ...]:
+    every = len(listing.columns)
+    return (every, every - 1) if listing.optional else (every,)
+
+
 def _table(columns: tuple[str, ...], group: Group) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", justify="right", no_wrap=True)
     for column in columns:
         table.add_column(Text(column), justify="right", no_wrap=True)
     for line in group.lines:
-        table.add_row(Text(line.name), *(Text(cell, style="yellow" if line.marked else "") for cell in line.cells))
+        table.add_row(
+            Text(line.name), *(Text(cell, style="yellow" if line.marked else "") for cell in line.cells[: len(columns)])
+        )
     return table
 
 

@@ -29,6 +29,7 @@ def predictions_listing(results: Results, labels: Labels) -> Listing | None:
         _COLUMNS,
         groups,
         f"Source: {results.rule.source}.",
+        optional=True,
     )
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ajuste.model.metric import Metric
 from ajuste.parse.share import CPU_SHARE, background_share
 from ajuste.study.schema import BackgroundTable, Study
+
+UNIT: Final = "% CPU"
+"""Not just %: a difference of shares would read like a change relative to the baseline."""
 
 
 def share_metrics(study: Study) -> tuple[Metric, ...]:
@@ -12,7 +17,7 @@ def share_metrics(study: Study) -> tuple[Metric, ...]:
     own = Metric(
         name=CPU_SHARE,
         title="Share of the CPU",
-        unit="%",
+        unit=UNIT,
         direction="none",
         scale="difference",
         what="CPU time that the workload got, by the time for which it ran: 100 % is one whole CPU.",
@@ -32,7 +37,7 @@ def _of_load(number: int, load: BackgroundTable) -> Metric:
     return Metric(
         name=background_share(number),
         title=f"Share of background load {number} ({what})",
-        unit="%",
+        unit=UNIT,
         direction="none",
         scale="difference",
         what="CPU time that this load got from its start to the workload's end, by that time: 100 % is one whole CPU.",

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from ajuste.analysis.prediction.forecast import Forecast
-from ajuste.analysis.prediction.registry import FORECASTS, predictions
+from ajuste.analysis.prediction.registry import FORECASTS, agreement, predictions
 from ajuste.analysis.summary import summarise
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.results import Measured
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured, Prediction, Rule
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
@@ -54,3 +55,20 @@ def test_a_study_without_a_rule_predicts_nothing(study: ResolvedStudy) -> None:
 
 def test_every_rule_of_the_catalogue_has_its_forecasts_and_the_other_way_round() -> None:
     assert set(FORECASTS) == set(catalogue().rules)
+
+
+ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
+RULE = Rule(name="nice-weights", title="The weights", says="It does.", source="a file")
+
+
+def beside(configuration: str, residual: float | None) -> Prediction:
+    return Prediction(configuration=configuration, metric="elapsed", low=1, high=2, residual=residual)
+
+
+def test_the_answer_says_how_far_the_rule_is_off_at_worst() -> None:
+    found = [beside("a", 0.0), beside("b", -0.25), beside("c", 0.125), beside("d", None)]
+    assert agreement(RULE, found, [ELAPSED]) == (
+        "The rule (The weights) predicts the elapsed time to within 0.25 s in all 3 configurations, worst at b."
+    )
+    assert agreement(RULE, [beside("a", 0.0)], [ELAPSED]).endswith("rightly in the one configuration.")
+    assert agreement(RULE, [beside("a", None)], [ELAPSED]) == ""

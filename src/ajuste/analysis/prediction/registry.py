@@ -8,7 +8,9 @@ from types import MappingProxyType
 from ajuste.analysis.prediction.forecast import Forecast
 from ajuste.analysis.prediction.nice_weights import nice_weights
 from ajuste.analysis.prediction.writeback_delay import writeback_delay
-from ajuste.model.results import Measured, Prediction
+from ajuste.analysis.wording import number, quantity
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured, Prediction, Rule
 from ajuste.study.resolved import ResolvedStudy
 
 FORECASTS: Mapping[str, Callable[[ResolvedStudy], Iterable[Forecast]]] = MappingProxyType(
@@ -26,6 +28,27 @@ def predictions(study: ResolvedStudy, measured: Sequence[Measured]) -> tuple[Pre
         _beside(forecast, means.get((forecast.configuration, forecast.metric)))
         for forecast in FORECASTS[study.rule.name](study)
     )
+
+
+def agreement(rule: Rule, found: Sequence[Prediction], metrics: Iterable[Metric]) -> str:
+    """How well the rule predicted each of ``metrics``, in a sentence; nothing where nothing can be compared."""
+    sentences = []
+    for metric in metrics:
+        own = [(p, abs(p.residual)) for p in found if p.metric == metric.name and p.residual is not None]
+        if not own:
+            continue
+        worst, off = max(own, key=lambda pair: pair[1])
+        title = f"{metric.title[:1].lower()}{metric.title[1:]}"
+        many = "the one configuration" if len(own) == 1 else f"all {len(own)} configurations"
+        if off == 0:
+            sentences.append(f"The rule ({rule.title}) predicts the {title} rightly in {many}.")
+        else:
+            most = quantity(number(off), metric.unit)
+            sentences.append(
+                f"The rule ({rule.title}) predicts the {title} to within {most} in {many}"
+                + (f", worst at {worst.configuration}." if len(own) > 1 else ".")
+            )
+    return " ".join(sentences)
 
 
 def _beside(forecast: Forecast, mean: float | None) -> Prediction:

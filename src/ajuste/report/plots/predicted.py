@@ -36,7 +36,7 @@ def predicted_plot(results: Results, metric: Metric, labels: Labels, name: str) 
         description=f"{metric.title}: for each configuration the mean, every clean trial, and what the rule predicts.",
         figure=figure(
             traces,
-            xaxis={**figure_axis(ends), "rangemode": "tozero"} if min(ends) <= 0 else figure_axis(ends),
+            xaxis={"rangemode": "tozero"} if metric.scale == "difference" else figure_axis(ends),
             yaxis=level_axis([names[prediction.configuration] for prediction in reversed(own)], width=26),
         ),
         height=max(220, 70 + _ROW_HEIGHT * len(own)),
