@@ -25,7 +25,7 @@ use crate::surroundings::Surroundings;
 use crate::{clock, errno};
 
 /// Where commands are searched for if their environment has no PATH (as execvp(3) of most shells).
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A process that is ready and waits for its release.
 pub struct Launched {

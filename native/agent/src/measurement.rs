@@ -71,16 +71,16 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    fn launch(&self, command: &Command, name: &str, padding_bytes: usize) -> Result<Launched, String> {
+    pub fn launch(&self, command: &Command, name: &str, padding_bytes: usize) -> Result<Launched, String> {
         launch(command, name, self.surroundings, padding_bytes, self.plan.output_limit_bytes, self.patience())
     }
 
-    fn patience(&self) -> Duration {
+    pub fn patience(&self) -> Duration {
         Duration::from_nanos(self.plan.timeout_ns)
     }
 }
 
-const INTERRUPTED: &str = "a signal asked the agent to stop";
+pub const INTERRUPTED: &str = "a signal asked the agent to stop";
 
 fn pause(supervision: &mut Supervision<'_>, nanoseconds: u64) -> Result<(), Stop> {
     if nanoseconds > 0 && supervision.wait(None, Duration::from_nanos(nanoseconds)) == Woken::Interrupted {

@@ -7,6 +7,7 @@ use crate::failure::{failure, Failure, Stop};
 use crate::interrupts::Interrupts;
 use crate::measurement::Measurement;
 use crate::plan::{self, Plan};
+use crate::scratch::Mounted;
 use crate::stream::EventStream;
 use crate::surroundings::Surroundings;
 use crate::{clock, tunable};
@@ -46,10 +47,14 @@ impl Trial<'_> {
             stream.say(Event::Written(carry_out_write(write)?))?;
         }
         let Trial { plan, surroundings, interrupts, .. } = *self;
-        match &plan.workload {
-            Some(workload) => Measurement { plan, surroundings, interrupts }.carry_out(workload, stream),
+        let measurement = Measurement { plan, surroundings, interrupts };
+        let scratch = plan.scratch.as_ref().map(|scratch| measurement.make_scratch(scratch)).transpose()?;
+        let measured = match &plan.workload {
+            Some(workload) => measurement.carry_out(workload, stream),
             None => Ok(()),
-        }
+        };
+        let taken_down = scratch.map_or(Ok(()), Mounted::take_down);
+        measured.and(taken_down.map_err(failure(Stage::Scratch)))
     }
 }
 

@@ -1,0 +1,152 @@
+//! A file system made for one trial, seen only by the agent and the processes of the trial.
+//!
+//! Nothing of it stays: the mount is in a namespace of the agent's, which ends with the last of its processes; the loop
+//! device is cleared when the mount is gone, and with it the file, which has no name.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::mount::{mount, mount_change, unmount, MountPropagationFlags, UnmountFlags};
+use rustix::thread::{unshare_unsafe, UnshareFlags};
+
+use crate::errno;
+use crate::kernel_log::KernelLog;
+use crate::loopdev::LoopDevice;
+use crate::mount_options;
+use crate::mount_point::MountPoint;
+use crate::plan::{Scratch, User};
+
+/// What is formatted and mounted.
+pub enum Device {
+    Loop(LoopDevice),
+    Given(PathBuf),
+}
+
+impl Device {
+    /// The one that the plan names, or a new one. The error says why it cannot be used.
+    pub fn prepare(scratch: &Scratch) -> Result<Device, String> {
+        if !rustix::process::geteuid().is_root() {
+            return Err("a scratch file system is mounted, and only root may do that".to_owned());
+        }
+        if scratch.device.is_empty() {
+            return LoopDevice::create(&scratch.directory, scratch.size_bytes).map(Device::Loop);
+        }
+        free_device(&scratch.device).map(Device::Given)
+    }
+
+    pub fn path(&self) -> &Path {
+        match self {
+            Device::Loop(device) => device.path(),
+            Device::Given(path) => path,
+        }
+    }
+
+    /// What formatting wrote must not be written back while something is measured.
+    fn sync(&self) -> io::Result<()> {
+        match self {
+            Device::Loop(device) => device.sync(),
+            Device::Given(path) => fs::File::open(path)?.sync_all(),
+        }
+    }
+}
+
+/// A block device that nobody uses: the kernel gives it for exclusive use only if it is not mounted, swapped to or part
+/// of another device.
+fn free_device(path: &str) -> Result<PathBuf, String> {
+    let real = fs::canonicalize(path).map_err(|error| format!("{path}: {}", errno::of(error)))?;
+    let about = fs::metadata(&real).map_err(|error| format!("{path}: {}", errno::of(error)))?;
+    if !about.file_type().is_block_device() {
+        return Err(format!("{path} is no block device"));
+    }
+    let opened = fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(&real);
+    match opened {
+        Ok(_) => Ok(real),
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            Err(format!("{path} is in use: mounted, swapped to or part of another device"))
+        }
+        Err(error) => Err(format!("{path}: {}", errno::of(error))),
+    }
+}
+
+/// A file system that is mounted. Dropping it unmounts it.
+pub struct Mounted {
+    point: MountPoint,
+    attached: bool,
+    /// Keeps the loop device until it is mounted, and is the last to let go of it after the mount.
+    _device: Device,
+}
+
+impl Mounted {
+    /// Mount a device that was formatted. The error has the kernel's words.
+    pub fn mount(scratch: &Scratch, device: Device) -> Result<Mounted, String> {
+        device.sync().map_err(|error| format!("{}: {}", device.path().display(), errno::of(error)))?;
+        enter_namespace()?;
+        let point = MountPoint::prepare(&scratch.mount)?;
+        attach(scratch, device.path())?;
+        let mounted = Mounted { point, attached: true, _device: device };
+        if let Some(user) = &scratch.user {
+            give(mounted.point.path(), user)?;
+        }
+        Ok(mounted)
+    }
+
+    /// Unmount, and remove the directory if it was made for it.
+    pub fn take_down(mut self) -> Result<(), String> {
+        self.detach()?;
+        self.point.remove()
+    }
+
+    fn detach(&mut self) -> Result<(), String> {
+        if !std::mem::take(&mut self.attached) {
+            return Ok(());
+        }
+        let place = self.point.path();
+        // Somebody may still have something open there, who is dying: then it goes with them.
+        let done = unmount(place, UnmountFlags::NOFOLLOW)
+            .or_else(|_| unmount(place, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH));
+        done.map_err(|error| format!("cannot unmount {}: {}", place.display(), errno::of(error)))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = self.detach();
+    }
+}
+
+/// Mounts of the agent are its own from now on; it still sees those of others.
+fn enter_namespace() -> Result<(), String> {
+    static ENTERED: OnceLock<()> = OnceLock::new();
+    if ENTERED.get().is_some() {
+        return Ok(());
+    }
+    let refused = |error: rustix::io::Errno| format!("no mount namespace of its own: {}", errno::of(error));
+    // SAFETY: it changes nothing that memory depends on.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(refused)?;
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC).map_err(refused)?;
+    let _ = ENTERED.set(());
+    Ok(())
+}
+
+fn attach(scratch: &Scratch, device: &Path) -> Result<(), String> {
+    let options = mount_options::parse(&scratch.options);
+    let data = CString::new(options.data).map_err(|error| error.to_string())?;
+    let mut log = KernelLog::from_now();
+    let done = mount(device, scratch.mount.as_str(), scratch.filesystem.as_str(), options.flags, Some(data.as_c_str()));
+    done.map_err(|error| {
+        let name = device.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let words = log.last_about(&[&format!("({name})"), &format!("{}:", scratch.filesystem)]);
+        let words = words.map_or_else(String::new, |words| format!(" ({words})"));
+        let options = if scratch.options.is_empty() { String::new() } else { format!(" with {}", scratch.options) };
+        format!("cannot mount {}{options} at {}: {}{words}", scratch.filesystem, scratch.mount, errno::of(error))
+    })
+}
+
+fn give(place: &Path, user: &User) -> Result<(), String> {
+    std::os::unix::fs::chown(place, Some(user.uid), Some(user.gid))
+        .map_err(|error| format!("{} for the user {}: {}", place.display(), user.uid, errno::of(error)))
+}
