@@ -6,7 +6,6 @@ use crate::event::{Role, Stage, Stream};
 use crate::failure::{failure, Stop};
 use crate::launch::DEFAULT_PATH;
 use crate::measurement::{Measurement, INTERRUPTED};
-use crate::mount_point;
 use crate::plan::{Attributes, Command, Scratch};
 use crate::scratch::{Device, Mounted};
 use crate::supervise::{Supervision, Woken};
@@ -15,7 +14,6 @@ impl Measurement<'_> {
     /// The plan's scratch file system, mounted. It is gone when the value is dropped.
     pub fn make_scratch(&self, scratch: &Scratch) -> Result<Mounted, Stop> {
         let failed = failure(Stage::Scratch);
-        mount_point::missing(&scratch.mount).map_err(&failed)?;
         let device = Device::prepare(scratch).map_err(&failed)?;
         self.format(scratch, &device).map_err(&failed)?;
         Mounted::mount(scratch, device).map_err(&failed)

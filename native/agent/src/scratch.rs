@@ -17,7 +17,7 @@ use crate::errno;
 use crate::kernel_log::KernelLog;
 use crate::loopdev::LoopDevice;
 use crate::mount_options;
-use crate::mount_point::MountPoint;
+use crate::mount_point::{self, MountPoint};
 use crate::plan::{Scratch, User};
 
 /// What is formatted and mounted.
@@ -27,11 +27,13 @@ pub enum Device {
 }
 
 impl Device {
-    /// The one that the plan names, or a new one. The error says why it cannot be used.
+    /// The one that the plan names, or a new one. The error says why it cannot be used, or
+    /// not be mounted where the plan says.
     pub fn prepare(scratch: &Scratch) -> Result<Device, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("a scratch file system is mounted, and only root may do that".to_owned());
         }
+        mount_point::missing(&scratch.mount)?;
         if scratch.device.is_empty() {
             return LoopDevice::create(&scratch.directory, scratch.size_bytes).map(Device::Loop);
         }
