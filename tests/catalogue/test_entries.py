@@ -46,7 +46,7 @@ def test_every_entry_explains_itself_in_whole_sentences(tunable: Tunable) -> Non
         assert "  " not in text
     assert len(tunable.what) > 60
     assert tunable.default
-    assert tunable.source.startswith(("kernel/", "mm/"))
+    assert tunable.source.startswith(("kernel/", "mm/", "fs/", "block/", "net/", "drivers/", "lib/"))
 
 
 @pytest.mark.parametrize("tunable", [t for t in TUNABLES if t.successor], ids=lambda tunable: tunable.name)
@@ -72,13 +72,14 @@ def test_initial_special_and_per_kernel_values_are_levels_that_can_be_asked_for(
     for where in tunable.where:
         for value in (where.initial, *where.choices):
             assert not value or check_level(tunable, value) == value
-    for value in tunable.special:
+    for word in tunable.special:
+        value = " ".join([word] * (tunable.count or 1))
         assert check_level(tunable, value) == value
 
 
 def test_there_is_one_entry_a_path_and_flag_in_every_kernel() -> None:
     for version in every_version():
-        places = [(w.path, w.flag, w.attribute) for t in TUNABLES if (w := t.place_in(version))]
+        places = [(w.kind, w.path, w.flag, w.attribute) for t in TUNABLES if (w := t.place_in(version))]
         assert len(places) == len(set(places)), version
 
 

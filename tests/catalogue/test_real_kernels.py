@@ -17,16 +17,38 @@ from ajuste.home import home
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Command, File, Plan, Read
-from ajuste.model.tunable import Tunable
+from ajuste.model.plan import Choice, Command, File, Plan, Read, Write
+from ajuste.model.results import Clock
+from ajuste.model.tunable import WORKLOAD_KINDS, Tunable
+from ajuste.parse.trial import same_value
 from ajuste.target.current import Current, current_values
 from ajuste.target.vm import VmTarget
 from ajuste.vm.guest_files import GuestFiles
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 
-FOLDERS = ("/proc/sys/kernel", "/sys/kernel/debug")
-KNOB = r"(/proc/sys/kernel|/sys/kernel/debug)/(sched|numa_balancing)[^/]*(/.*)?"
+DISK, INTERFACE = "nullb0", "dummy0"
+QUEUE = f"/sys/block/{DISK}/queue"
+INSTANCES = {"disk": DISK, "interface": INTERFACE, "irq": "4"}
+MODULES = ("null_blk", "dummy", "bfq", "kyber-iosched")
+SCHEDULERS = ("mq-deadline", "kyber", "bfq")
+
+NO_HARDWARE = ("cpu.idle_state_disable", "net.xps_cpus")
+
+FOLDERS = (
+    *("/proc/sys/kernel", "/sys/kernel/debug", "/proc/sys/vm", "/proc/sys/net/core", "/proc/sys/net/ipv4"),
+    *("/proc/sys/net/mptcp", "/sys/kernel/mm", f"{QUEUE}/", f"/sys/class/net/{INTERFACE}/"),
+)
+KNOB = "|".join(
+    (
+        r"(/proc/sys/kernel|/sys/kernel/debug)/(sched|numa_balancing)[^/]*(/.*)?",
+        r"/proc/sys/(vm|net/core|net/mptcp)/[^/]*",
+        r"/proc/sys/net/ipv4/(tcp|udp)_[^/]*",
+        r"/sys/kernel/mm/(transparent_hugepage|ksm|hugepages|lru_gen|swap)/.*",
+        rf"{QUEUE}/[^/]*",
+        rf"/sys/class/net/{INTERFACE}/([^/]*|queues/.*)",
+    )
+)
 
 # What the kernel only shows there, and files whose words are tunables of their own.
 NO_TUNABLES = (
@@ -36,10 +58,29 @@ NO_TUNABLES = (
     r".*/(sched_domain|sched/domains)/cpu\d+/domain\d+/(name|flags|groups_flags|level|group_asym_prefer_cpu)",
 )
 
+# Commands, rights, what to do in emergencies, names of things, and a second way to write what is in the catalogue.
+LEFT_OUT = (
+    r"/proc/sys/vm/(block_dump|compact_memory|drop_caches|stat_refresh|numa_zonelist_order|nr_hugepages_mempolicy)",
+    r"/proc/sys/vm/(hugetlb_shm_group|legacy_va_layout|mmap_.*|memfd_noexec|unprivileged_userfaultfd|oom_.*|panic_.*)",
+    r"/proc/sys/vm/(memory_failure_.*|enable_soft_offline|movable_gigantic_pages)",
+    r"/proc/sys/net/core/(bpf_jit_(harden|kallsyms|limit)|message_.*|warnings|xfrm_.*|netdev_unregister_timeout_secs)",
+    r"/proc/sys/net/core/(devconf_inherit_init_net|fb_tunnels_only_for_init_net|tstamp_allow_data|rps_default_mask)",
+    r"/proc/sys/net/core/(dev_weight_[rt]x_bias|mem_pcpu_rsv|bypass_prot_mem|qdisc_max_burst|txq_reselection_ms)",
+    r"/proc/sys/net/ipv4/tcp_(allowed_congestion_control|fastopen_key|stdurg|rfc1337|workaround_signed_windows|fack)",
+    r"/proc/sys/net/ipv4/tcp_(low_latency|(rx|tx)_skb_cache|min_snd_mss|mtu_probe_floor|probe_.*|child_ehash_entries)",
+    r"/proc/sys/net/ipv4/tcp_(fwmark_accept|l3mdev_accept|migrate_req|reflect_tos|ecn_option.*|comp_sack_rtt_percent)",
+    r"/proc/sys/net/ipv4/(tcp_rcvbuf_low_rtt|udp_(l3mdev_accept|child_hash_entries))",
+    r"/proc/sys/net/mptcp/add_addr_v6_port_drop_ts",
+    r"/sys/kernel/mm/hugepages/hugepages-\d+kB/(demote.*|nr_hugepages_mempolicy)",
+    rf"{QUEUE}/(io_poll_delay|stable_writes|write_zeroes_unmap_max_bytes|zoned_qd1_writes)",
+    rf"/sys/class/net/{INTERFACE}/(queues/.*/(xps_rxqs|limit|hold_time)|uevent|carrier|dormant|flags|ifalias|netdev_group|proto_down|testing|address|dev_.*)",
+)
+
 
 @dataclass(frozen=True)
 class Guest:
-    """What one kernel showed in one boot: values by tunable, the files with its knobs, and its features' words."""
+    """What one kernel showed in one boot: values by tunable, the writable files with its knobs, its features' words,
+    and the files of each I/O scheduler with their values."""
 
     version: KernelVersion
     cpus: int
@@ -47,6 +88,7 @@ class Guest:
     values: dict[str, Current]
     files: tuple[str, ...]
     features: frozenset[str]
+    schedulers: dict[str, dict[str, str]]
 
 
 @pytest.fixture(
@@ -56,29 +98,46 @@ class Guest:
 )
 def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
     spec, cpus = request.param
-    find = shutil.which("find")
+    find, grep = (shutil.which(name) for name in ("find", "grep"))
     assert find, "findutils are needed"
+    assert grep, "grep is needed"
     image = fetch_kernel(spec, home())
     assert image.config, "a packaged kernel has its build options beside it"
-    files = GuestFiles(programs=(Path(find),))
+    config = image.config.read_text()
+    modules = (*MODULES, *(("mq-deadline",) if "CONFIG_MQ_IOSCHED_DEADLINE=m" in config else ()))
+    files = GuestFiles(programs=(Path(find), Path(grep)), modules=modules)
     traces = ("-path", "/sys/kernel/debug/tracing", "-prune")
-    knobs = ("-regextype", "posix-extended", "-type", "f", "-regex", KNOB, "-print")
+    knobs = ("-regextype", "posix-extended", "-type", "f", "-perm", "/222", "-regex", KNOB, "-print")
     listing = Command(argv=(find, *FOLDERS, *traces, "-o", *knobs))
-    with VmTarget(image, clock="virtual" if cpus == 1 else "wall", cpus=cpus, files=files, home=home()) as target:
-        listed = target.run(Plan(id="list", workload=listing))
-        paths = "".join(event.text for event in listed.events if isinstance(event, Output) and event.stream == "stdout")
-        words = [path for path in paths.split() if path.endswith(("sched/features", "sched_features"))]
+    clock: Clock = "virtual" if cpus == 1 else "wall"
+    with VmTarget(image, clock=clock, cpus=cpus, files=files, home=home()) as target:
+        paths = [path.replace("//", "/") for path in said(target, Plan(id="list", workload=listing)).split()]
+        words = [path for path in paths if path.endswith(("sched/features", "sched_features"))]
         read = target.run(Plan(id="words", reads=tuple(Read(tunable="words", location=File(path=p)) for p in words)))
         yield Guest(
             version=image.version,
             cpus=cpus,
-            options=frozenset(re.findall(r"^CONFIG_(\w+)=y$", image.config.read_text(), re.MULTILINE)),
+            options=frozenset(re.findall(r"^CONFIG_(\w+)=[ym]$", config, re.MULTILINE)),
             values=current_values(target, [one_of(tunable, cpus) for tunable in present(image.version)]),
-            files=tuple(paths.split()),
+            files=tuple(paths),
             features=frozenset(
                 word.removeprefix("NO_") for event in read.events if event.event == "read" for word in value(event)
             ),
+            schedulers={name: scheduler_files(target, name, grep) for name in SCHEDULERS},
         )
+
+
+def said(target: VmTarget, plan: Plan) -> str:
+    events = target.run(plan).events
+    return "".join(event.text for event in events if isinstance(event, Output) and event.stream == "stdout")
+
+
+def scheduler_files(target: VmTarget, name: str, grep: str) -> dict[str, str]:
+    """The files of the scheduler ``name`` with their values, after it was chosen for the disk."""
+    choose = Write(tunable="scheduler", location=Choice(path=f"{QUEUE}/scheduler"), value=name)
+    show = Command(argv=(grep, "-rs", "", f"{QUEUE}/iosched"))
+    lines = said(target, Plan(id=name, writes=(choose,), workload=show)).splitlines()
+    return dict(line.split(":", 1) for line in lines)
 
 
 def value(event) -> list[str]:
@@ -87,48 +146,64 @@ def value(event) -> list[str]:
 
 
 def present(version: KernelVersion) -> list[Tunable]:
+    """Those that such kernels have, without what is made for a trial."""
     return [
         tunable
         for tunable in catalogue().tunables.values()
-        if (where := tunable.place_in(version)) and where.kind != "process"
+        if (where := tunable.place_in(version)) and where.kind not in WORKLOAD_KINDS
     ]
 
 
 def one_of(tunable: Tunable, cpus: int) -> Tunable:
-    """The instance of the last CPU."""
-    last = {name: part.example for name, part in catalogue().parts.items()} | {"cpu": f"cpu{cpus - 1}"}
-    return tunable.instance(last) if tunable.parts else tunable
+    """The instance of the last CPU, and of what the guest has."""
+    examples = {name: part.example for name, part in catalogue().parts.items()}
+    return tunable.instance(examples | INSTANCES | {"cpu": f"cpu{cpus - 1}"}) if tunable.parts else tunable
 
 
 def expected(tunable: Tunable, guest: Guest) -> bool:
-    """Whether the guest must have it: its build options are on and, for domains, there are CPUs to balance."""
+    """Whether the guest must have it: its build options are on, and it has the hardware."""
     where = tunable.place_in(guest.version)
     assert where is not None
     if tunable.subsystem == "scheduler-domains" and (guest.cpus == 1 or "sched_verbose" in where.note):
+        return False
+    if tunable.subsystem == "cpu-frequency" or where.kind in ("ring", "coalesce"):
+        return False
+    if tunable.name.startswith("net.bql_") and not guest.version < KernelVersion(major=6, minor=9):
+        return False
+    if tunable.name in NO_HARDWARE or (tunable.name == "cpu.online" and guest.cpus == 1):
         return False
     return set(needed_options(where, guest.version)) <= guest.options
 
 
 def test_every_tunable_is_readable_where_the_catalogue_says_and_no_other(guest: Guest) -> None:
-    there = {tunable.name for tunable in present(guest.version) if expected(tunable, guest)}
-    assert len(there) > 40
-    shown = {
-        tunable.name
-        for tunable in present(guest.version)
-        if guest.values[one_of(tunable, guest.cpus).name].value is not None
-    }
+    machine = [tunable for tunable in present(guest.version) if tunable.subsystem != "block-schedulers"]
+    there = {tunable.name for tunable in machine if expected(tunable, guest)}
+    assert len(there) > 200
+    shown = {tunable.name for tunable in machine if guest.values[one_of(tunable, guest.cpus).name].value is not None}
     problems = {name: current.problem for name, current in guest.values.items() if current.problem}
     assert shown == there, problems
 
 
 def test_every_knob_of_the_kernel_is_in_the_catalogue(guest: Guest) -> None:
     known = [
-        re.sub(r"\\\{(\w+)\\\}", r"\1\\d+", re.escape(where.path))
+        re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(where.path))
         for tunable in present(guest.version)
         if (where := tunable.place_in(guest.version))
     ]
-    assert len(guest.files) > 20
-    assert [path for path in guest.files if not re.fullmatch("|".join([*known, *NO_TUNABLES]), path)] == []
+    assert len(guest.files) > 200
+    assert [path for path in guest.files if not re.fullmatch("|".join([*known, *NO_TUNABLES, *LEFT_OUT]), path)] == []
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_every_setting_of_an_io_scheduler_is_in_the_catalogue_with_its_value(guest: Guest, scheduler: str) -> None:
+    own = [t for t in present(guest.version) if t.name.startswith(f"block.{scheduler}.")]
+    places = {one_of(t, guest.cpus).place_in(guest.version): t for t in own}
+    # kyber only shows its async_depth.
+    shown = guest.schedulers[scheduler]
+    found = {path: shown[path] for path in shown if scheduler != "kyber" or not path.endswith("async_depth")}
+    assert {where.path for where in places if where} == set(found)
+    said = {where.path: where.initial for where in places if where and where.initial}
+    assert said == {path: found[path] for path in said}
 
 
 def test_every_feature_of_the_kernel_is_in_the_catalogue_and_no_other(guest: Guest) -> None:
@@ -140,16 +215,19 @@ def test_the_values_at_boot_are_those_of_the_rules(guest: Guest) -> None:
     said = {
         tunable.name: initial
         for tunable in present(guest.version)
-        if expected(tunable, guest) and (initial := initial_value(tunable, guest.version, guest.cpus))
+        if tunable.subsystem != "block-schedulers"
+        and expected(tunable, guest)
+        and (initial := initial_value(tunable, guest.version, guest.cpus))
     }
     assert len(said) > 40
-    assert {name: guest.values[one_of(catalogue().tunables[name], guest.cpus).name].value for name in said} == said
+    found = {name: guest.values[one_of(catalogue().tunables[name], guest.cpus).name].value or "" for name in said}
+    assert {name: value for name, value in found.items() if not same_value(value, said[name])} == {}
 
 
-def test_a_choice_is_one_of_those_that_this_kernel_has(guest: Guest) -> None:
+def test_a_value_is_one_that_can_be_asked_for(guest: Guest) -> None:
     for tunable in present(guest.version):
         current = guest.values[one_of(tunable, guest.cpus).name].value
-        if tunable.type == "choice" and current is not None:
-            assert catalogue().check_level(tunable, current, guest.version) == current
-        if tunable.type == "integer" and current:
-            assert catalogue().check_level(tunable, current) == current
+        # An SMT control of cores with one thread says so, and nothing can be asked for.
+        if current and tunable.name != "cpu.smt":
+            asked = f"0x{current.replace(',', '')}" if tunable.type == "cpu-mask" else current
+            assert same_value(catalogue().check_level(tunable, asked, guest.version), current), tunable.name
