@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.inventory.cpu import Cpu
+from ajuste.inventory.document import Inventory
 from ajuste.model.results import Results
 from ajuste.report.csv import trials_csv
 from ajuste.report.html import render_html, write_report
@@ -156,6 +158,25 @@ def test_results_without_verdicts_or_trials_still_make_a_report(granularity: Res
         }
     )
     assert "no verdict yet" in Page(render_html(bare)).text
+
+
+def test_the_inventory_is_a_page_of_its_own_that_is_folded(granularity: Results) -> None:
+    hostile = "<img src=x> \x1b[31m \u202e"
+    inventory = Inventory(cpu=Cpu(model=hostile, isolated="2-3"), mitigations={"mds": hostile})
+    environment = {"this machine": {"kernel": "6.1"}, "inventory": inventory.model_dump(mode="json")}
+    text = render_html(granularity.model_copy(update={"environment": environment}))
+    page = Page(text)
+    assert re.search(r"<dt>inventory</dt>\s*<dd><details[^>]*><summary>", text)
+    assert "Isolated 2-3" in " ".join(page.text.split())
+    assert not any(tag == "img" for tag, _ in page.elements)
+    assert "\x1b" not in page.text
+    assert "\u202e" not in page.text
+
+
+@pytest.mark.parametrize("document", [{"inventory": 99, "cpu": "?"}, "none", ["x"], {"cpu": {"cpus": "many"}}])
+def test_an_inventory_that_is_not_understood_is_shown_as_it_is(granularity: Results, document: object) -> None:
+    text = render_html(granularity.model_copy(update={"environment": {"inventory": document}}))
+    assert "<dt>inventory</dt>" in text
 
 
 def test_trials_without_a_single_figure_still_make_a_report(undecided: Results) -> None:

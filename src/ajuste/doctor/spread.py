@@ -1,0 +1,91 @@
+"""From the runs of a fixed job to what a study could see on this machine. Pure.
+
+A study compares configurations within blocks, where their trials are neighbours in time. So what counts is not how far
+runs of half a minute lie apart, but how far neighbours do: the variance of a pair's log ratio is estimated by the mean
+square of successive differences (von Neumann, Kent, Bellinson and Hart, "The mean square successive difference",
+Annals of Mathematical Statistics 12, 1941), which slow drift hardly touches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from ajuste.analysis.sequence import fewest, half_width, values_needed
+
+ALPHA: Final = 0.05
+"""Error rate of the one comparison that is spoken of."""
+MOST_BLOCKS: Final = 10_000
+_RANGE: Final = 0.9
+"""How sure it is that the true number of blocks lies in the range that is told."""
+_DRIFT_ERRORS: Final = 3.0
+"""A drift is believed from so many standard errors of its slope on."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """``variance`` of the log ratio of two neighbouring runs, from ``n`` runs."""
+
+    n: int
+    variance: float
+
+    @property
+    def run_percent(self) -> float:
+        """The standard deviation of one run in per cent, without drift."""
+        return 100 * math.expm1(math.sqrt(self.variance / 2))
+
+
+@dataclass(frozen=True)
+class Needed:
+    """About how many blocks show an effect; ``None`` is more than ``MOST_BLOCKS``. With 90 % confidence, for noise that
+    is normal, the spread that was measured stands for ``low`` to ``high``.
+    """
+
+    effect_percent: float
+    blocks: int | None
+    low: int | None
+    high: int | None
+
+
+def spread_of(values: NDArray[np.float64]) -> Spread:
+    """The spread of positive ``values`` (times of runs, in order), at least three of them."""
+    differences = np.diff(np.log(values))
+    return Spread(len(values), float(np.mean(differences**2)))
+
+
+def blocks_for(spread: Spread, effect_percent: float) -> Needed:
+    """The blocks after which a difference of that size would be told from none, by ``analysis.sequence``."""
+    wanted = math.log1p(effect_percent / 100)
+    # The variance of this estimator is 2 σ⁴ (3n − 4)/(n − 1)² for independent runs: that of chi-square with so many
+    # degrees of freedom (same source).
+    freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)
+    sides = [(1 + _RANGE) / 2, (1 - _RANGE) / 2]
+    low, high = (spread.variance * freedom / float(stats.chi2.ppf(side, freedom)) for side in sides)
+    blocks = (values_needed(variance, wanted, ALPHA, most=MOST_BLOCKS) for variance in (spread.variance, low, high))
+    return Needed(effect_percent, *blocks)
+
+
+def effect_after(spread: Spread, blocks: int) -> float | None:
+    """The smallest effect, in per cent, that ``blocks`` blocks would tell from none; ``None`` for too few of them."""
+    if blocks < fewest(ALPHA):
+        return None
+    width = half_width(blocks, spread.variance, ALPHA)
+    return 100 * math.expm1(width) if width < 700 else None
+
+
+def drift_percent(began_s: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+    """By how much the times of runs grew (or fell) from the first to the last, by a straight line through their logs.
+
+    0 unless the slope is several standard errors long.
+    """
+    if len(values) < 3 or np.ptp(began_s) == 0:
+        return 0.0
+    line = stats.linregress(began_s, np.log(values))
+    if not abs(line.slope) > _DRIFT_ERRORS * line.stderr:
+        return 0.0
+    return 100 * math.expm1(float(line.slope) * float(np.ptp(began_s)))
