@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from ajuste.home import home
+from ajuste.lock import locked
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
 settings.register_profile("ajuste", deadline=None)
@@ -23,3 +25,10 @@ def ajuste_home(tmp_path: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     (root / "cache").symlink_to(cache)
     return root
+
+
+@pytest.fixture
+def machine_lock() -> Iterator[None]:
+    """For a test that changes settings of this machine: no other such test runs meanwhile, in whatever process."""
+    with locked(Path("/run/lock/ajuste-tests")):
+        yield

@@ -30,7 +30,7 @@ def test_there_are_plans_to_read() -> None:
     assert {"minimal.json", "reads.json", "trial.json"} <= {path.name for path in PLANS}
 
 
-@pytest.mark.parametrize("line", lines("events/trial.jsonl"))
+@pytest.mark.parametrize("line", lines("events/trial.jsonl") + lines("events/restore.jsonl"))
 def test_every_event_is_written_again_as_it_was(line: str) -> None:
     assert json.loads(parse_event(line).model_dump_json()) == json.loads(line)
 

@@ -25,6 +25,7 @@ pub enum Event {
     Sample(Sample),
     Sampled(Sampled),
     Restored(Restored),
+    Journal(Left),
     Failed(Failed),
     End(End),
 }
@@ -216,6 +217,34 @@ pub struct Restored {
     pub tunable: String,
     pub found: String,
     pub value: String,
+}
+
+/// What became of a journal that a session had left behind.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Left {
+    pub at_ns: u64,
+    pub path: String,
+    pub state: JournalState,
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JournalState {
+    /// Everything is as it was; it was removed.
+    Restored,
+    /// Nothing in it holds any more; it was removed, and nothing was touched.
+    Void,
+    /// Somebody else has removed it: a guardian that was at work.
+    Gone,
+    /// Its session is still at work.
+    Held,
+    /// Something could not be put back; it says what.
+    Kept,
+    /// It is no journal, or not one that can be trusted.
+    Malformed,
 }
 
 /// The plan could not be carried out.

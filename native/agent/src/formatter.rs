@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{Role, Stage, Stream};
+use crate::errand::verdict;
+use crate::event::{Role, Stage};
 use crate::failure::{failure, Stop};
 use crate::launch::DEFAULT_PATH;
-use crate::measurement::{Measurement, INTERRUPTED};
+use crate::measurement::Measurement;
 use crate::plan::{Attributes, Command, Scratch};
 use crate::scratch::{Device, Mounted};
 use crate::supervise::{Supervision, Woken};
@@ -21,8 +22,7 @@ impl Measurement<'_> {
 
     fn format(&self, scratch: &Scratch, device: &Device) -> Result<(), String> {
         let command = command(scratch, device);
-        let program = &command.argv[0];
-        let mut supervision = Supervision::new(self.interrupts);
+        let mut supervision = Supervision::new(self.interrupts, Vec::new());
         let launched = self.launch(&command, "scratch", 0)?;
         let place = supervision.start(Role::Before, 0, launched);
         let woken = supervision.wait(Some(place), self.patience());
@@ -30,21 +30,11 @@ impl Measurement<'_> {
             supervision.end(place, woken == Woken::Elapsed);
         }
         supervision.stop()?;
-        if woken == Woken::Interrupted {
-            return Err(INTERRUPTED.to_owned());
+        if let Woken::Interrupted(reason) = woken {
+            return Err(reason.to_owned());
         }
         supervision.launched(place).await_exec(std::time::Duration::ZERO)?;
-        let exited = supervision.exits().pop().ok_or_else(|| format!("{program} has not ended"))?;
-        let how = match (exited.exit_code, exited.signal) {
-            (Some(0), _) => return Ok(()),
-            _ if exited.timed_out => "took too long".to_owned(),
-            (Some(code), _) => format!("ended with exit code {code}"),
-            (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
-        };
-        let printed = supervision.launched(place).capture(Stream::Stderr).text();
-        let (text, _) = printed.map_err(|error| error.to_string())?;
-        let last = text.lines().rev().find(|line| !line.trim().is_empty()).map(str::trim);
-        Err(format!("{program} {how}{}", last.map_or_else(String::new, |line| format!(": {line}"))))
+        verdict(&supervision, place, &command.argv[0])
     }
 }
 

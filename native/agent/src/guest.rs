@@ -68,7 +68,7 @@ fn carry_on<W: Write>(boot: &Boot, ports: &Ports, stream: &mut EventStream<W>) -
     };
     let surroundings = Surroundings { event_port: Some(boot.event_port), ..Surroundings::default() };
     let trial = Trial { plan: &plan, surroundings: &surroundings, interrupts: None, mix: Some(perturb::mix) };
-    trial.carry_out(stream).map(|_| ())
+    trial.carry_out(None, stream).map(|_| ())
 }
 
 /// `ip link set lo up` (netdevice(7)). A kernel without a network has none, which is no error.

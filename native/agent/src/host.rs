@@ -1,17 +1,23 @@
-//! A plan on the machine that the agent was started on.
+//! Plans on the machine that the agent was started on.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+
+use rustix::io::{fcntl_getfd, fcntl_setfd, FdFlags};
 
 use crate::event::{Accepted, Event, Stage};
 use crate::interrupts::Interrupts;
+use crate::keeper::Keeper;
 use crate::plan::{Attributes, Plan, PLAN_LIMIT_BYTES};
+use crate::roll::Roll;
 use crate::stream::EventStream;
 use crate::surroundings::Surroundings;
 use crate::trial::Trial;
 use crate::{clock, errno, lifted, machine, process};
 
-const NO_JOURNAL: &str = "writing on this machine needs the journal, which this version does not have";
+const NO_JOURNAL: &str = "writing on this machine needs a journal: --journal DIR";
 
 /// How a run ended; the number is the exit status of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +27,71 @@ pub enum Outcome {
     Malformed = 2,
 }
 
+impl Outcome {
+    pub fn of(ok: bool) -> Outcome {
+        if ok {
+            Outcome::Done
+        } else {
+            Outcome::Failed
+        }
+    }
+}
+
+/// What is kept, and where.
+#[derive(Debug, Default)]
+pub struct Custody {
+    /// The directory of journals. Without one nothing is written.
+    pub journal: Option<PathBuf>,
+    /// An inherited descriptor that the agent and its guardian keep open until they end, and no workload inherits: the
+    /// lock of the machine.
+    pub held: Option<RawFd>,
+}
+
+/// This machine, between plans.
+pub struct Host {
+    pub interrupts: Interrupts,
+    keeper: Option<Keeper>,
+    roll: Roll,
+    _held: Option<OwnedFd>,
+}
+
+impl Host {
+    pub fn prepare(custody: Custody) -> io::Result<Host> {
+        let interrupts = Interrupts::catch(rustix::stdio::stdout())?;
+        process::adopt_orphans();
+        let held = custody.held.map(take_over).transpose()?;
+        let roll = Roll::create()?;
+        let (keeper, held) = match custody.journal {
+            Some(directory) => (Some(Keeper::new(directory, held, roll)), None),
+            None => (None, held),
+        };
+        Ok(Host { interrupts, keeper, roll, _held: held })
+    }
+
+    /// Carry out one plan, and put everything back. True if nothing failed; an error means that nobody listens.
+    pub fn carry_out<W: Write>(&mut self, plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool> {
+        if self.keeper.is_none() && !plan.writes.is_empty() {
+            return refuse(plan, stream);
+        }
+        let realtime = |attributes: &Attributes| attributes.is_realtime();
+        let nice = if plan.commands().any(|(_, command)| realtime(&command.attributes)) { lift_above() } else { None };
+        let surroundings = Surroundings { event_port: None, die_with_agent: true, nice, roll: Some(self.roll) };
+        let trial = Trial { plan, surroundings: &surroundings, interrupts: Some(&self.interrupts), mix: None };
+        let result = trial.carry_out(self.keeper.as_mut(), stream);
+        if nice.is_some() {
+            lifted::lower();
+        }
+        result
+    }
+
+    /// The orderly end. The error says what could not be put back.
+    pub fn finish(self) -> Result<(), String> {
+        self.keeper.map_or(Ok(()), Keeper::finish)
+    }
+}
+
 /// Carry out the plan in `source` (`-` is standard input) and say the events on standard output.
-pub fn run(source: &str) -> io::Result<Outcome> {
+pub fn run(source: &str, custody: Custody) -> io::Result<Outcome> {
     let mut stream = EventStream::new(io::stdout().lock());
     stream.say(Event::Hello(machine::hello(false)))?;
     let plan = match document(source).and_then(|document| Plan::parse(&document)) {
@@ -33,8 +102,17 @@ pub fn run(source: &str) -> io::Result<Outcome> {
             return Ok(Outcome::Malformed);
         }
     };
-    let ok = if plan.writes.is_empty() { carry_out(&plan, &mut stream)? } else { refuse(&plan, &mut stream)? };
-    Ok(if ok { Outcome::Done } else { Outcome::Failed })
+    let mut host = Host::prepare(custody)?;
+    let ok = host.carry_out(&plan, &mut stream);
+    Ok(Outcome::of(complain(host.finish()) && ok?))
+}
+
+/// Say on standard error why something is not as it should be. True if it is.
+pub fn complain(result: Result<(), String>) -> bool {
+    if let Err(reason) = &result {
+        eprintln!("ajuste-agent: {reason}");
+    }
+    result.is_ok()
 }
 
 fn document(source: &str) -> Result<Vec<u8>, String> {
@@ -54,13 +132,17 @@ fn refuse<W: Write>(plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool
     stream.end(&plan.id)
 }
 
-fn carry_out<W: Write>(plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool> {
-    let interrupts = Interrupts::catch()?;
-    process::adopt_orphans();
-    let realtime = |attributes: &Attributes| attributes.is_realtime();
-    let nice = if plan.commands().any(|command| realtime(&command.attributes)) { lift_above() } else { None };
-    let surroundings = Surroundings { event_port: None, die_with_agent: true, nice };
-    Trial { plan, surroundings: &surroundings, interrupts: Some(&interrupts), mix: None }.carry_out(stream)
+/// An inherited descriptor as one of our own, which no program that we start inherits.
+fn take_over(descriptor: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: whoever started this program gave us the descriptor; that it is open is checked at once.
+    let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    match fcntl_getfd(&owned) {
+        Ok(flags) => fcntl_setfd(&owned, flags | FdFlags::CLOEXEC).map(|()| owned).map_err(Into::into),
+        Err(error) => {
+            std::mem::forget(owned);
+            Err(error.into())
+        }
+    }
 }
 
 /// Get before real-time processes, where that is permitted (where it is not, they are not either). Returns the nice

@@ -12,6 +12,9 @@ const PLACE: &str = "/dev/cpu_dma_latency";
 /// Written to give up the bound. Nothing is left to restore after the end of the agent: the kernel drops its bound.
 pub const RELEASED: &str = "released";
 
+/// What [`keep`] says while there is a bound of the agent's own.
+const BOUND: &str = "bound";
+
 /// What keeps the agent's own bound alive.
 static HELD: Mutex<Option<File>> = Mutex::new(None);
 
@@ -21,6 +24,16 @@ pub fn read() -> Result<String, String> {
     let file = File::open(PLACE).and_then(|mut file| file.read_exact(&mut bytes));
     file.map_err(refused)?;
     Ok(i32::from_ne_bytes(bytes).to_string())
+}
+
+/// Whether the agent has a bound of its own. The kernel's is that of everybody, which nobody can go back to.
+pub fn keep() -> &'static str {
+    let held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if held.is_some() {
+        BOUND
+    } else {
+        RELEASED
+    }
 }
 
 /// Ask for a bound in µs until it is [`RELEASED`].

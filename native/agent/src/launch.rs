@@ -21,6 +21,7 @@ use crate::event::Stream;
 use crate::image::{Image, Report, Streams};
 use crate::plan::Command;
 use crate::process::{self, Baseline};
+use crate::roll::{Leader, Roll};
 use crate::surroundings::Surroundings;
 use crate::{clock, errno};
 
@@ -37,6 +38,7 @@ pub struct Launched {
     program: String,
     door: OwnedFd,
     report: OwnedFd,
+    roll: Option<Roll>,
     _group: Option<Group>,
 }
 
@@ -88,7 +90,11 @@ pub fn launch(
         says(reason)
     })?;
     let baseline = Baseline::of_sleeping(pid);
-    Ok(Launched { pid, pidfd, stdout, stderr, baseline, program, door, report, _group: group })
+    if let Some(roll) = surroundings.roll {
+        roll.enter(Leader { pid, started_ticks: baseline.started_ticks });
+    }
+    let roll = surroundings.roll;
+    Ok(Launched { pid, pidfd, stdout, stderr, baseline, program, door, report, roll, _group: group })
 }
 
 impl Launched {
@@ -110,10 +116,23 @@ impl Launched {
         result.map_err(|reason| format!("{}: {reason}", self.program))
     }
 
+    /// What it leaves running is the guardian's business until the roll is cleared.
+    pub fn stay_on_roll(mut self) {
+        self.roll = None;
+    }
+
     pub fn capture(&self, stream: Stream) -> &Capture {
         match stream {
             Stream::Stdout => &self.stdout,
             Stream::Stderr => &self.stderr,
+        }
+    }
+}
+
+impl Drop for Launched {
+    fn drop(&mut self) {
+        if let Some(roll) = self.roll {
+            roll.strike(self.pid);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The agent: takes one plan, carries it out on the machine it runs on, and says what happened as JSON lines.
+//! The agent: takes plans, carries them out on the machine it runs on, and says what happened as JSON lines.
 //!
 //! It runs as a program on a host ([`host`]) and, as the very same binary, as the first process of a guest
 //! ([`guest`]), so that both are measured by the same code ([`trial`]). It knows no statistics.
@@ -9,6 +9,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod coalesce;
 pub mod counters;
+pub mod errand;
 pub mod errno;
 pub mod ethtool;
 pub mod event;
@@ -18,15 +19,20 @@ pub mod figures;
 pub mod firmware;
 pub mod formatter;
 pub mod gate;
+pub mod guardian;
 pub mod guest;
 pub mod host;
 pub mod image;
 pub mod interrupts;
+pub mod journal;
+pub mod keeper;
 pub mod kernel_file;
 pub mod kernel_log;
 pub mod latency;
 pub mod launch;
+pub mod leftovers;
 pub mod lifted;
+pub mod location;
 pub mod loopdev;
 pub mod machine;
 pub mod measurement;
@@ -41,12 +47,17 @@ pub mod ports;
 pub mod process;
 pub mod qdisc;
 pub mod reader;
+pub mod recovery;
+pub mod restore;
 pub mod ring;
+pub mod roll;
 pub mod sampler;
 pub mod scratch;
+pub mod serve;
 pub mod stream;
 pub mod supervise;
 pub mod surroundings;
 pub mod sweep;
 pub mod trial;
 pub mod tunable;
+pub mod undo;

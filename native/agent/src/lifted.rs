@@ -19,3 +19,10 @@ pub fn lift() -> Result<(), String> {
         _ => Ok(()),
     }
 }
+
+/// Be an ordinary process again.
+pub fn lower() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: as above.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameters) };
+}

@@ -2,21 +2,29 @@
 
 use std::process::ExitCode;
 
-use ajuste_agent::{guest, host, sweep};
+use ajuste_agent::host::{Custody, Outcome};
+use ajuste_agent::{errno, guest, host, recovery, serve, sweep};
 use lexopt::prelude::*;
 
 const USAGE: &str = "\
-Carries out one plan on this machine and says what happened, as JSON lines.
+Carries out plans on this machine and says what happened, as JSON lines.
 
-Usage: ajuste-agent run [--plan FILE]    carry out the plan in FILE (-, the default, is standard input)
-       ajuste-agent sweep DIR            wait for the end of standard input, then remove the session in DIR
+Usage: ajuste-agent run [--plan FILE] [OPTION]   carry out the plan in FILE (-, the default, is standard input)
+       ajuste-agent serve [OPTION]               carry out each line of standard input as a plan
+       ajuste-agent restore DIR|FILE...          put back what sessions have left behind, from their journals
+       ajuste-agent sweep DIR                    wait for the end of standard input, then remove the session in DIR
        ajuste-agent --version
+
+Options: --journal DIR   write down in DIR what undoes every change; without it nothing on this machine is changed
+         --hold-fd N     keep the inherited descriptor N open until everything is put back, whoever has to do it
 
 Exit status: 0 all done, 1 something failed, 2 a wrong request or a malformed plan.
 ";
 
 enum Request {
-    Run { plan: String },
+    Run { plan: String, custody: Custody },
+    Serve { custody: Custody },
+    Restore { places: Vec<String> },
     Sweep { directory: String },
     Help,
     Version,
@@ -39,11 +47,13 @@ fn parse() -> Result<Request, lexopt::Error> {
     let mut arguments = lexopt::Parser::from_env();
     let request = match arguments.next()? {
         Some(Value(word)) if word == "run" => parse_run(&mut arguments)?,
+        Some(Value(word)) if word == "serve" => Request::Serve { custody: parse_custody(&mut arguments, None)? },
+        Some(Value(word)) if word == "restore" => Request::Restore { places: parse_places(&mut arguments)? },
         Some(Value(word)) if word == "sweep" => Request::Sweep { directory: arguments.value()?.string()? },
         Some(Long("help") | Short('h')) => Request::Help,
         Some(Long("version") | Short('V')) => Request::Version,
         Some(other) => return Err(other.unexpected()),
-        None => return Err("expected run, sweep or --version".into()),
+        None => return Err("expected run, serve, restore, sweep or --version".into()),
     };
     match arguments.next()? {
         Some(other) => Err(other.unexpected()),
@@ -53,23 +63,46 @@ fn parse() -> Result<Request, lexopt::Error> {
 
 fn parse_run(arguments: &mut lexopt::Parser) -> Result<Request, lexopt::Error> {
     let mut plan = "-".to_owned();
+    let custody = parse_custody(arguments, Some(&mut plan))?;
+    Ok(Request::Run { plan, custody })
+}
+
+fn parse_custody(arguments: &mut lexopt::Parser, mut plan: Option<&mut String>) -> Result<Custody, lexopt::Error> {
+    let mut custody = Custody::default();
+    while let Some(argument) = arguments.next()? {
+        match (argument, &mut plan) {
+            (Long("plan"), Some(plan)) => **plan = arguments.value()?.string()?,
+            (Long("journal"), _) => custody.journal = Some(arguments.value()?.into()),
+            (Long("hold-fd"), _) => custody.held = Some(arguments.value()?.parse_with(inherited_descriptor)?),
+            (other, _) => return Err(other.unexpected()),
+        }
+    }
+    Ok(custody)
+}
+
+fn inherited_descriptor(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number| *number > 2);
+    number.ok_or_else(|| format!("{text:?} is no number of an inherited descriptor"))
+}
+
+fn parse_places(arguments: &mut lexopt::Parser) -> Result<Vec<String>, lexopt::Error> {
+    let mut places = vec![arguments.value()?.string()?];
     while let Some(argument) = arguments.next()? {
         match argument {
-            Long("plan") => plan = arguments.value()?.string()?,
+            Value(place) => places.push(place.string()?),
             other => return Err(other.unexpected()),
         }
     }
-    Ok(Request::Run { plan })
+    Ok(places)
 }
 
 fn carry_out(request: Request) -> ExitCode {
     match request {
         Request::Help => print!("{USAGE}"),
         Request::Version => println!("ajuste-agent {}", env!("CARGO_PKG_VERSION")),
-        Request::Run { plan } => match host::run(&plan) {
-            Ok(outcome) => return ExitCode::from(outcome as u8),
-            Err(error) => return failed(&format!("cannot say events: {error}")),
-        },
+        Request::Run { plan, custody } => return ended(host::run(&plan, custody)),
+        Request::Serve { custody } => return ended(serve::run(custody)),
+        Request::Restore { places } => return ended(recovery::run(&places).map(Outcome::of)),
         Request::Sweep { directory } => {
             if let Err(reason) = sweep::run(&directory) {
                 return failed(&reason);
@@ -77,6 +110,13 @@ fn carry_out(request: Request) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+fn ended(outcome: std::io::Result<Outcome>) -> ExitCode {
+    match outcome {
+        Ok(outcome) => ExitCode::from(outcome as u8),
+        Err(error) => failed(&format!("cannot go on: {}", errno::of(error))),
+    }
 }
 
 fn failed(reason: &str) -> ExitCode {

@@ -13,7 +13,7 @@ use crate::sampler::Samplers;
 use crate::stream::EventStream;
 use crate::supervise::{Supervision, Woken};
 use crate::surroundings::Surroundings;
-use crate::{clock, errno};
+use crate::{clock, errno, process};
 
 /// What is measured, and how its processes are run.
 pub struct Measurement<'a> {
@@ -25,7 +25,8 @@ pub struct Measurement<'a> {
 impl Measurement<'_> {
     /// Run `workload` beside the plan's background load, to the end of both.
     pub fn carry_out<W: Write>(&self, workload: &Command, stream: &mut EventStream<W>) -> Result<(), Stop> {
-        let mut supervision = Supervision::new(self.interrupts);
+        let spared = if self.plan.before.is_empty() { Vec::new() } else { process::children() };
+        let mut supervision = Supervision::new(self.interrupts, spared);
         for (index, command) in self.plan.background.iter().enumerate() {
             self.start_background(index, command, &mut supervision, stream)?;
         }
@@ -45,7 +46,7 @@ impl Measurement<'_> {
         supervision.stop().map_err(failure(Stage::Workload))?;
         supervision.launched(leader).await_exec(Duration::ZERO).map_err(failure(Stage::Workload))?;
         let observed = match woken {
-            Woken::Interrupted => Err(failure(Stage::Workload)(INTERRUPTED.to_owned())),
+            Woken::Interrupted(reason) => Err(failure(Stage::Workload)(reason.to_owned())),
             _ => pause(&mut supervision, self.plan.observe_ns),
         };
         let samplers = supervision.take_samplers();
@@ -80,21 +81,22 @@ impl Measurement<'_> {
     }
 }
 
-pub const INTERRUPTED: &str = "a signal asked the agent to stop";
-
 fn pause(supervision: &mut Supervision<'_>, nanoseconds: u64) -> Result<(), Stop> {
-    if nanoseconds > 0 && supervision.wait(None, Duration::from_nanos(nanoseconds)) == Woken::Interrupted {
-        return Err(failure(Stage::Workload)(INTERRUPTED.to_owned()));
+    if nanoseconds == 0 {
+        return Ok(());
     }
-    Ok(())
+    match supervision.wait(None, Duration::from_nanos(nanoseconds)) {
+        Woken::Interrupted(reason) => Err(failure(Stage::Workload)(reason.to_owned())),
+        _ => Ok(()),
+    }
 }
 
-fn started(role: Role, index: usize, launched: &Launched) -> Event {
+pub fn started(role: Role, index: usize, launched: &Launched) -> Event {
     Event::Started(Started { at_ns: clock::raw_ns(), role, index, pid: launched.pid })
 }
 
 /// Everything that is known after the end: exits, outputs, counters; the workload first.
-fn report<W: Write>(
+pub fn report<W: Write>(
     supervision: &Supervision<'_>,
     counters: Vec<OpenCounter>,
     stream: &mut EventStream<W>,
@@ -110,7 +112,7 @@ fn report<W: Write>(
         for kind in [Stream::Stdout, Stream::Stderr] {
             let text = launched.capture(kind).text();
             let (text, dropped_bytes) = text.map_err(|error| failure(Stage::Workload)(errno::of(error)))?;
-            if role == Role::Background && text.is_empty() && dropped_bytes == 0 {
+            if role != Role::Workload && text.is_empty() && dropped_bytes == 0 {
                 continue;
             }
             let at_ns = clock::raw_ns();

@@ -8,70 +8,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::counters;
+pub use crate::location::*;
 
 /// Of plans and events. Changes when an old reader would misunderstand a new document.
 pub const CONTRACT_VERSION: u32 = 1;
 
 /// A longer document is no plan.
 pub const PLAN_LIMIT_BYTES: usize = 4 << 20;
-
-/// Where a tunable is, and how its value is written there.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Location {
-    /// A file of its own: a sysctl, a debugfs or sysfs file.
-    File(FileLocation),
-    /// One word in a file of words: `NAME` is on (`"1"`), `NO_NAME` is off (`"0"`).
-    Flag(FlagLocation),
-    /// A file that lists its choices with the current one in brackets or parentheses.
-    Choice(ChoiceLocation),
-    /// An offload of a network interface, `"1"` or `"0"`.
-    Feature(DeviceLocation),
-    /// A ring size of a network interface.
-    Ring(DeviceLocation),
-    /// An interrupt coalescing parameter of a network interface.
-    Coalesce(DeviceLocation),
-    /// The root queueing discipline of a network interface, by its kind.
-    Qdisc(QdiscLocation),
-    /// The bound on wake-up latency from idle states, held open for the trial.
-    Latency(LatencyLocation),
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DeviceLocation {
-    pub device: String,
-    pub name: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct QdiscLocation {
-    pub device: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LatencyLocation {}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileLocation {
-    pub path: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FlagLocation {
-    pub path: String,
-    pub name: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ChoiceLocation {
-    pub path: String,
-}
 
 /// A tunable whose value is reported before anything is written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -290,9 +233,16 @@ impl Plan {
         self.workload.as_ref().map_or(Ok(()), Command::check).map_err(|reason| format!("workload: {reason}"))
     }
 
-    /// Every command that is measured or runs beside it, the workload first.
-    pub fn commands(&self) -> impl Iterator<Item = &Command> {
-        self.workload.iter().chain(&self.background)
+    /// Every command with a name that no other of the plan has, in the order in which they run.
+    pub fn commands(&self) -> impl Iterator<Item = (String, &Command)> {
+        let numbered = |role: &'static str, commands: &'_ [Command]| {
+            (0..commands.len()).map(move |index| format!("{role}{index}")).collect::<Vec<_>>()
+        };
+        let before = numbered("before-", &self.before).into_iter().zip(&self.before);
+        let background = numbered("", &self.background).into_iter().zip(&self.background);
+        let workload = self.workload.iter().map(|command| ("workload".to_owned(), command));
+        let after = numbered("after-", &self.after).into_iter().zip(&self.after);
+        before.chain(background).chain(workload).chain(after)
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Baseline {
     pub involuntary_switches: u64,
     pub minor_faults: u64,
     pub major_faults: u64,
+    /// When it began, in clock ticks since the boot.
+    pub started_ticks: u64,
 }
 
 const LOOKS: u32 = 1000;
@@ -42,6 +44,7 @@ impl Baseline {
             involuntary_switches: line("nonvoluntary_ctxt_switches:"),
             minor_faults: number(7),
             major_faults: number(9),
+            started_ticks: number(19),
         }
     }
 }
@@ -51,6 +54,51 @@ fn stat_fields(pid: i32) -> Vec<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     after_name.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A process among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kin {
+    pub pid: i32,
+    pub parent: i32,
+    pub group: i32,
+    /// When it began, in clock ticks since the boot.
+    pub started_ticks: u64,
+    pub is_dead: bool,
+}
+
+/// What the kernel says of the process `pid`, `None` if there is none.
+pub fn kin(pid: i32) -> Option<Kin> {
+    let stat = stat_fields(pid);
+    let number = |index: usize| stat.get(index)?.parse().ok();
+    let is_dead = ["Z", "X"].contains(&stat.first()?.as_str());
+    Some(Kin { pid, parent: number(1)?, group: number(2)?, started_ticks: stat.get(19)?.parse().ok()?, is_dead })
+}
+
+/// When the process `pid` began, in clock ticks since the boot: tells it from another that has the number later.
+pub fn start_ticks(pid: i32) -> Option<u64> {
+    kin(pid).filter(|kin| !kin.is_dead).map(|kin| kin.started_ticks)
+}
+
+/// Run `live` in a new process that is not a child of this one, and end there. Returns when it has begun.
+///
+/// The process in between ends at once, and whoever adopts its child is not this process.
+pub fn fork_stranger(live: impl FnOnce()) -> io::Result<()> {
+    let subreaper = rustix::process::child_subreaper()?.is_some();
+    set_subreaper(false);
+    // SAFETY: there is one thread, so a forked process may do all that this one may.
+    let result = match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => unsafe {
+            if libc::fork() == 0 {
+                live();
+            }
+            libc::_exit(0)
+        },
+        between => reap(between).map(|_| ()),
+    };
+    set_subreaper(subreaper);
+    result
 }
 
 /// How a process ended, with wait4(2)'s account.
@@ -104,11 +152,27 @@ pub fn signal_group(leader: i32, signal: i32) {
 
 /// Become the parent of descendants that lost theirs (PR_SET_CHILD_SUBREAPER), so that [`kill_children`] finds them.
 pub fn adopt_orphans() {
-    let _ = rustix::process::set_child_subreaper(rustix::process::getpid().into());
+    set_subreaper(true);
 }
 
-/// Kill and reap every child that is left, and the children that thereby become ours, until there is none.
-pub fn kill_children() {
+fn set_subreaper(wanted: bool) {
+    let _ = rustix::process::set_child_subreaper(wanted.then(rustix::process::getpid));
+}
+
+/// Kill and reap every child that is left but those who are `spared`, and the children that thereby become ours, until
+/// there is none.
+pub fn kill_children(spared: &[i32]) {
+    while !spared.is_empty() {
+        let doomed: Vec<i32> = children().into_iter().filter(|child| !spared.contains(child)).collect();
+        for child in &doomed {
+            // SAFETY: as above. Nobody else reaps our children, so the number is still theirs.
+            unsafe { libc::kill(*child, libc::SIGKILL) };
+            let _ = reap(*child);
+        }
+        if doomed.is_empty() {
+            return;
+        }
+    }
     loop {
         // The first process of a guest may kill everybody. Elsewhere only those that the kernel says are ours.
         if std::process::id() == 1 {
@@ -129,7 +193,8 @@ pub fn kill_children() {
     }
 }
 
-fn children() -> Vec<i32> {
+/// Our children as they are now.
+pub fn children() -> Vec<i32> {
     let text = fs::read_to_string(format!("/proc/self/task/{}/children", std::process::id())).unwrap_or_default();
     text.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }

@@ -10,18 +10,30 @@ pub struct EventStream<W: Write> {
     sink: BufWriter<W>,
     counted: Option<u64>,
     failed: bool,
+    deaf: bool,
 }
 
 impl<W: Write> EventStream<W> {
     pub fn new(sink: W) -> Self {
-        EventStream { sink: BufWriter::new(sink), counted: None, failed: false }
+        EventStream { sink: BufWriter::new(sink), counted: None, failed: false, deaf: false }
     }
 
-    /// Say one event. An error means that nobody listens any more.
+    /// Say one event. An error means that nobody listens any more. That is said once: what comes later is said to
+    /// nobody, so that what must be done whoever listens is done in the same way.
     pub fn say(&mut self, event: Event) -> io::Result<()> {
+        if self.deaf {
+            return Ok(());
+        }
+        let said = self.put(event);
+        self.deaf = said.is_err();
+        said
+    }
+
+    fn put(&mut self, event: Event) -> io::Result<()> {
         self.failed |= matches!(event, Event::Failed(_));
         if matches!(event, Event::Accepted(_)) {
             self.counted = Some(0);
+            self.failed = false;
         }
         if let Some(counted) = &mut self.counted {
             *counted += 1;
@@ -37,8 +49,11 @@ impl<W: Write> EventStream<W> {
         self.say(Event::Failed(Failed { at_ns: clock::raw_ns(), stage, message: message.into(), tunable }))
     }
 
-    /// Say the last event. True if nothing failed.
+    /// Say the last event of a plan. True if nothing failed; an error if nobody has listened to all of it.
     pub fn end(&mut self, id: &str) -> io::Result<bool> {
+        if self.deaf {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         let ok = !self.failed;
         let events = self.counted.unwrap_or(0);
         self.say(Event::End(event::End { at_ns: clock::raw_ns(), id: id.to_owned(), ok, events }))?;

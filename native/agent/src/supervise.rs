@@ -1,6 +1,6 @@
 //! Watching over the processes of a trial: asleep until one of them ends, the time is up, or somebody says stop.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags};
@@ -36,8 +36,8 @@ pub enum Woken {
     Ended,
     /// The time is up.
     Elapsed,
-    /// A signal asks the agent to stop.
-    Interrupted,
+    /// The agent is to stop, and why.
+    Interrupted(&'static str),
 }
 
 /// The processes of a trial. All that are left are killed when it is dropped.
@@ -46,11 +46,13 @@ pub struct Supervision<'a> {
     watch: Watch,
     interrupts: Option<&'a Interrupts>,
     samplers: Option<Samplers>,
+    spared: Vec<i32>,
 }
 
 impl<'a> Supervision<'a> {
-    pub fn new(interrupts: Option<&'a Interrupts>) -> Self {
-        Supervision { running: Vec::new(), watch: Watch::start(), interrupts, samplers: None }
+    /// Of nobody yet. Those children of the agent that are there already are `spared`.
+    pub fn new(interrupts: Option<&'a Interrupts>, spared: Vec<i32>) -> Self {
+        Supervision { running: Vec::new(), watch: Watch::start(), interrupts, samplers: None, spared }
     }
 
     /// Release a process and watch over it from now on. Returns its place here.
@@ -112,8 +114,8 @@ impl<'a> Supervision<'a> {
             for place in woken.ended {
                 self.running[place].note_end(woken.at_ns);
             }
-            if woken.interrupted && self.interrupts.is_some_and(Interrupts::take) {
-                return Woken::Interrupted;
+            if let Some(reason) = self.interrupts.filter(|_| woken.interrupted).and_then(Interrupts::take) {
+                return Woken::Interrupted(reason);
             }
         }
     }
@@ -121,20 +123,19 @@ impl<'a> Supervision<'a> {
     /// One ppoll(2) on everything that can happen.
     fn sleep_until(&self, when: Option<Instant>) -> Wake {
         let alive: Vec<usize> = (0..self.running.len()).filter(|place| self.running[*place].ended.is_none()).collect();
-        let descriptors: Vec<BorrowedFd<'_>> = alive
-            .iter()
-            .map(|place| self.running[*place].launched.pidfd.as_fd())
-            .chain(self.interrupts.map(AsFd::as_fd))
-            .chain(self.watch.first_write())
-            .collect();
-        let mut waiting: Vec<PollFd<'_>> =
-            descriptors.iter().map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
+        let readable = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
+        let processes = alive.iter().map(|place| readable(self.running[*place].launched.pidfd.as_fd()));
+        let interrupts = self.interrupts.into_iter().flat_map(Interrupts::waiting);
+        let mut waiting: Vec<PollFd<'_>> = processes.chain(self.watch.first_write().map(readable)).collect();
+        let before_interrupts = waiting.len();
+        waiting.extend(interrupts.map(|(descriptor, flags)| PollFd::from_borrowed_fd(descriptor, flags)));
         let timeout = when.map(|when| clock::timespec(when.saturating_duration_since(Instant::now())));
         let result = poll(&mut waiting, timeout.as_ref());
         let at_ns = clock::raw_ns();
-        let mut ready = waiting.iter().map(|each| result.is_ok() && !each.revents().is_empty());
+        let ready = |each: &PollFd<'_>| result.is_ok() && !each.revents().is_empty();
+        let interrupted = waiting[before_interrupts..].iter().any(ready);
+        let mut ready = waiting.iter().map(ready);
         let ended = alive.into_iter().filter(|_| ready.next().unwrap_or(false)).collect();
-        let interrupted = self.interrupts.is_some() && ready.next().unwrap_or(false);
         let printed = self.watch.first_write().is_some() && ready.next().unwrap_or(false);
         Wake { at_ns, ended, interrupted, printed }
     }
@@ -159,8 +160,16 @@ impl<'a> Supervision<'a> {
                 return Err(format!("process {} cannot be killed: it hangs in the kernel", running.launched.pid));
             }
         }
-        process::kill_children();
+        process::kill_children(&self.spared);
         Ok(())
+    }
+
+    /// Let go of processes that have ended, and of all that they have left running.
+    pub fn leave(mut self) {
+        self.spared.extend(process::children());
+        for running in self.running.drain(..) {
+            running.launched.stay_on_roll();
+        }
     }
 
     /// How every process ended, in the order of their start.
@@ -184,9 +193,12 @@ struct Wake {
 }
 
 impl Running {
-    /// It has ended: kill what is left of its group (whose number is safe as long as it is not reaped), reap it.
+    /// It has ended: kill what is left of its group (whose number is safe as long as it is not reaped), reap it. What a
+    /// command before or after the trial leaves running may go on.
     fn note_end(&mut self, at_ns: u64) {
-        process::signal_group(self.launched.pid, libc::SIGKILL);
+        if matches!(self.role, Role::Workload | Role::Background) || self.timed_out {
+            process::signal_group(self.launched.pid, libc::SIGKILL);
+        }
         if let Ok(ended) = process::reap(self.launched.pid) {
             self.ended = Some((ended, at_ns.saturating_sub(self.released_ns)));
         }

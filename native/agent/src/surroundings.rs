@@ -1,7 +1,9 @@
 //! What surrounds the processes of a trial, on a host and in a guest.
 
+use crate::roll::Roll;
+
 /// What is the same for every process of a trial.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Surroundings {
     /// Of a guest: the ports that its processes must not inherit.
     pub event_port: Option<u16>,
@@ -9,4 +11,6 @@ pub struct Surroundings {
     pub die_with_agent: bool,
     /// What to set where the plan asks for nothing: the agent's own nice value before it was lifted.
     pub nice: Option<i32>,
+    /// Of a host: where processes are entered for the guardian.
+    pub roll: Option<Roll>,
 }

@@ -2,15 +2,16 @@
 
 use std::io::{self, Write};
 
-use crate::event::{Accepted, Event, ReadBack, Stage, Written};
+use crate::event::{Accepted, Event, ReadBack, Role, Stage, Written};
 use crate::failure::{failure, Failure, Stop};
 use crate::interrupts::Interrupts;
+use crate::keeper::Keeper;
 use crate::measurement::Measurement;
 use crate::plan::{self, Plan};
 use crate::scratch::Mounted;
 use crate::stream::EventStream;
 use crate::surroundings::Surroundings;
-use crate::{clock, tunable};
+use crate::{clock, process, tunable};
 
 /// A plan and the machine that it is carried out on.
 pub struct Trial<'a> {
@@ -24,37 +25,71 @@ pub struct Trial<'a> {
 
 impl Trial<'_> {
     /// Do all of it, from `accepted` to `end`. True if nothing failed; an error means that nobody listens.
-    pub fn carry_out<W: Write>(&self, stream: &mut EventStream<W>) -> io::Result<bool> {
-        stream.say(Event::Accepted(Accepted { at_ns: clock::raw_ns(), id: self.plan.id.clone() }))?;
-        match self.steps(stream) {
-            Ok(()) => {}
-            Err(Stop::Deaf(error)) => return Err(error),
-            Err(Stop::Failed(failure)) => {
-                stream.fail(failure.stage, failure.message, failure.tunable.as_deref())?;
-            }
+    ///
+    /// With a `keeper` everything that is changed is put back before the end, whatever happens and whoever listens.
+    pub fn carry_out<W: Write>(
+        &self,
+        mut keeper: Option<&mut Keeper>,
+        stream: &mut EventStream<W>,
+    ) -> io::Result<bool> {
+        let accepted = stream.say(Event::Accepted(Accepted { at_ns: clock::raw_ns(), id: self.plan.id.clone() }));
+        let done = accepted.map_err(Stop::from).and_then(|()| self.steps(keeper.as_deref_mut(), stream));
+        say_failure(done, stream);
+        for event in keeper.into_iter().flat_map(Keeper::put_back) {
+            let _ = stream.say(event);
         }
         stream.end(&self.plan.id)
     }
 
-    fn steps<W: Write>(&self, stream: &mut EventStream<W>) -> Result<(), Stop> {
+    fn steps<W: Write>(&self, mut keeper: Option<&mut Keeper>, stream: &mut EventStream<W>) -> Result<(), Stop> {
         if let Some(mix) = self.mix {
             mix(self.plan.perturbation.entropy).map_err(failure(Stage::Boot))?;
         }
         for read in &self.plan.reads {
             stream.say(Event::Read(read_back(read)))?;
         }
+        if let Some(keeper) = &mut keeper {
+            keeper.keep(self.plan)?;
+        }
         for write in &self.plan.writes {
+            if let Some(keeper) = &mut keeper {
+                keeper.keep_place(write)?;
+            }
             stream.say(Event::Written(carry_out_write(write)?))?;
         }
+        self.run_commands(stream)
+    }
+
+    /// Everything that is run, under the plan's settings.
+    fn run_commands<W: Write>(&self, stream: &mut EventStream<W>) -> Result<(), Stop> {
         let Trial { plan, surroundings, interrupts, .. } = *self;
         let measurement = Measurement { plan, surroundings, interrupts };
         let scratch = plan.scratch.as_ref().map(|scratch| measurement.make_scratch(scratch)).transpose()?;
-        let measured = match &plan.workload {
-            Some(workload) => measurement.carry_out(workload, stream),
-            None => Ok(()),
-        };
+        let measured = self.run_in_order(&measurement, stream);
         let taken_down = scratch.map_or(Ok(()), Mounted::take_down);
         measured.and(taken_down.map_err(failure(Stage::Scratch)))
+    }
+
+    /// What comes after the others is run whatever became of them: what they did may have to be undone.
+    fn run_in_order<W: Write>(&self, measurement: &Measurement, stream: &mut EventStream<W>) -> Result<(), Stop> {
+        let Plan { before, workload, after, .. } = self.plan;
+        let mut done = measurement.run_errands(Role::Before, before, stream);
+        if let (Ok(()), Some(workload)) = (&done, workload) {
+            done = measurement.carry_out(workload, stream);
+        }
+        say_failure(done, stream);
+        let after_done = measurement.run_errands(Role::After, after, stream);
+        if !before.is_empty() || !after.is_empty() {
+            process::kill_children(&[]);
+            self.surroundings.roll.iter().for_each(|roll| roll.clear());
+        }
+        after_done
+    }
+}
+
+fn say_failure<W: Write>(done: Result<(), Stop>, stream: &mut EventStream<W>) {
+    if let Err(Stop::Failed(Failure { stage, message, tunable })) = done {
+        let _ = stream.fail(stage, message, tunable.as_deref());
     }
 }
 

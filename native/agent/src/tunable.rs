@@ -1,7 +1,24 @@
 //! Tunables: reading and writing the places that a plan names, each by the interface of its kind.
 
-use crate::plan::Location;
+use std::path::Path;
+
+use crate::plan::{DeviceLocation, Location, QdiscLocation};
 use crate::{coalesce, feature, kernel_file, latency, qdisc, ring};
+
+/// Whether the place is there at all, readable or not.
+pub fn is_there(location: &Location) -> bool {
+    let device_is_there = |device: &str| Path::new("/sys/class/net").join(device).exists();
+    match location {
+        Location::File(file) => Path::new(&file.path).exists(),
+        Location::Flag(flag) => Path::new(&flag.path).exists(),
+        Location::Choice(choice) => Path::new(&choice.path).exists(),
+        Location::Feature(DeviceLocation { device, .. })
+        | Location::Ring(DeviceLocation { device, .. })
+        | Location::Coalesce(DeviceLocation { device, .. })
+        | Location::Qdisc(QdiscLocation { device }) => device_is_there(device),
+        Location::Latency(_) => true,
+    }
+}
 
 /// The current value as a person knows it. The error says why there is none.
 pub fn read(location: &Location) -> Result<String, String> {
@@ -24,7 +41,7 @@ pub fn keep(location: &Location) -> Result<String, String> {
     match location {
         Location::Feature(of) => feature::keep(&of.device, &of.name),
         Location::Qdisc(of) => qdisc::keep(&of.device),
-        Location::Latency(_) => Ok(latency::RELEASED.to_owned()),
+        Location::Latency(_) => Ok(latency::keep().to_owned()),
         _ => read(location),
     }
 }

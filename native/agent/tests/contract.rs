@@ -51,7 +51,7 @@ fn merge(base: &mut Value, over: Value) {
 
 #[test]
 fn every_event_is_written_again_as_it_was() {
-    let lines = lines("events/trial.jsonl");
+    let lines = [lines("events/trial.jsonl"), lines("events/restore.jsonl")].concat();
     for line in &lines {
         let event: Event = serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         let expected: Value = serde_json::from_str(line).unwrap();

@@ -168,6 +168,21 @@ class Restored(_Event):
     value: str
 
 
+class Journal(_Event):
+    """What became of a journal that a session had left behind (``ajuste-agent restore``).
+
+    ``restored``: everything is as it was, and the journal was removed. ``void``: nothing in it holds any more (it is of
+    an earlier boot, or nothing was changed); it was removed, and nothing was touched. ``gone``: a guardian at work has
+    removed it meanwhile. ``held``: its session is still at work. ``kept``: something could not be put back, as
+    ``failed`` events before this one say. ``malformed``: it is no journal, or not one that can be trusted.
+    """
+
+    event: Literal["journal"] = "journal"
+    path: str
+    state: Literal["restored", "void", "gone", "held", "kept", "malformed"]
+    message: str | None = None
+
+
 class Failed(_Event):
     """The plan could not be carried out. ``stage``: boot, plan, journal, read, write, scratch, before, background,
     workload, counters, samplers, after, restore.
@@ -203,6 +218,7 @@ Event = Annotated[
     | Sample
     | Sampled
     | Restored
+    | Journal
     | Failed
     | End,
     Field(discriminator="event"),

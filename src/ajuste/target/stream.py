@@ -184,6 +184,13 @@ def _identity(event: Event) -> str | None:
             return None
 
 
+def _processes(plan: Plan) -> set[tuple[str, int]]:
+    """Role and index of each process that a plan asks for: nothing is measured without a workload."""
+    measured = [("workload", [plan.workload]), ("background", plan.background)] if plan.workload is not None else []
+    roles = [*measured, ("before", plan.before), ("after", plan.after)]
+    return {(role, index) for role, commands in roles for index in range(len(commands))}
+
+
 def _check_complete(events: list[Event], plan: Plan) -> None:
     """An agent that says that all went well must have done all that was asked."""
     written = [(e.tunable, e.asked) for e in events if isinstance(e, Written)]
@@ -191,12 +198,11 @@ def _check_complete(events: list[Event], plan: Plan) -> None:
         raise _Wrong("not all values that the plan asked for are reported as written")
     if [e.tunable for e in events if isinstance(e, ReadBack)] != [r.tunable for r in plan.reads]:
         raise _Wrong("not all values that the plan asked for are reported as read")
+    exited = {(e.role, e.index) for e in events if isinstance(e, Exited)}
+    if exited != _processes(plan):
+        raise _Wrong("not every process of the plan is reported as ended")
     if plan.workload is None:
         return
-    exited = {(e.role, e.index) for e in events if isinstance(e, Exited)}
-    expected = {("workload", 0), *(("background", index) for index in range(len(plan.background)))}
-    if exited != expected:
-        raise _Wrong("not every process of the plan is reported as ended")
     if {e.name for e in events if isinstance(e, Counter)} != set(plan.counters):
         raise _Wrong("not all counters of the plan are reported")
     if {e.index for e in events if isinstance(e, Sampled)} != set(range(len(plan.samplers))):

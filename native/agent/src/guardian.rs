@@ -1,0 +1,124 @@
+//! The guardian: a process that outlives the agent, however that dies, and then puts everything back.
+//!
+//! It is forked before the first change and holds the read end of a pipe whose other end only the agent has. As long
+//! as the agent lives it sleeps, so that the two never restore at the same time. At the end of the pipe it kills what
+//! the agent's processes have left, restores from the journal, and removes it. After an orderly end there is no journal
+//! any more, and nothing to do.
+//!
+//! It is not a child of the agent: nothing that the agent kills or waits for by its parentage can be it.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::pipe::{pipe_with, PipeFlags};
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+
+use crate::journal::Journal;
+use crate::leftovers;
+use crate::recovery;
+use crate::roll::Roll;
+use crate::{clock, errno, process};
+
+/// As `/proc/PID/comm` shows it.
+pub const NAME: &std::ffi::CStr = c"ajuste-guardian";
+/// For a guardian to end after the agent's orderly end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A guardian, as its agent has it.
+pub struct Guardian {
+    /// Closed by the agent's end. Nobody else has it: it is closed by every exec.
+    lifeline: OwnedFd,
+    pidfd: OwnedFd,
+}
+
+impl Guardian {
+    /// Fork one for `journal`. It keeps `held` open as long as it lives.
+    pub fn fork(journal: &Journal, roll: Roll, held: Option<RawFd>) -> Result<Guardian, String> {
+        let refused = |error: io::Error| format!("cannot start the guardian: {}", errno::of(error));
+        let (end, lifeline) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
+        let (answer, ready) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
+        let [file, directory] = journal.descriptors();
+        let mut kept = vec![end.as_raw_fd(), ready.as_raw_fd(), file.as_raw_fd(), directory.as_raw_fd()];
+        kept.extend(held);
+        process::fork_stranger(|| {
+            isolate(&mut kept);
+            let pid = std::process::id() as i32;
+            let _ = rustix::io::write(&ready, &pid.to_ne_bytes());
+            await_end(&end);
+            leftovers::kill(roll);
+            let _ = recovery::undo_all(journal, &mut |_| {});
+        })
+        .map_err(refused)?;
+        drop((end, ready));
+        let mut bytes = [0; 4];
+        match rustix::io::read(&answer, &mut bytes) {
+            Ok(4) => {}
+            _ => return Err("the guardian ended at its start".to_owned()),
+        }
+        let pid = Pid::from_raw(i32::from_ne_bytes(bytes)).ok_or("the guardian has no number")?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| refused(error.into()))?;
+        Ok(Guardian { lifeline, pidfd })
+    }
+
+    pub fn is_alive(&self) -> bool {
+        matches!(poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&Default::default())), Ok(0))
+    }
+
+    /// Let it end, and wait until it has: it lets go of what it holds.
+    pub fn dismiss(self) {
+        drop(self.lifeline);
+        let deadline = Instant::now() + PATIENCE;
+        while let Err(rustix::io::Errno::INTR) = poll(
+            &mut [PollFd::new(&self.pidfd, PollFlags::IN)],
+            Some(&clock::timespec(deadline.saturating_duration_since(Instant::now()))),
+        ) {}
+    }
+}
+
+/// Be nobody's process: a session of its own, deaf to signals, with only the `kept` descriptors.
+fn isolate(kept: &mut [RawFd]) {
+    // SAFETY: plain system calls; the descriptors that are closed are not used in this process any more.
+    unsafe {
+        libc::setsid();
+        for signal in (1..=libc::SIGRTMAX()).filter(|signal| *signal != libc::SIGCHLD) {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
+        libc::prctl(libc::PR_SET_PDEATHSIG, 0);
+        libc::chdir(c"/".as_ptr());
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        for stream in 0..3 {
+            libc::dup2(null, stream);
+        }
+        kept.sort_unstable();
+        let mut first = 3;
+        for descriptor in kept.iter() {
+            close_range(first, descriptor - 1);
+            first = descriptor + 1;
+        }
+        close_range(first, RawFd::MAX);
+    }
+    // The last process that should go when memory is short. Root's is enough: others may not say so.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
+}
+
+/// close_range(2), or one by one where the kernel (before 5.9) does not have it.
+unsafe fn close_range(first: RawFd, last: RawFd) {
+    if first > last || libc::syscall(libc::SYS_close_range, first, last, 0) == 0 {
+        return;
+    }
+    for descriptor in first..=last.min(1023) {
+        libc::close(descriptor);
+    }
+}
+
+fn await_end(end: &OwnedFd) {
+    loop {
+        match rustix::io::read(end, &mut [0; 8]) {
+            Ok(1..) | Err(rustix::io::Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The keeper of a machine's settings: writes down what each plan will change, and puts it back afterwards.
+//!
+//! It has the session's journal and guardian; both begin with the first plan that changes something.
+//!
+//! While a plan is carried out, what it changes is the keeper's. Between plans nothing is: a value that somebody else
+//! sets then is theirs, and the next plan goes back to it.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use crate::event::{Event, Stage};
+use crate::failure::Failure;
+use crate::guardian::Guardian;
+use crate::journal::Journal;
+use crate::plan::{Attributes, Plan, Write};
+use crate::restore::{restore, Machine, Outcome};
+use crate::roll::Roll;
+use crate::undo::{Made, OldValue, Undo};
+use crate::{cgroup, tunable};
+
+pub struct Keeper {
+    directory: PathBuf,
+    /// Kept open by the agent and its guardian until both have ended: the lock of the machine.
+    lock: Option<OwnedFd>,
+    roll: Roll,
+    journal: Option<Journal>,
+    guardian: Option<Guardian>,
+    /// Those in the journal.
+    steps: Vec<Undo>,
+    /// Places in `steps`: what the plan at hand changes.
+    held: Vec<usize>,
+    /// Places in `steps`: what could not be put back.
+    unsettled: Vec<usize>,
+}
+
+impl Keeper {
+    /// One whose journal will be in `directory`.
+    pub fn new(directory: PathBuf, lock: Option<OwnedFd>, roll: Roll) -> Keeper {
+        Keeper {
+            directory,
+            lock,
+            roll,
+            journal: None,
+            guardian: None,
+            steps: Vec::new(),
+            held: Vec::new(),
+            unsettled: Vec::new(),
+        }
+    }
+
+    /// Have on disk what undoes all that `plan` will change. If this fails, nothing may be changed.
+    pub fn keep(&mut self, plan: &Plan) -> Result<(), Failure> {
+        // One that is not there (yet) is looked at again just before it is written.
+        let there = plan.writes.iter().filter(|write| tunable::is_there(&write.location));
+        let mut steps = there.map(|write| old_value(write, false)).collect::<Result<Vec<_>, _>>()?;
+        for write in &plan.writes {
+            steps.extend(companions(write)?);
+        }
+        steps.extend(groups(plan));
+        self.hold(steps)
+    }
+
+    /// The same for one write, whose place may have come into being with the writes before it.
+    pub fn keep_place(&mut self, write: &Write) -> Result<(), Failure> {
+        let is_held = |index: &usize| matches!(&self.steps[*index], Undo::Value(old) if old.location == write.location);
+        if self.held.iter().any(is_held) {
+            return Ok(());
+        }
+        self.hold(vec![old_value(write, true)?])
+    }
+
+    fn hold(&mut self, steps: Vec<Undo>) -> Result<(), Failure> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let failed = |message| Failure { stage: Stage::Journal, message, tunable: None };
+        if let Some(index) = self.unsettled.first() {
+            let message = "nothing more is changed, because this could not be put back".to_owned();
+            return Err(Failure { tunable: self.steps[*index].tunable().map(str::to_owned), ..failed(message) });
+        }
+        let mut held = Vec::new();
+        let mut new: Vec<Undo> = Vec::new();
+        for step in steps {
+            match self.known(&step) {
+                Some(index) => held.push(index),
+                None if new.iter().any(|one| one.same_place(&step)) => {}
+                None => {
+                    held.push(self.steps.len() + new.len());
+                    new.push(step);
+                }
+            }
+        }
+        self.begin().map_err(failed)?;
+        if let Some(journal) = self.journal.as_ref().filter(|_| !new.is_empty()) {
+            journal.append(&new).map_err(failed)?;
+            self.steps.extend(new);
+        }
+        for index in held {
+            if !self.held.contains(&index) {
+                self.held.push(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the journal has `step`, if what it says last of that place is the same.
+    fn known(&self, step: &Undo) -> Option<usize> {
+        let last = self.steps.iter().rfind(|known| known.same_place(step))?;
+        let same = last.same_end(step);
+        self.steps.iter().position(|known| known == step).filter(|_| same)
+    }
+
+    /// Have a journal and a living guardian.
+    fn begin(&mut self) -> Result<(), String> {
+        let journal = match self.journal.take() {
+            Some(journal) => journal,
+            None => Journal::create(&self.directory)?,
+        };
+        let journal = self.journal.insert(journal);
+        if !self.guardian.as_ref().is_some_and(Guardian::is_alive) {
+            self.guardian = Some(Guardian::fork(journal, self.roll, self.lock.as_ref().map(AsRawFd::as_raw_fd))?);
+        }
+        Ok(())
+    }
+
+    /// Put back all that the plan at hand has changed. The events say what became of it.
+    pub fn put_back(&mut self) -> Vec<Event> {
+        let held = std::mem::take(&mut self.held);
+        let steps: Vec<&Undo> = held.iter().map(|index| &self.steps[*index]).collect();
+        let outcomes = restore(&steps, &mut Machine);
+        let unsettled = held.iter().zip(&outcomes).filter(|(_, outcome)| !outcome.is_settled());
+        self.unsettled.extend(unsettled.map(|(index, _)| *index));
+        steps.iter().zip(&outcomes).rev().filter_map(|(step, outcome)| outcome.event(step)).collect()
+    }
+
+    /// The orderly end: no journal, no guardian. The error says what could not be put back; the journal then stays.
+    pub fn finish(mut self) -> Result<(), String> {
+        let steps: Vec<&Undo> = self.unsettled.iter().map(|index| &self.steps[*index]).collect();
+        let outcomes = restore(&steps, &mut Machine);
+        let open = |(index, outcome): (&usize, &Outcome)| (!outcome.is_settled()).then_some(*index);
+        self.unsettled = self.unsettled.iter().zip(&outcomes).filter_map(open).collect();
+        let result = self.close_journal();
+        if let Some(guardian) = self.guardian.take() {
+            guardian.dismiss();
+        }
+        result
+    }
+
+    fn close_journal(&self) -> Result<(), String> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        if self.unsettled.is_empty() {
+            return journal.remove();
+        }
+        let settled: Vec<usize> = (0..self.steps.len()).filter(|index| !self.unsettled.contains(index)).collect();
+        journal.mark_done(&settled)?;
+        Err(format!("not everything could be put back; what remains is in {}", journal.shown().display()))
+    }
+}
+
+fn old_value(write: &Write, appeared: bool) -> Result<Undo, Failure> {
+    let refused = |reason| Failure::of(&write.tunable, Stage::Write, reason);
+    let before = tunable::keep(&write.location).map_err(refused)?;
+    let (tunable, location) = (write.tunable.clone(), write.location.clone());
+    Ok(Undo::Value(OldValue { tunable, location, before, companion: false, appeared }))
+}
+
+/// Those that are there.
+fn companions(write: &Write) -> Result<Vec<Undo>, Failure> {
+    let there = write.companions.iter().filter(|location| tunable::is_there(location));
+    let kept = there.map(|location| {
+        let refused = |reason| Failure::of(&write.tunable, Stage::Journal, reason);
+        let before = tunable::keep(location).map_err(refused)?;
+        let (tunable, location) = (write.tunable.clone(), location.clone());
+        Ok(Undo::Value(OldValue { tunable, location, before, companion: true, appeared: false }))
+    });
+    kept.collect()
+}
+
+/// The control groups that the processes of `plan` will get.
+fn groups(plan: &Plan) -> Vec<Undo> {
+    let wanted = |attributes: &Attributes| attributes.cgroup_weight.is_some() || !attributes.cgroup_limits.is_empty();
+    let named = plan.commands().filter(|(_, command)| wanted(&command.attributes));
+    let paths = named.map(|(name, _)| cgroup::path(&name).to_string_lossy().into_owned());
+    paths.map(|path| Undo::Made(Made { path })).collect()
+}

@@ -1,0 +1,105 @@
+//! Killing what the processes of a dead agent have left: everything in a process group on the roll, and all of its
+//! descendants.
+//!
+//! The processes that the agent started itself die with it (PR_SET_PDEATHSIG). A number that is used again by somebody
+//! else is known by the time at which its process began.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::fd::OwnedFd;
+use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
+
+use crate::clock;
+use crate::process::{self, Kin};
+use crate::roll::{Leader, Roll};
+
+/// What is killed may be about to fork.
+const GOES: usize = 20;
+/// For all of them together to be gone.
+const DEATH: Duration = Duration::from_secs(5);
+
+/// Kill them all and wait until they are gone.
+pub fn kill(roll: Roll) {
+    let leaders = roll.leaders();
+    let deadline = Instant::now() + DEATH;
+    for _ in 0..GOES {
+        let alive: Vec<Kin> = everybody();
+        let dying: Vec<OwnedFd> = ours(&alive, &leaders).into_iter().filter_map(kill_one).collect();
+        if dying.is_empty() {
+            return;
+        }
+        for pidfd in dying {
+            let rest = clock::timespec(deadline.saturating_duration_since(Instant::now()));
+            let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&rest));
+        }
+    }
+}
+
+/// Every process that is not dead yet, but this one.
+fn everybody() -> Vec<Kin> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let me = std::process::id() as i32;
+    numbers.filter(|pid| *pid != me).filter_map(process::kin).filter(|kin| !kin.is_dead).collect()
+}
+
+fn ours<'a>(alive: &'a [Kin], leaders: &[Leader]) -> Vec<&'a Kin> {
+    let is_current = |leader: &Leader| {
+        let same_number = alive.iter().find(|kin| kin.pid == leader.pid);
+        same_number.is_none_or(|kin| kin.started_ticks == leader.started_ticks)
+    };
+    let leaders: Vec<&Leader> = leaders.iter().filter(|leader| is_current(leader)).collect();
+    let on_the_roll =
+        |kin: &Kin| leaders.iter().any(|leader| kin.group == leader.pid && kin.started_ticks >= leader.started_ticks);
+    let mut ours: Vec<&Kin> = alive.iter().filter(|kin| on_the_roll(kin)).collect();
+    let mut looked_at = 0;
+    while looked_at < ours.len() {
+        let parent = ours[looked_at].pid;
+        let children = alive.iter().filter(|kin| kin.parent == parent && !ours.iter().any(|one| one.pid == kin.pid));
+        let children: Vec<&Kin> = children.collect();
+        ours.extend(children);
+        looked_at += 1;
+    }
+    ours
+}
+
+/// The number is held by the pidfd first, so that what is checked and what is killed is the same process.
+fn kill_one(kin: &Kin) -> Option<OwnedFd> {
+    let pidfd = pidfd_open(Pid::from_raw(kin.pid)?, PidfdFlags::empty()).ok()?;
+    if process::start_ticks(kin.pid) != Some(kin.started_ticks) {
+        return None;
+    }
+    pidfd_send_signal(&pidfd, Signal::KILL).ok()?;
+    Some(pidfd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kin(pid: i32, parent: i32, group: i32, started_ticks: u64) -> Kin {
+        Kin { pid, parent, group, started_ticks, is_dead: false }
+    }
+
+    fn numbers(alive: &[Kin], leaders: &[Leader]) -> Vec<i32> {
+        ours(alive, leaders).iter().map(|kin| kin.pid).collect()
+    }
+
+    #[test]
+    fn the_group_and_its_descendants_are_ours() {
+        let alive =
+            [kin(1, 0, 1, 0), kin(10, 1, 10, 50), kin(11, 10, 10, 51), kin(12, 11, 12, 52), kin(13, 12, 12, 53)];
+        assert_eq!(numbers(&alive, &[Leader { pid: 10, started_ticks: 50 }]), [10, 11, 12, 13]);
+        let without_leader = [kin(1, 0, 1, 0), kin(11, 1, 10, 51)];
+        assert_eq!(numbers(&without_leader, &[Leader { pid: 10, started_ticks: 50 }]), [11]);
+    }
+
+    #[test]
+    fn a_number_that_somebody_else_has_now_is_not_ours() {
+        let alive = [kin(1, 0, 1, 0), kin(10, 1, 10, 99), kin(11, 10, 10, 100), kin(20, 1, 30, 10)];
+        let leaders = [Leader { pid: 10, started_ticks: 50 }, Leader { pid: 30, started_ticks: 11 }];
+        assert_eq!(numbers(&alive, &leaders), [0; 0]);
+    }
+}

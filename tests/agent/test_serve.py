@@ -1,0 +1,203 @@
+"""Many plans over one agent, which puts everything back after each of them and whatever becomes of its listener."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.agent.conftest import Told
+from tests.agent.test_ends import is_gone
+
+from ajuste.model.event import Accepted, End, Failed, Restored, Started, Written, parse_event
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: settings of this machine are changed")
+
+EXPIRE = "/proc/sys/vm/dirty_expire_centisecs"
+SETTINGS = [
+    EXPIRE,
+    "/proc/sys/vm/dirty_ratio",
+    "/proc/sys/vm/dirty_bytes",
+    "/proc/sys/vm/stat_interval",
+    "/proc/sys/vm/vfs_cache_pressure",
+]
+
+
+def values() -> dict[str, str]:
+    return {place: Path(place).read_text().strip() for place in SETTINGS}
+
+
+@pytest.fixture(autouse=True)
+def as_before(machine_lock: None) -> Iterator[dict[str, str]]:
+    before = values()
+    yield before
+    assert values() == before
+
+
+def write(place: str, value: str, *companions: str) -> dict[str, Any]:
+    def location(path: str) -> dict[str, str]:
+        return {"kind": "file", "path": path}
+
+    return {
+        "tunable": Path(place).name,
+        "location": location(place),
+        "value": value,
+        "companions": [location(path) for path in companions],
+    }
+
+
+def shell(script: str) -> dict[str, Any]:
+    return {"argv": ["/bin/sh", "-c", script]}
+
+
+class Serving:
+    """``ajuste-agent serve`` with journals in ``directory``."""
+
+    def __init__(self, agent: str, directory: Path, **options: Any) -> None:
+        arguments = options.pop("arguments", [])
+        self.process = subprocess.Popen(
+            [agent, "serve", "--journal", str(directory), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+        self.lines: list[str] = []
+
+    def send(self, **plan: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"id": "t"} | plan) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self, kind: type[Any]) -> Any:
+        """The next event of this kind; those before it are kept as well."""
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            self.lines.append(line)
+            event = parse_event(line)
+            if isinstance(event, kind):
+                return event
+        raise AssertionError(f"the agent ended without saying {kind.__name__}")
+
+    def told(self) -> Told:
+        """All that it said, after it ended by itself."""
+        rest, complaint = self.process.communicate(timeout=60)
+        events = tuple(parse_event(line) for line in [*self.lines, *rest.splitlines()])
+        return Told(self.process.returncode, complaint, events)
+
+
+@pytest.fixture
+def serving(agent: str, tmp_path: Path) -> Iterator[Serving]:
+    serving = Serving(agent, tmp_path)
+    yield serving
+    with serving.process as process:
+        if process.poll() is None:
+            process.terminate()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_plan_finds_the_settings_as_they_were(serving: Serving, as_before: dict[str, str]) -> None:
+    for number in range(1, 4):
+        serving.send(id=f"p{number}", writes=[write(EXPIRE, str(1000 * number + 7))], workload=shell(f"cat {EXPIRE}"))
+    told = serving.told()
+    assert told.exit_code == 0
+    assert [event.id for event in told.of(Accepted)] == [event.id for event in told.of(End)] == ["p1", "p2", "p3"]
+    assert [event.before for event in told.of(Written)] == [as_before[EXPIRE]] * 3
+    assert [(event.found, event.value) for event in told.of(Restored)] == [
+        (value, as_before[EXPIRE]) for value in ("1007", "2007", "3007")
+    ]
+    outputs = [event.text for event in told.events if event.event == "output" and event.stream == "stdout"]
+    assert outputs == ["1007\n", "2007\n", "3007\n"]
+
+
+def test_the_journal_is_written_once_and_gone_at_the_end(serving: Serving, tmp_path: Path) -> None:
+    plan = {"writes": [write(EXPIRE, "2999")], "workload": shell(f"stat -c '%a %s' {tmp_path}/*")}
+    for _ in range(20):
+        serving.send(**plan)
+    outputs = {event.text for event in serving.told().events if event.event == "output" and event.stream == "stdout"}
+    (line,) = outputs
+    assert line.startswith("600 ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_coupled_settings_are_put_back(serving: Serving, as_before: dict[str, str]) -> None:
+    ratio, amount = "/proc/sys/vm/dirty_ratio", "/proc/sys/vm/dirty_bytes"
+    serving.send(writes=[write(amount, "536870912", ratio)], workload=shell(f"cat {ratio} {amount}"))
+    told = serving.told()
+    assert told.output().text == "0\n536870912\n"
+    (restored,) = told.of(Restored)
+    assert (restored.tunable, restored.found, restored.value) == ("dirty_bytes", "536870912", as_before[amount])
+
+
+def test_somebody_elses_change_is_seen_and_put_back(serving: Serving, as_before: dict[str, str]) -> None:
+    serving.send(writes=[write(EXPIRE, "2999")], workload=shell(f"echo 1234 > {EXPIRE}"))
+    (restored,) = serving.told().of(Restored)
+    assert (restored.found, restored.value) == ("1234", as_before[EXPIRE])
+
+
+def test_a_value_that_the_kernel_refuses_changes_nothing(serving: Serving, tmp_path: Path) -> None:
+    mark = tmp_path.parent / f"{tmp_path.name}-mark"
+    writes = [write(EXPIRE, "2999"), write("/proc/sys/vm/dirty_ratio", "1000", "/proc/sys/vm/dirty_bytes")]
+    serving.send(writes=writes, workload=shell(f"touch {mark}"))
+    told = serving.told()
+    assert (told.failed.stage, told.failed.tunable, told.exit_code) == ("write", "dirty_ratio", 1)
+    assert "Invalid argument" in told.failed.message
+    assert not mark.exists()
+
+
+def test_when_nobody_listens_any_more_everything_ends_at_once(serving: Serving, as_before: dict[str, str]) -> None:
+    serving.send(writes=[write(EXPIRE, "2999")], workload=shell("sleep 1000 & sleep 1000"))
+    serving.send(id="never", writes=[write(EXPIRE, "2998")], workload=shell("sleep 1000"))
+    started = serving.hear(Started)
+    assert values() != as_before
+    assert serving.process.stdout is not None
+    serving.process.stdout.close()
+    assert serving.process.wait(timeout=60) == 1
+    assert is_gone(started.pid)
+    assert values() == as_before
+
+
+def test_the_end_of_the_plans_is_no_reason_to_stop(serving: Serving) -> None:
+    serving.send(writes=[write(EXPIRE, "2999")], workload=shell(f"sleep 0.3; cat {EXPIRE}"))
+    told = serving.told()
+    assert (told.output().text, told.exit_code) == ("2999\n", 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_the_plan_and_puts_everything_back(
+    serving: Serving, as_before: dict[str, str], number: signal.Signals
+) -> None:
+    serving.send(writes=[write(EXPIRE, "2999")], workload=shell("sleep 1000"))
+    serving.hear(Started)
+    serving.process.send_signal(number)
+    end = serving.hear(End)
+    assert not end.ok
+    assert values() == as_before
+    told = serving.told()
+    assert told.exit_code == 1
+    assert "a signal asked the agent to stop" in {failed.message for failed in told.of(Failed)}
+
+
+def test_a_malformed_plan_is_the_last(serving: Serving) -> None:
+    serving.send(id="good", writes=[write(EXPIRE, "2999")])
+    serving.send(id="bad", timeout_ns=0)
+    serving.send(id="late")
+    told = serving.told()
+    assert (told.exit_code, told.failed.stage) == (2, "plan")
+    assert [event.id for event in told.of(Accepted)] == ["good"]
+
+
+def test_a_held_descriptor_is_not_the_workloads(agent: str, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    serving = Serving(agent, tmp_path, arguments=["--hold-fd", str(writer)], pass_fds=[writer])
+    os.close(writer)
+    serving.send(writes=[write(EXPIRE, "2999")], workload=shell("ls /proc/self/fd | wc -l"))
+    assert serving.told().output().text == "4\n", "the three streams and what ls has opened"
+    assert os.read(reader, 1) == b"", "neither the agent nor its guardian has it any more"
+    os.close(reader)
