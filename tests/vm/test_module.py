@@ -82,3 +82,17 @@ def test_a_kernel_without_modules_says_so(kernel: KernelImage) -> None:
     with pytest.raises(RequestError, match="comes without modules"):
         modules_for(("null_blk",), kernel.model_copy(update={"modules": None}))
     assert modules_for((), kernel.model_copy(update={"modules": None})) == ()
+
+
+def test_parameters_follow_a_name(kernel: KernelImage) -> None:
+    add(kernel, "top.ko", depends="low")
+    add(kernel, "low.ko", depends="")
+    modules = modules_for(("top size=1  mode=2", "low"), kernel)
+    assert [(module.name, module.parameters) for module in modules] == [("low", ""), ("top", "size=1  mode=2")]
+    assert [module.line.partition("/kernel/")[2] for module in modules] == ["net/low.ko", "net/top.ko size=1  mode=2"]
+
+
+def test_what_is_built_in_takes_its_parameters_from_the_command_line(kernel: KernelImage) -> None:
+    with pytest.raises(RequestError, match="built into") as refused:
+        modules_for(("built-in-one size=1",), kernel)
+    assert "built_in_one.size=1" in (refused.value.hint or "")

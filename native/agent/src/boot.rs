@@ -9,12 +9,12 @@ use crate::ports::EVENT_PORT;
 
 pub const BOOT_FILE: &str = "/ajuste/boot.json";
 
-/// `{"version":1,"modules":["/lib/modules/…/x.ko"],"event_port":1184,"gate":true,"quiet_gate":true}`
+/// `{"version":1,"modules":["/lib/modules/…/x.ko size=1"],"event_port":1184,"gate":true,"quiet_gate":true}`
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Boot {
     pub version: u32,
-    /// Plain `.ko` files in the order in which they are loaded.
+    /// Plain `.ko` files in the order in which they are loaded; after a space the parameters of one.
     #[serde(default)]
     pub modules: Vec<String>,
     /// The I/O port of QEMU's isa-debugcon.

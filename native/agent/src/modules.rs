@@ -1,5 +1,6 @@
 //! Kernel modules of a guest.
 
+use std::ffi::CString;
 use std::fs::File;
 
 use rustix::io::Errno;
@@ -7,12 +8,15 @@ use rustix::system::finit_module;
 
 use crate::errno;
 
-/// Load plain `.ko` files in the given order. One that is loaded already is fine. The error names the file.
-pub fn load(paths: &[String]) -> Result<(), String> {
-    for path in paths {
+/// Load plain `.ko` files in the given order, each with the parameters that may follow its path after a space. One that
+/// is loaded already is fine. The error names the file.
+pub fn load(lines: &[String]) -> Result<(), String> {
+    for line in lines {
+        let (path, parameters) = line.split_once(' ').unwrap_or((line, ""));
+        let parameters = CString::new(parameters).map_err(|error| format!("{line:?}: {error}"))?;
         let refused = |reason: String| format!("cannot load the module {path}: {reason}");
         let file = File::open(path).map_err(|error| refused(errno::of(error)))?;
-        match finit_module(&file, c"", 0) {
+        match finit_module(&file, &parameters, 0) {
             Ok(()) | Err(Errno::EXIST) => {}
             // The file is open: what was not found is a symbol in it (init_module(2)).
             Err(Errno::NOENT) => return Err(refused("it needs a module that was not loaded before".to_owned())),

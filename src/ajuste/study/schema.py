@@ -332,7 +332,10 @@ class TargetTable(_Table):
     )
     cpus: Whole = Field(default=1, ge=1, le=64, description="CPUs of the machine.")
     memory_mib: Whole = Field(default=256, ge=64, le=1048576, description="Memory of the machine, in MiB.")
-    modules: tuple[Argument, ...] = Field(default=(), description="Kernel modules to load before the trials.")
+    modules: tuple[Argument, ...] = Field(
+        default=(),
+        description="Kernel modules to load before the trials, with parameters if need be: 'null_blk memory_backed=1'.",
+    )
     kernel_arguments: tuple[Argument, ...] = Field(default=(), description="More words for the kernel's command line.")
 
     @model_validator(mode="before")

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 class GuestFiles(BaseModel):
     """``programs`` are absolute paths on this machine; the guest has them, with the libraries they need, at the same
     paths. ``study_files`` (name relative to ``/study`` → file of this machine) keep their execute permission.
-    ``modules`` are names of kernel modules that are loaded, with those they need, before anything else is done.
+    ``modules`` are names of kernel modules that are loaded, with those they need, before anything else is done; a name
+    may be followed by parameters: ``null_blk memory_backed=1 gb=1``.
 
     ``packages`` names the Debian package of a program (file name → package) for the error about a missing one.
     """

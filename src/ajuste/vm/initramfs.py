@@ -59,7 +59,7 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     modules = modules_for(files.modules, kernel)
     for module in modules:
         tree.add(str(module.path), Regular(module.content))
-    tree.add("/ajuste/boot.json", Regular(_boot(tuple(str(module.path) for module in modules), quiet_gate)))
+    tree.add("/ajuste/boot.json", Regular(_boot(tuple(module.line for module in modules), quiet_gate)))
     with out.open("wb") as archive:
         write_archive(tree, archive)
     return Initramfs(path=out, sha256=sha256_of(out), size_bytes=out.stat().st_size)

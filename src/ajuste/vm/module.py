@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import zstandard
@@ -25,17 +25,25 @@ _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 
 @dataclass(frozen=True)
 class Module:
-    """``path`` is where the guest has it; ``content`` is the module itself, decompressed."""
+    """``path`` is where the guest has it; ``content`` is the module itself, decompressed; ``parameters`` are what it is
+    loaded with (``memory_backed=1 gb=1``)."""
 
     name: str
     path: PurePosixPath
     content: bytes
+    parameters: str = ""
+
+    @property
+    def line(self) -> str:
+        """The path and, after a space, the parameters: how ``/ajuste/boot.json`` has it."""
+        return f"{self.path} {self.parameters}".rstrip()
 
 
 def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ...]:
     """The modules to load for ``names``, each after those it depends on; what is built in is left out.
 
-    Raises RequestError for a name that the kernel does not have, with the nearest ones.
+    A name may be followed by parameters: ``null_blk memory_backed=1 gb=1``. Raises RequestError for a name that the
+    kernel does not have, with the nearest ones, and for parameters of a module that is built in.
     """
     if not names:
         return ()
@@ -47,9 +55,23 @@ def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ..
     files = {_canonical(_stem(path)): path for path in kernel.modules.rglob("*.ko*") if _stem(path)}
     built_in = _built_in(kernel.modules)
     ordered: dict[str, Module] = {}
-    for name in names:
-        _add(_canonical(name), kernel, files, built_in, ordered, ())
+    for text in names:
+        name, _, parameters = text.strip().partition(" ")
+        name = _canonical(name)
+        _add(name, kernel, files, built_in, ordered, ())
+        if parameters.strip():
+            _check_loadable(name, parameters, kernel, built_in)
+            ordered[name] = replace(ordered[name], parameters=parameters.strip())
     return tuple(ordered.values())
+
+
+def _check_loadable(name: str, parameters: str, kernel: KernelImage, built_in: frozenset[str]) -> None:
+    if name in built_in:
+        words = " ".join(f"{name}.{parameter}" for parameter in parameters.split())
+        raise RequestError(
+            f"{name} is built into {kernel.spec}: it is not loaded, and so takes no parameters",
+            hint=f"give them to the kernel: kernel_arguments = [{words!r}]",
+        )
 
 
 def _add(
