@@ -16,7 +16,6 @@ from ajuste.inventory.summary import summary_of
 from ajuste.inventory.take import take_inventory
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.spec import PackagedKernel, parse_spec
-from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.runner import Runner, Targets, Watcher
@@ -25,6 +24,10 @@ from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
 from ajuste.target.caller import host_site
+from ajuste.target.host import HostTarget
+from ajuste.target.machine_marks import machine_marks
+from ajuste.target.possible import require_possible
+from ajuste.target.prepared import PreparedHost
 from ajuste.target.target import Say, Target
 from ajuste.target.vm import VmTarget
 from ajuste.version import ajuste_version
@@ -39,6 +42,7 @@ class Means:
     home: Home
     jobs: int | None = None
     snapshot: bool = True
+    accept_risk: bool = False
     say: Say = field(default=lambda _: None)
 
 
@@ -76,15 +80,17 @@ def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
     Raises RequestError for whatever cannot be carried out as it is written; what is wrong with the study itself is
     found before anything is downloaded.
     """
-    if study.target.kind == "host":
-        raise RequestError("this machine cannot be the target yet", hint='use kind = "vm"')
     resolved = resolved_study(study, catalogue, means)
-    images = {spec: fetch_kernel(spec, means.home, say=means.say) for spec in study.kernels}
-    emulator = choose_emulator(study.target.clock, study.target.cpus, means.home, means.say)
-    marks = {f"kernel {spec}": image.sha256 for spec, image in images.items()} | {
+    marks = {
         f"file {path}": sha256_of(path)
         for path in (native_program(AGENT), native_program(WORKLOADS), *map(Path, _taken_along(resolved)))
     }
+    if study.target.kind == "host":
+        require_possible(resolved, catalogue, accept_risk=means.accept_risk)
+        return Experiment(resolved, {}, {}, fingerprint(resolved, marks | machine_marks()))
+    images = {spec: fetch_kernel(spec, means.home, say=means.say) for spec in study.kernels}
+    emulator = choose_emulator(study.target.clock, study.target.cpus, means.home, means.say)
+    marks |= {f"kernel {spec}": image.sha256 for spec, image in images.items()}
     packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
     return Experiment(resolved, images, packages, fingerprint(resolved, marks | {"QEMU": emulator.version}))
 
@@ -135,7 +141,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
     environment: dict[str, Any] = dict(run.environment)
 
     def ready(kernel: str, target: Target) -> None:
-        environment[kernel] = target.environment
+        environment[kernel or "host"] = target.environment
         store.set_environment(run, environment)
 
     with Targets(lambda kernel: open_target(experiment, kernel, means), ready) as targets:
@@ -145,6 +151,14 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
 def open_target(experiment: Experiment, kernel: str, means: Means) -> Target:
     """The target of the experiment for ``kernel``, not yet entered."""
     resolved, table = experiment.resolved, experiment.resolved.study.target
+    if table.kind == "host":
+        return PreparedHost(
+            HostTarget(means.home, means.say),
+            changes=[configuration.writes for configuration in resolved.configurations],
+            setup=resolved.setup,
+            cleanup=resolved.cleanup,
+            timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
+        )
     return VmTarget(
         experiment.images[kernel],
         clock=table.clock,

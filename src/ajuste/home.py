@@ -34,6 +34,11 @@ class Home:
         return self.cache / "kernels"
 
     @property
+    def journals(self) -> Path:
+        """What undoes the changes of experiments on this machine, as long as these go on."""
+        return self.state / "journals"
+
+    @property
     def sessions(self) -> Path:
         """Temporary directories of running machines: one for each, removed whatever happens."""
         return self.state / "sessions"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from ajuste.analysis.results import configurations
@@ -18,28 +18,36 @@ from ajuste.report.planned import (
     PlannedWrite,
 )
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
+from ajuste.study.schema import Study
 
 
-def planned_study(resolved: ResolvedStudy, catalogue: Catalogue) -> PlannedStudy:
-    """Every write, command and trial of ``resolved``: the trials of the blocks that are run in any case."""
+def planned_study(
+    resolved: ResolvedStudy, catalogue: Catalogue, current: Mapping[str, str] | None = None, user: str = ""
+) -> PlannedStudy:
+    """Every write, command and trial of ``resolved``: the trials of the blocks that are run in any case.
+
+    Of a host ``current`` says what its tunables are now, and ``user`` whose the commands are that say nothing else.
+    """
     study, target = resolved.study, resolved.study.target
     made = configurations(resolved)
     group = family(made, resolved.deciding, study.analysis.confidence)
     blocks = range(study.design.warm_up + study.budget.min_blocks)
     units = {f.name: catalogue.tunables[f.name].unit for f in resolved.factors if f.name in catalogue.tunables}
-    cpus = "1 CPU" if target.cpus == 1 else f"{target.cpus} CPUs"
+    now = current or {}
     return PlannedStudy(
         study=study.name,
         title=study.title or study.name,
         question=study.question,
-        target=f"a virtual machine with {' or '.join(study.kernels)}, {cpus}, {target.memory_mib} MiB",
+        target=_place(study),
         clock=target.clock,
         seed=study.design.seed,
         factors=resolved.factors,
         units={name: unit for name, unit in units.items() if unit},
-        configurations=tuple(_configuration(c, several=len(study.kernels) > 1) for c in resolved.configurations),
+        configurations=tuple(
+            _configuration(c, now, user, several=len(study.kernels) > 1) for c in resolved.configurations
+        ),
         once=tuple(
-            _command(role, command, 1)
+            _command(role, command, 1, user)
             for role, commands in (("setup", resolved.setup), ("cleanup", resolved.cleanup))
             for command in commands
         ),
@@ -66,36 +74,45 @@ def planned_study(resolved: ResolvedStudy, catalogue: Catalogue) -> PlannedStudy
     )
 
 
-def _configuration(resolved: ResolvedConfiguration, *, several: bool) -> PlannedConfiguration:
+def _place(study: Study) -> str:
+    target = study.target
+    if target.kind == "host":
+        return "this machine"
+    cpus = "1 CPU" if target.cpus == 1 else f"{target.cpus} CPUs"
+    return f"a virtual machine with {' or '.join(study.kernels)}, {cpus}, {target.memory_mib} MiB"
+
+
+def _configuration(
+    resolved: ResolvedConfiguration, now: Mapping[str, str], user: str, *, several: bool
+) -> PlannedConfiguration:
     own = resolved.configuration
     return PlannedConfiguration(
         name=own.name,
         levels=own.levels,
         baseline=own.baseline,
         target=resolved.kernel if several else "",
-        writes=tuple(_write(write) for write in resolved.writes),
+        writes=tuple(_write(write, now) for write in resolved.writes),
         kernel_arguments=resolved.kernel_arguments,
         commands=(
-            *(_command("before it", command, 1) for command in resolved.before),
-            _command("workload", resolved.workload, 1),
-            *_background(resolved.background),
-            *(_command("after it", command, 1) for command in resolved.after),
+            *(_command("before it", command, 1, user) for command in resolved.before),
+            _command("workload", resolved.workload, 1, user),
+            *_background(resolved.background, user),
+            *(_command("after it", command, 1, user) for command in resolved.after),
         ),
     )
 
 
-def _write(write: Write) -> PlannedWrite:
-    location = write.location
-    where = location_words(location)
-    return PlannedWrite(tunable=write.tunable, where=where, value=write.value)
+def _write(write: Write, now: Mapping[str, str]) -> PlannedWrite:
+    where = location_words(write.location)
+    return PlannedWrite(tunable=write.tunable, where=where, value=write.value, now=now.get(write.tunable, ""))
 
 
-def _background(commands: Iterable[Command]) -> Iterable[PlannedCommand]:
+def _background(commands: Iterable[Command], user: str) -> Iterable[PlannedCommand]:
     for command, copies in groupby(commands):
-        yield _command("background", command, len(list(copies)))
+        yield _command("background", command, len(list(copies)), user)
 
 
-def _command(role: str, command: Command, count: int) -> PlannedCommand:
+def _command(role: str, command: Command, count: int, user: str) -> PlannedCommand:
     attributes = command.attributes.model_dump(mode="json", exclude_none=True)
     attributes |= attributes.pop("cgroup_limits", {})
     return PlannedCommand(
@@ -104,6 +121,7 @@ def _command(role: str, command: Command, count: int) -> PlannedCommand:
         attributes={name: _text(value) for name, value in attributes.items()},
         environment=command.environment,
         directory=command.directory,
+        user=f"user {command.user.uid}" if command.user else user,
         count=count,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -14,13 +15,18 @@ from ajuste.analysis.results import verdicts
 from ajuste.design.blocks import block
 from ajuste.design.perturbation import perturbation
 from ajuste.design.stopping import MOST_ATTEMPTS, Limits, Stop, stop, wants_repeat
-from ajuste.model.plan import Plan
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Perturbation, Plan
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.parse.trial import Reading, trial
 from ajuste.store.store import Run, Store
+from ajuste.study.resolve import HOST_KERNEL
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.target.target import Target
+
+MOMENT_SECONDS = 0.25
+"""Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more."""
 
 Attempt = tuple[Slot, int]
 """A slot of the design, and how often it was tried before."""
@@ -79,21 +85,28 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
     """What one trial writes, runs and counts. Follows from study, slot and attempt alone."""
     resolved = study.find(slot.configuration)
     table = study.study.workload
+    disturbed = perturbation(slot.seed)
+    on_host = study.study.target.kind == "host"
     return Plan(
         id=f"b{slot.block}p{slot.position}a{attempt}",
         writes=resolved.writes,
         scratch=resolved.scratch,
         before=resolved.before,
         background=resolved.background,
-        settle_ns=round(table.settle_s * 1e9),
+        settle_ns=round(table.settle_s * 1e9) if resolved.background or not on_host else 0,
         workload=resolved.workload,
         timeout_ns=round(table.timeout_s * 1e9),
         counters=study.counters,
         samplers=study.samplers,
         observe_ns=round(table.observe_s * 1e9),
         after=resolved.after,
-        perturbation=perturbation(slot.seed),
+        perturbation=_on_a_host(disturbed) if on_host else disturbed,
     )
+
+
+def _on_a_host(perturbation: Perturbation) -> Perturbation:
+    """A host's random pool is its own, and its trials start at any moment anyway."""
+    return Perturbation(environment_bytes=perturbation.environment_bytes)
 
 
 def reading_of(study: ResolvedStudy, configuration: str) -> Reading:
@@ -124,6 +137,7 @@ class Runner:
     targets: Targets
     watcher: Watcher
     _kept: dict[tuple[int, int], list[Trial]] = field(default_factory=dict, init=False)
+    _before: dict[str, str] = field(default_factory=dict, init=False)
     _ended: threading.Event = field(default_factory=threading.Event, init=False)
 
     def carry_out(self) -> Stop:
@@ -132,9 +146,9 @@ class Runner:
             self._kept.setdefault((one.slot.block, one.slot.position), []).append(one)
         tables = self.study.study
         limits = Limits(tables.budget.min_blocks, tables.budget.max_blocks, tables.budget.max_minutes)
-        number = 0
+        number = self._last_complete()
         while True:
-            self._measure_block(number)
+            number = self._measure_blocks(number, limits)
             measured = number + 1 - tables.design.warm_up
             if measured > 0:
                 trials = self._trials(number)
@@ -145,11 +159,30 @@ class Runner:
                     return reason
             number += 1
 
-    def _measure_block(self, number: int) -> None:
+    def _last_complete(self) -> int:
+        """The last block of which every slot was tried; what came before it was looked at when it was measured."""
+        tried = Counter(where for where, _ in self._kept)
+        return max(0, *(where for where, slots in tried.items() if slots == len(self.study.names)), 0)
+
+    def _measure_blocks(self, first: int, limits: Limits) -> int:
+        """Measure block ``first``, and with it the next ones that take but a moment; returns the last one."""
         design = self.study.study.design
-        slots = block(number, self.study.names, design.seed, warm_up=design.warm_up)
+        last = first
+        if self.study.study.target.kind == "host":
+            last += _more_blocks(self._seconds_of(first - 1), first - design.warm_up, limits)
+        slots = [
+            slot
+            for number in range(first, last + 1)
+            for slot in block(number, self.study.names, design.seed, warm_up=design.warm_up)
+        ]
         for _ in range(MOST_ATTEMPTS):
             self._measure([attempt for slot in slots if (attempt := self._next_attempt(slot))])
+        return last
+
+    def _seconds_of(self, number: int) -> float | None:
+        """How long the trials of a block took, if it was measured."""
+        seconds = [own[-1].host_seconds for (where, _), own in self._kept.items() if where == number]
+        return sum(seconds) if seconds else None
 
     def _next_attempt(self, slot: Slot) -> Attempt | None:
         attempts = self._kept.get((slot.block, slot.position), [])
@@ -162,6 +195,9 @@ class Runner:
             return
         for kernel in dict.fromkeys(self.study.find(slot.configuration).kernel for slot, _ in attempts):
             self.targets.prepare(kernel)
+        if self.study.study.target.kind == "host":
+            self._measure_in_turn(attempts)
+            return
         with ThreadPoolExecutor(self.targets.parallel, thread_name_prefix="trial") as pool:
             futures: list[Future[None]] = []
             try:
@@ -176,21 +212,60 @@ class Runner:
                 self.targets.end()
                 raise
 
+    def _measure_in_turn(self, attempts: list[Attempt]) -> None:
+        """One after the other on this machine. Those that take but a moment are kept together afterwards, so that
+        nothing comes between them.
+        """
+        blocks = dict.fromkeys(slot.block for slot, _ in attempts)
+        for some in [attempts] if len(blocks) > 1 else [[attempt] for attempt in attempts]:
+            done = []
+            for slot, attempt in some:
+                plan = plan_for(self.study, slot, attempt)
+                self.watcher.trial_started(slot.configuration, slot.block)
+                done.append((slot, attempt, plan, now(), self.targets[HOST_KERNEL].run(plan)))
+            self._keep([self._read(*each) for each in done])
+
     def _try(self, slot: Slot, attempt: int) -> None:
         plan = plan_for(self.study, slot, attempt)
         self.watcher.trial_started(slot.configuration, slot.block)
-        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        started = now()
         observation = self.targets[self.study.find(slot.configuration).kernel].run(plan)
-        if self._ended.is_set():
-            return
-        found = trial(slot, attempt, plan, observation, reading_of(self.study, slot.configuration), started=started)
-        self.store.add_trial(self.run, found)
-        self._kept.setdefault((slot.block, slot.position), []).append(found)
-        self.watcher.trial_done(slot.configuration, slot.block, found.status)
+        if not self._ended.is_set():
+            self._keep([self._read(slot, attempt, plan, started, observation)])
+
+    def _read(self, slot: Slot, attempt: int, plan: Plan, started: str, observation: Observation) -> Trial:
+        on_host = self.study.study.target.kind == "host"
+        reading = reading_of(self.study, slot.configuration)
+        earlier = self._before if on_host else {}
+        found = trial(slot, attempt, plan, observation, reading, started=started, earlier=earlier)
+        self._before.update({event.tunable: event.before for event in found.written})
+        return found
+
+    def _keep(self, trials: Sequence[Trial]) -> None:
+        self.store.add_trials(self.run, trials)
+        for one in trials:
+            self._kept.setdefault((one.slot.block, one.slot.position), []).append(one)
+            self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status)
 
     def _trials(self, number: int) -> list[Trial]:
         """All trials up to block ``number``: a run that was interrupted may have kept some of the next one."""
         return [one for (where, _), own in sorted(self._kept.items()) if where <= number for one in own]
+
+
+def now() -> str:
+    """The host's time, as trials are stamped with it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _more_blocks(seconds: float | None, measured: int, limits: Limits) -> int:
+    """How many more blocks to measure before looking again, if the last one took ``seconds``; ``measured`` are before
+    this one. Not beyond the least that must be measured, nor beyond the budget.
+    """
+    if not seconds or seconds >= MOMENT_SECONDS:
+        return 0
+    wanted = int(MOMENT_SECONDS / seconds) - 1
+    end = limits.min_blocks if measured < limits.min_blocks else limits.max_blocks
+    return max(0, min(wanted, end - measured - 1))
 
 
 def minutes_of(trials: Sequence[Trial]) -> float:

@@ -1,60 +1,178 @@
+"""The target ``host`` with the real agent, and with agents that are played."""
+
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.event import Exited, Output, ReadBack
-from ajuste.model.plan import Command, File, Plan, Read, Write
+from ajuste.model.event import Exited, Failed, Output, ReadBack, Restored, Written
+from ajuste.model.plan import Command, File, Plan, Read, User, Write
 from ajuste.target.host import HostTarget
 
 OSTYPE = File(path="/proc/sys/kernel/ostype")
+EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing settings needs root")
 
 
-def test_it_says_what_this_machine_is() -> None:
-    with HostTarget() as host:
-        assert host.hello.kernel == os.uname().release
-        assert host.hello.guest is False
-        assert host.environment["kernel build"] == os.uname().version
-        assert host.parallel == 1
+def command(*argv: str, **more: object) -> Command:
+    return Command.model_validate({"argv": argv, **more})
 
 
-def test_it_reads_and_runs() -> None:
-    plan = Plan(
-        id="p",
-        reads=(Read(tunable="ostype", location=OSTYPE),),
-        workload=Command(argv=(sys.executable, "-c", "print(6 * 7); raise SystemExit(3)")),
+def python(code: str, **more: object) -> Command:
+    return command(sys.executable, "-c", code, **more)
+
+
+def said(host: HostTarget, plan: Plan) -> list[str]:
+    observation = host.run(plan)
+    assert observation.problem == ""
+    return [event.text for event in observation.events if isinstance(event, Output) and event.text]
+
+
+def change(value: str) -> Write:
+    return Write(tunable="vm.dirty_expire_centisecs", location=File(path=str(EXPIRE)), value=value)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Home:
+    return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+
+
+class TestReadingAndRunning:
+    def test_it_says_what_this_machine_is(self) -> None:
+        with HostTarget() as host:
+            assert host.hello.kernel == os.uname().release
+            assert host.hello.guest is False
+            assert host.environment["kernel build"] == os.uname().version
+            assert host.parallel == 1
+
+    def test_one_agent_carries_out_one_plan_after_the_other(self) -> None:
+        with HostTarget() as host:
+            for number in range(3):
+                plan = Plan(
+                    id=f"p{number}",
+                    reads=(Read(tunable="ostype", location=OSTYPE),),
+                    workload=python(f"print({number} * 7); raise SystemExit({number})"),
+                )
+                observation = host.run(plan)
+                assert observation.problem == ""
+                events = observation.events
+                assert [event.value for event in events if isinstance(event, ReadBack)] == ["Linux"]
+                assert [event.exit_code for event in events if isinstance(event, Exited)] == [number]
+                assert f"{number * 7}\n" in [event.text for event in events if isinstance(event, Output)]
+
+    def test_a_workload_that_does_not_exist_is_no_problem_of_the_targets(self) -> None:
+        with HostTarget() as host:
+            observation = host.run(Plan(id="p", workload=command("/no/such/program")))
+            assert observation.problem == ""
+            assert "failed" in [event.event for event in observation.events]
+            assert said(host, Plan(id="q", workload=command("/bin/echo", "still there"))) == ["still there\n"]
+
+    def test_commands_have_their_callers_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OF_THE_CALLER", "a b")
+        monkeypatch.setenv("AJUSTE_TEST", "no")
+        with HostTarget() as host:
+            plan = Plan(id="p", workload=command("/usr/bin/env", environment={"OWN": "c"}))
+            words = said(host, plan)[0].splitlines()
+        assert {"OF_THE_CALLER=a b", "OWN=c", f"PATH={os.environ['PATH']}"} <= set(words)
+        assert not [word for word in words if word.startswith("AJUSTE_")]
+
+    def test_without_a_home_nothing_is_written(self) -> None:
+        before = EXPIRE.read_text()
+        with HostTarget() as host, pytest.raises(RequestError, match="only reads"):
+            host.run(Plan(id="p", writes=(change("1234"),)))
+        assert EXPIRE.read_text() == before
+
+    def test_an_agent_that_is_killed_is_a_failed_run(self) -> None:
+        with HostTarget() as host:
+            killer = Plan(id="p", workload=python("import os; os.kill(os.getppid(), 9); import time; time.sleep(60)"))
+            with pytest.raises(RunError, match="the agent was lost: it has ended; it had changed nothing"):
+                host.run(killer)
+
+    @pytest.mark.parametrize(
+        ("script", "words"),
+        [
+            ("echo nonsense", "does not work on this machine"),
+            ("echo out of order >&2; exit 3", "does not work on this machine: out of order"),
+            ("""echo '{"event":"gate","at_ns":1}'; sleep 60""", "it said gate instead of hello"),
+        ],
     )
+    def test_an_agent_that_does_not_work_is_noticed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, words: str
+    ) -> None:
+        agent = tmp_path / "ajuste-agent"
+        agent.write_text(f"#!/bin/sh\n{script}\n")
+        agent.chmod(0o755)
+        monkeypatch.setenv("AJUSTE_NATIVE", str(tmp_path))
+        with pytest.raises(RunError, match=words), HostTarget():
+            pass
+
+
+@needs_root
+@pytest.mark.usefixtures("machine_lock")
+class TestChanging:
+    def test_what_a_plan_writes_is_there_for_its_workload_and_gone_afterwards(self, place: Home) -> None:
+        before = EXPIRE.read_text().strip()
+        with HostTarget(place) as host:
+            for value in ("1111", "2222"):
+                observation = host.run(Plan(id="p", writes=(change(value),), workload=command("/bin/cat", str(EXPIRE))))
+                events = observation.events
+                assert [(e.before, e.after) for e in events if isinstance(e, Written)] == [(before, value)]
+                assert f"{value}\n" in [e.text for e in events if isinstance(e, Output)]
+                assert [(e.found, e.value) for e in events if isinstance(e, Restored)] == [(value, before)]
+                assert EXPIRE.read_text().strip() == before
+        assert list(place.journals.iterdir()) == []
+
+    def test_a_second_one_is_refused(self, place: Home, tmp_path: Path) -> None:
+        other = Home(tmp_path / "d", tmp_path / "c", tmp_path / "s")
+        with (
+            HostTarget(place),
+            pytest.raises(RequestError, match=f"another experiment goes on on this machine: process {os.getpid()}"),
+            HostTarget(other),
+        ):
+            pass
+
+    def test_a_value_that_the_kernel_refuses_changes_nothing(self, place: Home) -> None:
+        before = EXPIRE.read_text()
+        with HostTarget(place) as host:
+            observation = host.run(Plan(id="p", writes=(change("-1"),), workload=command("/bin/true")))
+        failed = [event for event in observation.events if isinstance(event, Failed)]
+        assert [(event.stage, event.tunable) for event in failed] == [("write", "vm.dirty_expire_centisecs")]
+        assert "Invalid argument" in failed[0].message
+        assert EXPIRE.read_text() == before
+
+    def test_what_a_killed_agent_had_changed_is_put_back(self, place: Home) -> None:
+        before = EXPIRE.read_text()
+        kill = "import os, time; os.kill(os.getppid(), 9); time.sleep(60)"
+        with HostTarget(place) as host:
+            plan = Plan(id="p", writes=(change("3210"),), workload=python(kill))
+            with pytest.raises(RunError, match="what it had changed was put back"):
+                host.run(plan)
+            assert EXPIRE.read_text() == before
+        assert list(place.journals.iterdir()) == []
+
+    def test_a_journal_that_cannot_be_written_changes_nothing(self, place: Home) -> None:
+        before = EXPIRE.read_text()
+        place.journals.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", place.journals], check=True)
+        try:
+            with HostTarget(place) as host:
+                (place.journals / "full").write_bytes(bytes(4096))
+                with pytest.raises(RunError, match="the journal cannot be written, so nothing was changed"):
+                    host.run(Plan(id="p", writes=(change("3210"),), workload=command("/bin/true")))
+                assert EXPIRE.read_text() == before
+        finally:
+            subprocess.run(["umount", place.journals], check=True)
+        assert EXPIRE.read_text() == before
+
+
+@needs_root
+def test_a_command_is_its_users_and_not_roots() -> None:
     with HostTarget() as host:
-        observation = host.run(plan)
-    assert observation.problem == ""
-    assert [event.value for event in observation.events if isinstance(event, ReadBack)] == ["Linux"]
-    assert "42\n" in [event.text for event in observation.events if isinstance(event, Output)]
-    assert [event.exit_code for event in observation.events if isinstance(event, Exited)] == [3]
-
-
-def test_a_workload_that_does_not_exist_is_no_problem_of_the_targets() -> None:
-    with HostTarget() as host:
-        observation = host.run(Plan(id="p", workload=Command(argv=("/no/such/program",))))
-    assert observation.problem == ""
-    assert "failed" in [event.event for event in observation.events]
-
-
-def test_nothing_is_written() -> None:
-    before = Path(OSTYPE.path).read_text()
-    with HostTarget() as host, pytest.raises(RequestError, match="changing this machine") as caught:
-        host.run(Plan(id="p", writes=(Write(tunable="ostype", location=OSTYPE, value="x"),)))
-    assert "vm" in (caught.value.hint or "")
-    assert Path(OSTYPE.path).read_text() == before
-
-
-def test_an_agent_that_talks_nonsense_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = tmp_path / "ajuste-agent"
-    agent.write_text("#!/bin/sh\necho nonsense\n")
-    agent.chmod(0o755)
-    monkeypatch.setenv("AJUSTE_NATIVE", str(tmp_path))
-    with pytest.raises(RunError, match="does not work on this machine"), HostTarget():
-        pass
+        plan = Plan(id="p", workload=command("/usr/bin/id", "-u", user=User(uid=65534, gid=65534)))
+        assert said(host, plan) == ["65534\n"]

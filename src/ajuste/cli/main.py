@@ -12,7 +12,7 @@ import typer
 from ajuste.cli.edge import exit_code
 from ajuste.version import ajuste_version
 
-COMMANDS: Final = ("run", "plan", "report", "studies", "tunables", "inventory", "doctor", "kernel", "schema")
+COMMANDS: Final = ("run", "plan", "report", "studies", "tunables", "inventory", "doctor", "restore", "kernel", "schema")
 """In the order of the help. Each is a module of this package: a function of that name, or a group ``app``."""
 
 

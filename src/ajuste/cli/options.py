@@ -14,3 +14,7 @@ Kernel = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Another seed than the study's.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+AcceptRisk = Annotated[
+    bool,
+    typer.Option("--accept-risk", help="Set on this machine even values that can hang it (`ajuste plan` names them)."),
+]

@@ -9,7 +9,7 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
-from ajuste.cli.options import Json, Kernel, Seed, StudyName
+from ajuste.cli.options import AcceptRisk, Json, Kernel, Seed, StudyName
 from ajuste.cli.showing import show_results
 from ajuste.experiment import Means, conduct, prepare
 from ajuste.home import home
@@ -29,6 +29,7 @@ def run(
         int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
     ] = None,
     snapshot: Annotated[bool, typer.Option(help="Start every trial from one snapshot, or boot for each.")] = True,
+    accept_risk: AcceptRisk = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -51,7 +52,7 @@ def run(
         metric=known.metrics.get(chosen.analysis.metrics[0]),
         quiet=quiet,
     ) as progress:
-        means = Means(place, jobs=jobs, snapshot=snapshot, say=progress.say)
+        means = Means(place, jobs=jobs, snapshot=snapshot, accept_risk=accept_risk, say=progress.say)
         experiment = prepare(chosen, known, means)
         with Store(place.store_url) as store:
             done = conduct(experiment, store, progress, means, named=study, fresh=fresh)

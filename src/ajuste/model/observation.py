@@ -17,7 +17,8 @@ class Observation(BaseModel):
     malformed.
     A complete stream may still contain ``failed`` events. ``console`` is the end of the guest's console;
     ``host_seconds``
-    is the host's time from asking to answer and no part of what was measured.
+    is the host's time from asking to answer and no part of what was measured. On a host ``console`` says what else the
+    machine did, and ``disturbances`` what of that makes the trial doubtful.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -25,4 +26,5 @@ class Observation(BaseModel):
     events: tuple[Event, ...] = ()
     problem: str = ""
     console: str = ""
+    disturbances: tuple[str, ...] = ()
     host_seconds: float = 0.0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ajuste.model.event import Accepted, Counter, End, Exited, Failed, Output, Started, Written
+from ajuste.model.event import Accepted, Counter, End, Exited, Failed, Output, Restored, Started, Written
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Slot, Status, Trial
@@ -57,15 +57,27 @@ class _Findings:
         return "failed" if self.failed else "flagged" if self.flagged else "ok"
 
 
+NOTHING_KNOWN: Mapping[str, str] = {}
+
+
 def trial(
-    slot: Slot, attempt: int, plan: Plan, observation: Observation, reading: Reading, *, started: str = ""
+    slot: Slot,
+    attempt: int,
+    plan: Plan,
+    observation: Observation,
+    reading: Reading,
+    *,
+    started: str = "",
+    earlier: Mapping[str, str] = NOTHING_KNOWN,
 ) -> Trial:
-    """The trial that ``observation`` tells of; never raises for anything in it.
+    """The trial that ``observation`` tells of; never raises for anything in it. ``earlier`` are the values that
+    tunables had before the trial before this one.
 
     *failed* (no metrics): the stream has a problem, the plan could not be carried out, or the workload never ended.
     *flagged* (metrics are kept, and left out of the verdict): a value was not read back as written, the workload
     exited with another code than 0 or was killed or stopped, its output was not understood, a timeline could not be
-    taken from what was read, or a background load ended early.
+    taken from what was read, a background load ended early, somebody else changed a tunable, or the machine did
+    unusually much else.
     """
     findings = _Findings()
     exited = _exit_of_workload(observation)
@@ -76,6 +88,7 @@ def trial(
     written = tuple(event for event in observation.events if isinstance(event, Written))
     if exited is not None and not findings.failed:
         _check_writes(plan, written, findings)
+        _check_others(written, observation, earlier, findings)
         _check_exit(exited, reading.any_exit, findings)
         _check_background(observation, reading.endless, findings)
         _read_output(observation, reading, findings)
@@ -141,6 +154,22 @@ def _check_writes(plan: Plan, written: Sequence[Written], findings: _Findings) -
             findings.flagged.append(f"{write.tunable}: {event.asked} was written instead of {write.value}")
         elif not same_value(event.after, write.value):
             findings.flagged.append(f"{write.tunable}: {write.value} was written and {event.after} read back")
+
+
+def _check_others(
+    written: Sequence[Written], observation: Observation, earlier: Mapping[str, str], findings: _Findings
+) -> None:
+    """What somebody else did meanwhile: to the tunables, during the trial or before it, and with the machine."""
+    found = {event.tunable: event.found for event in observation.events if isinstance(event, Restored)}
+    for event in written:
+        name = event.tunable
+        if name in found and not same_value(found[name], event.after):
+            findings.flagged.append(f"{name} was changed by someone else during the trial ({found[name]})")
+        if name in earlier and not same_value(earlier[name], event.before):
+            findings.flagged.append(
+                f"{name} was changed by someone else before the trial (from {earlier[name]} to {event.before})"
+            )
+    findings.flagged.extend(observation.disturbances)
 
 
 def same_value(one: str, other: str) -> bool:

@@ -98,7 +98,8 @@ def _print_configuration(out: Sheet, configuration: PlannedConfiguration, shared
     if configuration.kernel_arguments:
         out.say(f"boots with {visible_line(' '.join(configuration.kernel_arguments))}", indent=2 * INDENT)
     for write in configuration.writes:
-        out.say(f"write {visible_line(write.value)} to {visible_line(write.where)}", indent=2 * INDENT)
+        now = f" (now {visible_line(write.now)})" if write.now else ""
+        out.say(f"write {visible_line(write.value)} to {visible_line(write.where)}{now}", indent=2 * INDENT)
     own = [command for command in configuration.commands if command not in shared]
     for command in own:
         _print_command(out, command, 2 * INDENT)
@@ -110,6 +111,8 @@ def _print_command(out: Sheet, command: PlannedCommand, indent: int) -> None:
     count = f" × {command.count}" if command.count > 1 else ""
     out.say(f"{visible_line(command.role)}{count}: {visible_line(shlex.join(command.argv))}", indent=indent)
     how = [f"{visible_line(name)} {visible_line(value)}" for name, value in command.attributes.items()]
+    if command.user:
+        how.append(f"as {visible_line(command.user)}")
     if command.directory != "/":
         how.append(f"in {visible_line(shlex.quote(command.directory))}")
     how += [visible_line(f"{name}={shlex.quote(value)}") for name, value in command.environment.items()]

@@ -15,21 +15,27 @@ class _Planned(BaseModel):
 
 
 class PlannedWrite(_Planned):
-    """A value that would be written. ``where`` is the path (and flag) in the target."""
+    """A value that would be written. ``where`` is the path (and flag) in the target; ``now`` what a host has there now,
+    or why that cannot be said.
+    """
 
     tunable: str
     where: str
     value: str
+    now: str = ""
 
 
 class PlannedCommand(_Planned):
-    """A program that would run. ``attributes`` are nice, policy, affinity and the like, as text; ``count`` copies."""
+    """A program that would run. ``attributes`` are nice, policy, affinity and the like, as text; ``count`` copies.
+    ``user`` is whose process it would be on a host.
+    """
 
     role: str
     argv: tuple[str, ...] = Field(min_length=1)
     attributes: dict[str, str] = Field(default_factory=dict)
     environment: dict[str, str] = Field(default_factory=dict)
     directory: str = "/"
+    user: str = ""
     count: int = Field(default=1, ge=1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -142,27 +142,15 @@ class Store:
             session.execute(update(RunRow).where(RunRow.id == run.id).values(environment=environment))
 
     def add_trial(self, run: Run, trial: Trial) -> None:
-        """Keep a trial. Raises RunError if that very attempt is there already: two processes on one run."""
-        row = TrialRow(
-            run_id=run.id,
-            block=trial.slot.block,
-            position=trial.slot.position,
-            attempt=trial.attempt,
-            configuration=trial.slot.configuration,
-            seed=str(trial.slot.seed),
-            warm_up=trial.slot.warm_up,
-            status=trial.status,
-            reason=trial.reason,
-            metrics=trial.metrics,
-            not_supported=trial.not_supported,
-            written=[w.model_dump() for w in trial.written],
-            events=trial.events,
-            console=trial.console,
-            started=trial.started,
-            host_seconds=trial.host_seconds,
-        )
+        """Keep a trial; see ``add_trials``."""
+        self.add_trials(run, (trial,))
+
+    def add_trials(self, run: Run, trials: Sequence[Trial]) -> None:
+        """Keep trials, all or none. Raises RunError if one of these attempts is there already: two processes on one
+        run.
+        """
         with self._writing() as session:
-            session.add(row)
+            session.add_all(_trial_row(run, trial) for trial in trials)
 
     def trials(self, run: Run) -> list[Trial]:
         """All trials of a run in design order: block, position, attempt."""
@@ -266,6 +254,27 @@ def _durable(connection: Any, _: Any) -> None:
 
 def _run(row: RunRow) -> Run:
     return Run(**{name: getattr(row, name) for name in Run.__dataclass_fields__})
+
+
+def _trial_row(run: Run, trial: Trial) -> TrialRow:
+    return TrialRow(
+        run_id=run.id,
+        block=trial.slot.block,
+        position=trial.slot.position,
+        attempt=trial.attempt,
+        configuration=trial.slot.configuration,
+        seed=str(trial.slot.seed),
+        warm_up=trial.slot.warm_up,
+        status=trial.status,
+        reason=trial.reason,
+        metrics=trial.metrics,
+        not_supported=trial.not_supported,
+        written=[w.model_dump() for w in trial.written],
+        events=trial.events,
+        console=trial.console,
+        started=trial.started,
+        host_seconds=trial.host_seconds,
+    )
 
 
 def _trial(row: TrialRow) -> Trial:

@@ -43,6 +43,15 @@ def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
     return User(uid=uid, gid=gid, groups=tuple(sorted(set(groups))))
 
 
+def user_here() -> str:
+    """Who Ajuste itself is, in words."""
+    uid = os.geteuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
 def callers_environment(user: User | None, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """What commands of ``user`` find: what Ajuste was called with, without its own variables and those of sudo."""
     kept = {name: value for name, value in environment.items() if not name.startswith(_OWN)}

@@ -1,28 +1,71 @@
-"""The target ``host``: this machine as it is. Nothing is written here in this version."""
+"""The target ``host``: this machine as it is, and as it is again afterwards.
+
+What is changed is the agent's to put back (see docs/safety.md); here is who may begin, and what is left if it dies.
+"""
 
 from __future__ import annotations
 
-import subprocess
+import os
+import shutil
+import threading
 import time
+from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
+from ajuste.catalogue.loader import catalogue
+from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.event import Hello, parse_event
+from ajuste.model.event import Event, Exited, Failed, Hello, parse_event
+from ajuste.model.kernel import KernelVersion
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.native import AGENT, native_program
+from ajuste.target.agent_process import AgentLostError, AgentProcess
+from ajuste.target.completion import Completion
+from ajuste.target.disturbance import (
+    SHORTEST_SECONDS,
+    Reading,
+    Watch,
+    between,
+    reading,
+    throttle_counters,
+)
+from ajuste.target.journals import leftovers, require_none_left, restore_from
+from ajuste.target.machine_lock import MachineLock
+from ajuste.target.rights import require_rights
 from ajuste.target.stream import read_trial
+from ajuste.target.target import Say
 
+HELLO_SECONDS: Final = 30.0
+_STAT = Path("/proc/stat")
 _SLACK_SECONDS = 60
+_RESTORING_SECONDS = 15.0
+_PAUSE_SECONDS = 0.05
 _SHOWN = 300
 
 
 class HostTarget:
-    """Runs plans that write nothing, by ``ajuste-agent run``."""
+    """Runs plans on this machine, one at a time, by an agent that lives as long as the target is entered.
 
-    def __init__(self) -> None:
+    With a ``home`` it may change the machine: entering takes the machine's lock, and refuses (RequestError) while
+    another experiment goes on or while an earlier one may have left something changed. Without one it only reads and
+    runs. What needs root is refused before it begins if there is none.
+    """
+
+    def __init__(self, home: Home | None = None, say: Say = lambda _: None) -> None:
+        self._journals = home.journals if home is not None else None
+        self._say = say
+        self._stack = ExitStack()
+        self._lock: MachineLock | None = None
+        self._agent: AgentProcess | None = None
         self._hello: Hello | None = None
+        self._turn = threading.Lock()
+        self._in_plan = False
+        self._watch = Watch()
+        self._throttles = throttle_counters()
+        self._ticks = os.sysconf("SC_CLK_TCK")
+        self._completion: Completion | None = None
 
     @property
     def hello(self) -> Hello:
@@ -44,74 +87,146 @@ class HostTarget:
         return 1
 
     def __enter__(self) -> Self:
-        observation = self.run(Plan(id="hello"))
-        if observation.problem:
-            raise RunError(f"the agent does not work on this machine: {observation.problem}")
+        if shutil.which("setpriv") is None:
+            raise RequestError("the program setpriv is not on this machine", hint="apt install util-linux")
+        with ExitStack() as stack:
+            if self._journals is not None:
+                self._lock = stack.enter_context(MachineLock(self._journals))
+                for note in require_none_left(self._journals, self._lock.journals_before):
+                    self._say(note)
+            self._start()
+            stack.callback(self._end)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        pass
+        self._stack.close()
 
     def run(self, plan: Plan) -> Observation:
-        """As ``Target.run``. Raises RequestError for a plan that writes."""
-        if plan.writes:
-            names = ", ".join(write.tunable for write in plan.writes)
-            raise RequestError(
-                f"the plan changes {names}: changing this machine is not in this version",
-                hint='use a guest instead: target = "vm"',
-            )
+        """As ``Target.run``. Raises RequestError for what needs rights that are not there, RunError where the agent is
+        lost, and where a value could not be put back.
+        """
+        if plan.writes and self._journals is None:
+            raise RequestError("this target only reads: nothing is changed without a journal")
+        require_rights(plan)
+        assert self._completion is not None, "the target was not entered"
+        asked = self._completion.complete(plan).model_dump_json().encode()
         began = time.monotonic()
-        said, complaint, late = _carry_out(plan)
-        first, _, rest = said.partition(b"\n")
-        hello = _hello(first)
-        if hello is not None:
-            self._hello = hello
-        stream = read_trial(rest, plan)
-        problem = stream.problem
-        if late:
-            problem = "the agent did not end within its time limit"
-        elif hello is None:
-            problem = f"the agent did not say hello: {complaint[:_SHOWN] or 'it said nothing'}"
+        with self._turn:
+            before = self._reading()
+            self._in_plan = True
+            said = self._carry_out(asked, _limit_s(plan))
+            self._in_plan = False
+            after = self._reading()
+        wall_s = time.monotonic() - began
+        stream = read_trial(said, plan, restores=True)
+        self._require_restored(stream.events)
+        surroundings, disturbances = self._judge(plan, stream.events, before, after, wall_s)
         return Observation(
             lines=stream.lines,
             events=stream.events,
-            problem=problem,
-            console=complaint,
-            host_seconds=time.monotonic() - began,
+            problem=stream.problem,
+            console=surroundings,
+            disturbances=disturbances,
+            host_seconds=wall_s,
         )
 
+    def begin_anew(self) -> None:
+        """End the agent, if need be in the middle of a plan, and take another one, still holding the machine."""
+        self._end()
+        self._start()
 
-def _hello(line: bytes) -> Hello | None:
-    try:
-        event = parse_event(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, Hello) else None
+    def _start(self) -> None:
+        options: list[str] = []
+        keep: list[int] = []
+        if self._lock is not None:
+            options += ["--hold-fd", str(self._lock.descriptor)]
+            keep.append(self._lock.descriptor)
+        if self._journals is not None and os.geteuid() == 0:
+            self._journals.mkdir(mode=0o700, parents=True, exist_ok=True)
+            options += ["--journal", str(self._journals)]
+        self._agent = agent = AgentProcess(options, keep)
+        try:
+            said = agent.read_line(HELLO_SECONDS)
+            hello = parse_event(said)
+        except (AgentLostError, ValueError) as error:
+            self._end(at_once=True)
+            said_of_it = agent.complaint[:_SHOWN] or str(error).splitlines()[0]
+            raise RunError(f"the agent does not work on this machine: {said_of_it}") from error
+        if not isinstance(hello, Hello):
+            self._end(at_once=True)
+            raise RunError(f"the agent does not work on this machine: it said {hello.event} instead of hello")
+        self._hello = hello
+        self._completion = Completion(catalogue(), KernelVersion.parse(hello.kernel))
+
+    def _end(self, *, at_once: bool = False) -> None:
+        """End the agent, at once if it is in the middle of a plan."""
+        if self._agent is None:
+            return
+        agent, self._agent = self._agent, None
+        agent.end(at_once=at_once or self._in_plan)
+        with self._turn:
+            self._in_plan = False
+            agent.close()
+
+    def _carry_out(self, asked: bytes, limit_s: float) -> bytes:
+        agent = self._agent
+        if agent is None:
+            raise RunError("the agent was ended")
+        try:
+            return agent.carry_out(asked, limit_s)
+        except AgentLostError as error:
+            if self._agent is None:
+                raise RunError("the agent was ended") from error
+            agent.end(at_once=True)
+            complaint = f", saying: {agent.complaint[-_SHOWN:]}" if agent.complaint else ""
+            raise RunError(f"the agent was lost: {error}{complaint}; {self._what_is_left()}") from error
+
+    def _what_is_left(self) -> str:
+        """After an agent that did not end in good order: its guardian puts everything back, or we do."""
+        if self._journals is None:
+            return "it had changed nothing"
+        deadline = time.monotonic() + _RESTORING_SECONDS
+        while (left := leftovers(self._journals).left) and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS)
+        if not left or restore_from(left).done:
+            return "what it had changed was put back"
+        return f"what it had changed is NOT all put back; `ajuste restore` tries again from {left[0]}"
+
+    def _require_restored(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            if isinstance(event, Failed) and event.stage == "restore":
+                about = f"{event.tunable}: " if event.tunable else ""
+                raise RunError(
+                    f"a value could not be put back: {about}{event.message}",
+                    hint="`ajuste restore` tries again; the journal is kept until then",
+                )
+            if isinstance(event, Failed) and event.stage == "journal":
+                raise RunError(
+                    f"the journal cannot be written, so nothing was changed: {event.message}",
+                    hint="is the disk full? AJUSTE_HOME names another place",
+                )
+
+    def _reading(self) -> Reading:
+        stat = _STAT.read_text()
+        return reading(stat, [path.read_text() for path in self._throttles], self._ticks)
+
+    def _judge(
+        self, plan: Plan, events: tuple[Event, ...], before: Reading, after: Reading, wall_s: float
+    ) -> tuple[str, tuple[str, ...]]:
+        """What else the machine did, in words, and what of it makes the trial doubtful."""
+        if plan.workload is None or wall_s < SHORTEST_SECONDS:
+            return "", ()
+        own_s = sum(event.user_ns + event.system_ns for event in events if isinstance(event, Exited)) / 1e9
+        found = between(before, after, wall_s=wall_s, own_s=own_s)
+        configuration = (plan.writes, plan.workload.model_dump_json(), plan.before)
+        return str(found), self._watch.judge(repr(configuration), found)
 
 
-def _carry_out(plan: Plan) -> tuple[bytes, str, bool]:
-    """What the agent said, what it complained of, and whether it had to be killed."""
-    limit_s = (
-        plan.timeout_ns + plan.settle_ns + plan.observe_ns + plan.perturbation.start_delay_ns
-    ) / 1e9 + _SLACK_SECONDS
-    agent = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "TERM", "--", native_program(AGENT), "run", "--plan", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        process_group=0,
-    )
-    try:
-        said, complaint = agent.communicate(plan.model_dump_json().encode(), timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        agent.kill()
-        said, complaint = agent.communicate()
-        return said, complaint.decode(errors="replace"), True
-    except BaseException:
-        # Told to end, it ends what it has started first.
-        agent.terminate()
-        agent.wait()
-        raise
-    return said, complaint.decode(errors="replace"), False
+def _limit_s(plan: Plan) -> float:
+    """By when the agent must have said the end of ``plan``, whatever the commands do."""
+    commands = len(plan.before) + len(plan.after) + (plan.workload is not None)
+    waits_ns = plan.settle_ns + plan.perturbation.start_delay_ns + plan.observe_ns
+    return (commands * plan.timeout_ns + waits_ns) / 1e9 + _SLACK_SECONDS

@@ -48,11 +48,11 @@ class MachineLock:
     """A context manager that holds the machine. ``descriptor`` may be left to processes that are to hold it too: it is
     free when the last of them has ended.
 
-    ``journals`` is where the experiment keeps its journals. Entering raises RequestError, naming the holder, if another
-    experiment goes on.
+    ``journals`` is where the experiment keeps its journals; ``None`` for what is no experiment. Entering raises
+    RequestError, naming the holder, if another experiment goes on.
     """
 
-    def __init__(self, journals: Path, path: Path = LOCK) -> None:
+    def __init__(self, journals: Path | None, path: Path = LOCK) -> None:
         self._journals = journals
         self._path = path
         self._descriptor: int | None = None
@@ -81,7 +81,7 @@ class MachineLock:
                 os.close(opened)
                 continue
             self.journals_before = _journals_of(opened)
-            _sign(opened, self._journals)
+            _sign(opened, self._journals or self.journals_before)
             self._descriptor = opened
         return self
 
@@ -139,13 +139,13 @@ def _is_still(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _sign(descriptor: int, journals: Path) -> None:
+def _sign(descriptor: int, journals: Path | None) -> None:
     """Say who holds it. Whoever may not write there does not: the kernel knows the holder as well."""
     content = {
         "pid": os.getpid(),
         "boot": boot_id(),
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
-        "journals": str(journals),
+        "journals": str(journals) if journals is not None else None,
     }
     try:
         if os.geteuid() == 0:

@@ -18,6 +18,7 @@ from ajuste.model.event import (
     Hello,
     Output,
     ReadBack,
+    Restored,
     Sampled,
     Started,
     Written,
@@ -81,9 +82,10 @@ def read_boot(said: bytes) -> Boot:
     raise AssertionError("the loop returns or raises")
 
 
-def read_trial(said: bytes, plan: Plan) -> Stream:
+def read_trial(said: bytes, plan: Plan, *, restores: bool = False) -> Stream:
     """The events of ``plan``, from ``accepted`` to ``end``, checked: every line known, nothing missing or repeated,
-    nothing after the end, and all that the plan asked for reported if ``end`` says that all went well.
+    nothing after the end, and all that the plan asked for reported if ``end`` says that all went well. A host that
+    ``restores`` also says of each value that it was put back.
     """
     lines: list[bytes] = []
     events: list[Event] = []
@@ -101,7 +103,7 @@ def read_trial(said: bytes, plan: Plan) -> Stream:
             events.append(event)
         if unfinished:
             raise _Wrong(f"the events break off in line {len(pieces) + 1}: {_shown(unfinished)}")
-        _check_whole(events, plan)
+        _check_whole(events, plan, restores)
     except _Wrong as wrong:
         return Stream(_joined(lines), tuple(events), str(wrong))
     return Stream(_joined(lines), tuple(events), "")
@@ -150,7 +152,7 @@ def _check_place(number: int, event: Event, before: list[Event], plan: Plan) -> 
             raise _Wrong(f"line {number} of the events has {size} bytes of output, more than the plan allows")
 
 
-def _check_whole(events: list[Event], plan: Plan) -> None:
+def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
     if not events:
         raise _Wrong("the agent said nothing")
     end = events[-1]
@@ -167,6 +169,8 @@ def _check_whole(events: list[Event], plan: Plan) -> None:
             raise _Wrong(f"{what} is reported {times} times")
     if end.ok:
         _check_complete(events, plan)
+        if restores and {e.tunable for e in events if isinstance(e, Restored)} != {w.tunable for w in plan.writes}:
+            raise _Wrong("not all values that were written are reported as put back")
 
 
 def _identity(event: Event) -> str | None:
@@ -180,6 +184,8 @@ def _identity(event: Event) -> str | None:
             return f"the counter {event.name}"
         case Sampled():
             return f"the end of the sampler {event.index}"
+        case Restored():
+            return f"that {event.tunable} was put back"
         case _:
             return None
 

@@ -1,0 +1,53 @@
+"""Whether a study may be carried out on this machine at all, known before anything is run."""
+
+from __future__ import annotations
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import RequestError
+from ajuste.model.plan import Command, Plan
+from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
+from ajuste.target.rights import require_rights
+
+REAL_TIME = ("fifo", "rr")
+REAL_TIME_NOTE = "a real-time process that never sleeps leaves nothing to anybody else on its CPU"
+
+
+def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool) -> None:
+    """Raises RequestError for what needs root if there is none, and for what can hang the machine unless the person
+    has accepted that.
+    """
+    once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
+    for plan in (once, *map(_plan, resolved.configurations)):
+        require_rights(plan)
+    if accept_risk:
+        return
+    for configuration in resolved.configurations:
+        if reason := _risk(configuration, catalogue):
+            raise RequestError(
+                f"{configuration.configuration.name} can hang this machine: {reason}",
+                hint="--accept-risk does it all the same; in a virtual machine there is no risk",
+            )
+
+
+def _plan(configuration: ResolvedConfiguration) -> Plan:
+    return Plan(
+        id="possible",
+        writes=configuration.writes,
+        scratch=configuration.scratch,
+        before=configuration.before,
+        background=configuration.background,
+        workload=configuration.workload,
+        after=configuration.after,
+    )
+
+
+def _risk(configuration: ResolvedConfiguration, catalogue: Catalogue) -> str:
+    for write in configuration.writes:
+        tunable = catalogue.find_tunable(write.tunable)
+        if tunable.risk == "hang":
+            return f"{tunable.name}: {tunable.risk_note}"
+    commands: tuple[Command, ...] = (configuration.workload, *configuration.background)
+    for command in commands:
+        if command.attributes.policy in REAL_TIME:
+            return f"policy {command.attributes.policy}: {REAL_TIME_NOTE}"
+    return ""

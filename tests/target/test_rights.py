@@ -1,0 +1,75 @@
+"""What is refused without root before anything runs."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable
+
+import pytest
+
+from ajuste.model.error import RequestError
+from ajuste.model.plan import Attributes, Command, File, Plan, Write
+from ajuste.target.rights import require_rights
+
+
+@pytest.fixture
+def ordinary(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    """Become a user with the given RLIMIT_NICE and RLIMIT_RTPRIO, as far as this process can see."""
+
+    def limits(nice: int = 0, real_time: int = 0) -> None:
+        found = {resource.RLIMIT_NICE: nice, resource.RLIMIT_RTPRIO: real_time}
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        monkeypatch.setattr(os, "getpriority", lambda *_: 0)
+        monkeypatch.setattr(resource, "getrlimit", lambda which: (found[which], found[which]))
+
+    limits()
+    return limits
+
+
+def runs(**attributes: object) -> Plan:
+    return Plan(id="p", workload=Command(argv=("true",), attributes=Attributes.model_validate(attributes)))
+
+
+@pytest.mark.usefixtures("ordinary")
+@pytest.mark.parametrize(
+    "plan", [runs(), runs(nice=0), runs(nice=19), runs(policy="batch"), runs(policy="idle"), runs(affinity=(0,))]
+)
+def test_much_can_be_done_without_root(plan: Plan) -> None:
+    require_rights(plan)
+
+
+@pytest.mark.usefixtures("ordinary")
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (runs(nice=-1), "nice -1 needs root"),
+        (runs(policy="fifo", priority=1), "the policy fifo needs root"),
+        (runs(policy="rr"), "the policy rr needs root"),
+        (runs(cgroup_weight=50), "a control group of its own needs root"),
+        (
+            Plan(id="p", writes=(Write(tunable="vm.x", location=File(path="/proc/sys/vm/x"), value="1"),)),
+            "changing vm.x needs root",
+        ),
+        (
+            Plan(id="p", background=(Command(argv=("true",), attributes=Attributes(nice=-20)),)),
+            "nice -20 needs root",
+        ),
+    ],
+)
+def test_what_needs_root_is_refused_and_told_what_does_not(plan: Plan, words: str) -> None:
+    with pytest.raises(RequestError, match=words) as caught:
+        require_rights(plan)
+    assert caught.value.exit_code == 2
+    assert "nice values from 0 to 19" in (caught.value.hint or "")
+    assert "virtual machine" in (caught.value.hint or "")
+
+
+def test_the_limits_of_a_user_count(ordinary: Callable[[int, int], None]) -> None:
+    ordinary(30, 10)
+    require_rights(runs(nice=-10))
+    require_rights(runs(policy="fifo", priority=10))
+    with pytest.raises(RequestError, match="nice -11"):
+        require_rights(runs(nice=-11))
+    with pytest.raises(RequestError, match="fifo"):
+        require_rights(runs(policy="fifo", priority=11))
