@@ -16,13 +16,19 @@ from ajuste.catalogue.place import ALWAYS_ON, kernels, location, span
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import location_words
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
+from ajuste.report.visible import visible_line
 from ajuste.target.current import Current
+from ajuste.target.here import Here
+
+_SHOWN = 16
+"""Instances whose values are shown."""
 
 
 @dataclass(frozen=True)
 class Sheet:
     """A tunable with what was found ``on`` a machine. ``read_as`` is the tunable or the instance of it that was read;
-    ``instead`` what the kernel has in its place, ``initial`` the value at boot where it is known.
+    ``instead`` what the kernel has in its place, ``initial`` the value at boot where it is known. ``found`` are all
+    instances of this machine.
     """
 
     tunable: Tunable
@@ -33,6 +39,13 @@ class Sheet:
     current: Current = field(default_factory=Current)
     initial: str | None = None
     instead: tuple[Tunable, Current] | None = None
+    found: tuple[Here, ...] = ()
+
+    @property
+    def locked(self) -> str:
+        """Why it cannot be changed on this machine, where it has a value; empty if nothing is in the way."""
+        locks = [here.locked for here in self.found if here.tunable.name == self.read_as]
+        return locks[0] if locks and self.current.value is not None else ""
 
 
 def print_list(found: list[Tunable], console: Console, *, grouped: bool) -> None:
@@ -73,6 +86,11 @@ def _rows(found: list[Tunable], width: int) -> Table:
 def _lines(sheet: Sheet) -> list[tuple[str, RenderableType]]:
     tunable = sheet.tunable
     lines: list[tuple[str, RenderableType]] = [("Value", _value(sheet))]
+    lines += [("", _other(here)) for here in sheet.found[1:_SHOWN]]
+    if len(sheet.found) > _SHOWN:
+        lines.append(("", Text(f"and {len(sheet.found) - _SHOWN} more", style="dim")))
+    if sheet.locked:
+        lines.append(("Locked", Text(sheet.locked, style="yellow")))
     if sheet.instead:
         lines.append(("Instead", _instead(tunable, *sheet.instead)))
     default = tunable.default + (
@@ -111,6 +129,11 @@ def _value(sheet: Sheet) -> Text:
     shown = _with_unit(current.value, sheet.tunable) if current.value else "empty: this machine cannot do it"
     which = f"{sheet.read_as} " if sheet.read_as != sheet.tunable.name else ""
     return Text(shown, style="bold") + Text(f"  {which}{machine}", style="dim")
+
+
+def _other(here: Here) -> Text:
+    value = here.current.problem if here.current.value is None else _with_unit(here.current.value, here.tunable)
+    return Text(visible_line(value), style="bold") + Text(f"  {here.tunable.name}", style="dim")
 
 
 def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:

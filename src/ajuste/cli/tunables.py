@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
 from ajuste.cli.options import Json
 from ajuste.cli.tunable_sheet import Sheet, print_list, print_sheet
+from ajuste.cli.tunables_here import here_document, list_here
 from ajuste.home import home
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.spec import PackagedKernel, parse_spec
@@ -21,7 +23,9 @@ from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.target.current import Current, current_values
+from ajuste.target.here import Here, tunables_here
 from ajuste.target.host import HostTarget
+from ajuste.target.machine import Machine
 from ajuste.target.target import Target
 from ajuste.target.vm import VmTarget
 from ajuste.vm.guest_files import GuestFiles
@@ -34,14 +38,27 @@ Kernel = Annotated[
 
 
 @app.callback()
-def tunables(context: typer.Context, as_json: Json = False, kernel: Kernel = None) -> None:
+def tunables(
+    context: typer.Context,
+    as_json: Json = False,
+    kernel: Kernel = None,
+    here: Annotated[
+        bool, typer.Option("--here", help="Those of this machine, with their values and what locks them.")
+    ] = False,
+) -> None:
     """List the settings that Ajuste knows, or those that the kernel K has; `show NAME` explains one of them."""
     if context.invoked_subcommand is not None:
-        if as_json or kernel:
+        if as_json or kernel or here:
             command = f"ajuste tunables {context.invoked_subcommand}"
             raise RequestError(
                 f"write the options after {context.invoked_subcommand}", hint=f"{command} --help says more"
             )
+        return
+    if here and kernel:
+        raise RequestError("--here is this machine, with its own kernel; leave out --kernel")
+    if here:
+        with HostTarget() as target:
+            list_here(tunables_here(target, catalogue(), list(catalogue().tunables.values()), Machine()), as_json)
         return
     version = _version(kernel) if kernel else None
     _list([t for t in catalogue().tunables.values() if version is None or t.place_in(version)], version, as_json)
@@ -78,7 +95,8 @@ def show(
 def _host(tunable: Tunable) -> Sheet:
     try:
         with HostTarget() as target:
-            return _sheet(tunable, target, "this machine")
+            found = tunables_here(target, catalogue(), [tunable], Machine())
+            return _sheet(found[0].tunable, target, "this machine", of=tunable, found=found)
     except AjusteError as error:
         # The explanation is worth showing where this machine cannot be asked.
         return Sheet(tunable=tunable, on="this machine", current=Current(problem=f"not readable: {error.message}"))
@@ -91,23 +109,25 @@ def _guest(tunable: Tunable, kernel: str, cpus: int) -> Sheet:
         clock: Any = "virtual" if cpus == 1 else "wall"
         guest = VmTarget(image, clock=clock, cpus=cpus, files=GuestFiles(), home=home(), say=say)
         say(f"booting {kernel}")
-        return _sheet(tunable, stack.enter_context(guest), kernel)
+        return _sheet(catalogue().example(tunable), stack.enter_context(guest), kernel, of=tunable)
 
 
-def _sheet(tunable: Tunable, target: Target, on: str) -> Sheet:
+def _sheet(asked: Tunable, target: Target, on: str, *, of: Tunable, found: Sequence[Here] = ()) -> Sheet:
+    """The sheet ``of`` an entry with the value of ``asked``, or with all that was ``found`` here."""
     version = KernelVersion.parse(target.hello.kernel)
-    asked = catalogue().example(tunable)
-    other = None if tunable.place_in(version) else catalogue().counterpart(tunable, version)
-    values = current_values(target, [asked, catalogue().example(other)] if other else [asked])
+    other = None if of.place_in(version) else catalogue().counterpart(of, version)
+    wanted = [*(() if found else (asked,)), *((catalogue().example(other),) if other else ())]
+    values = current_values(target, wanted) | {here.tunable.name: here.current for here in found}
     return Sheet(
-        tunable=tunable,
+        tunable=of,
         on=on,
         kernel=target.hello.kernel,
         cpus=target.hello.cpus,
         read_as=asked.name,
         current=values[asked.name],
-        initial=initial_value(tunable, version, target.hello.cpus),
+        initial=initial_value(of, version, target.hello.cpus),
         instead=(other, values[catalogue().example(other).name]) if other else None,
+        found=tuple(found),
     )
 
 
@@ -125,6 +145,8 @@ def _document(sheet: Sheet) -> dict[str, Any]:
         **_value(sheet.read_as, sheet.current),
         "initial": sheet.initial,
         "instead": instead,
+        "locked": sheet.locked or None,
+        "instances": [here_document(here) for here in sheet.found] if len(sheet.found) > 1 else None,
     }
 
 

@@ -48,5 +48,5 @@ def _glob(pattern: str, root: Path) -> list[str]:
         return []
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", name)]
+def _natural(name: str) -> list[tuple[str, int]]:
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
