@@ -34,8 +34,14 @@ class Played:
 
     environment: dict[str, str] = {}  # noqa: RUF012
 
-    def __init__(self, switches: Switches, spoil: Callable[[Plan], str] = lambda _: "") -> None:
+    def __init__(
+        self,
+        switches: Switches,
+        spoil: Callable[[Plan], str] = lambda _: "",
+        exit_code: Callable[[Plan], int] = lambda _: 0,
+    ) -> None:
         self._switches = switches
+        self._exit_code = exit_code
         self._spoil = spoil
         self.plans: list[Plan] = []
         self.parallel = 2
@@ -57,11 +63,11 @@ class Played:
             self.plans.append(plan)
         if problem := self._spoil(plan):
             return Observation(problem=problem)
-        events = tuple(said(plan, self._switches(plan, plan.perturbation.start_delay_ns)))
+        events = tuple(said(plan, self._switches(plan, plan.perturbation.start_delay_ns), self._exit_code(plan)))
         return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.5)
 
 
-def said(plan: Plan, switches: int) -> Iterator[Event]:
+def said(plan: Plan, switches: int, exit_code: int = 0) -> Iterator[Event]:
     yield Accepted(at_ns=1, id=plan.id)
     for write in plan.writes:
         yield Written(at_ns=2, tunable=write.tunable, asked=write.value, before="750000", after=write.value)
@@ -69,7 +75,7 @@ def said(plan: Plan, switches: int) -> Iterator[Event]:
     yield Started(at_ns=3, role="workload", index=0, pid=3)
     common: dict[str, Any] = {"user_ns": 1, "system_ns": 1, "voluntary_switches": 1, "minor_faults": 1}
     common |= {"major_faults": 0, "peak_rss_bytes": 1, "wall_ns": 10**9, "index": 0, "at_ns": 4}
-    yield Exited(role="workload", exit_code=0, involuntary_switches=switches, **common)
+    yield Exited(role="workload", exit_code=exit_code, involuntary_switches=switches, **common)
     yield Exited(role="background", signal=9, involuntary_switches=0, **common)
     text = "matrix size=100 repetitions=2 checksum=1\n"
     yield Output(at_ns=4, role="workload", index=0, stream="stdout", text=text)
@@ -162,6 +168,23 @@ def test_a_configuration_that_never_works_ends_the_study_as_failed(study: Resolv
     stop, _ = carry_out(study, begin(store), store, target)
     assert stop.why == "failed"
     assert "sched_min_granularity_ns=75000000" in stop.words
+
+
+def test_a_command_that_fails_ends_the_study_after_the_first_block_with_its_last_words(
+    study: ResolvedStudy, store: Store
+) -> None:
+    target = Played(clear, exit_code=lambda plan: 3 if plan.writes[0].value != "750000" else 0)
+    stop, notes = carry_out(study, begin(store), store, target)
+    assert (stop.why, notes.blocks) == ("failed", [])
+    assert stop.words.startswith("sched_min_granularity_ns=75000000: the workload exited with code 3")
+    assert stop.words.endswith("it said last: matrix size=100 repetitions=2 checksum=1")
+
+
+def test_a_failure_can_be_ignored(study: ResolvedStudy, store: Store) -> None:
+    workload = study.study.workload.model_copy(update={"ignore_failure": True})
+    lenient = study.model_copy(update={"study": study.study.model_copy(update={"workload": workload})})
+    stop, _ = carry_out(lenient, begin(store), store, Played(clear, exit_code=lambda _: 3))
+    assert stop.why == "decided"
 
 
 def test_an_interrupted_run_goes_on_and_ends_as_an_undisturbed_one(study: ResolvedStudy, store: Store) -> None:

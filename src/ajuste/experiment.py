@@ -95,6 +95,23 @@ def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
     return Experiment(resolved, images, packages, fingerprint(resolved, marks | {"QEMU": emulator.version}))
 
 
+def goes_on(experiment: Experiment, store: Store) -> bool:
+    """Whether the store has a run of the very same that is worth going on with, or showing again.
+
+    Under the virtual clock any run is: it would be measured alike. By a clock of the world one that did not end by
+    itself, or that has a larger budget now; what ended is measured anew.
+    """
+    study = experiment.resolved.study
+    kept = store.latest_run(experiment.fingerprint, study.design.seed)
+    if kept is None or study.target.clock == "virtual":
+        return kept is not None
+    if kept.stopped in ("decided", "failed"):
+        return False
+    then = ResolvedStudy.model_validate_json(kept.resolved).study.budget
+    spent = {"budget": study.budget.max_blocks > then.max_blocks, "time": study.budget.max_minutes > then.max_minutes}
+    return spent.get(kept.stopped, True)
+
+
 def conduct(
     experiment: Experiment, store: Store, watcher: Watcher, means: Means, *, named: str, fresh: bool = False
 ) -> Run:

@@ -12,6 +12,8 @@ from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 
 UNFINISHED: Final = "the run has not ended; the same `ajuste run` goes on with it"
+COMPARE: Final = "ajuste compare "
+"""How a run is named that no study file is behind: by its whole command."""
 _STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "time", "failed": "failed"}
 
 
@@ -34,10 +36,27 @@ def results_of(run: Run, store: Store) -> Results:
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     """The command that measures the same again. A series of kernels moves on, so the very release is named."""
     study = resolved.study
+    if run.named.startswith(COMPARE):
+        return [shlex.join(_compared_again(shlex.split(run.named), run, resolved))]
     command = ["ajuste", "run", run.named, "--seed", str(study.design.seed), "--fresh"]
     if study.target.kernel:
         command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
     return [shlex.join(command)]
+
+
+def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list[str]:
+    """The words of ``ajuste compare`` with the exact kernels."""
+    if resolved.study.target.kind == "host":
+        return words
+    exact = ",".join(_exact(spec, run) for spec in resolved.study.kernels)
+    for place, word in enumerate(words):
+        if word == "--":
+            break
+        if word == "--kernel":
+            return [*words[: place + 1], exact, *words[place + 2 :]]
+        if word.startswith("--kernel="):
+            return [*words[:place], f"--kernel={exact}", *words[place + 1 :]]
+    return [*words[:2], "--kernel", exact, *words[2:]]
 
 
 def _exact(spec: str, run: Run) -> str:

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ajuste.analysis.results import verdicts
+from ajuste.analysis.precision import Precision
+from ajuste.analysis.results import means, verdicts
 from ajuste.design.blocks import block
 from ajuste.design.perturbation import perturbation
-from ajuste.design.stopping import MOST_ATTEMPTS, Limits, Stop, stop, wants_repeat
+from ajuste.design.stopping import MOST_ATTEMPTS, Limits, Mean, Stop, hopeless, is_look, stop, wants_repeat
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Perturbation, Plan
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.model.verdict import Verdict
+from ajuste.parse.ending import is_broken, last_words
 from ajuste.parse.trial import Reading, trial
 from ajuste.store.store import Run, Store
 from ajuste.study.resolve import HOST_KERNEL
@@ -138,6 +140,8 @@ class Runner:
     watcher: Watcher
     _kept: dict[tuple[int, int], list[Trial]] = field(default_factory=dict, init=False)
     _before: dict[str, str] = field(default_factory=dict, init=False)
+    _found: tuple[Verdict, ...] = field(default=(), init=False)
+    _looked: int = field(default=0, init=False)
     _ended: threading.Event = field(default_factory=threading.Event, init=False)
 
     def carry_out(self) -> Stop:
@@ -145,19 +149,31 @@ class Runner:
         for one in self.store.trials(self.run):
             self._kept.setdefault((one.slot.block, one.slot.position), []).append(one)
         tables = self.study.study
-        limits = Limits(tables.budget.min_blocks, tables.budget.max_blocks, tables.budget.max_minutes)
+        budget = tables.budget
+        limits = Limits(budget.min_blocks, budget.max_blocks, budget.max_minutes, budget.min_seconds)
         number = self._last_complete()
         while True:
             number = self._measure_blocks(number, limits)
+            if lost := hopeless(self._trials(0), is_broken):
+                return Stop("failed", _lost(lost))
             measured = number + 1 - tables.design.warm_up
             if measured > 0:
-                trials = self._trials(number)
-                found = verdicts(self.study, trials)
-                self.watcher.block_done(number, found)
-                reason = stop(found, measured, minutes_of(trials), limits)
+                reason = self._look(number, measured, limits)
                 if reason is not None:
                     return reason
             number += 1
+
+    def _look(self, number: int, measured: int, limits: Limits) -> Stop | None:
+        """What the trials up to block ``number`` say, as often as there is a look; always whether the time is spent."""
+        trials = self._trials(number)
+        minutes = minutes_of(trials)
+        if is_look(measured, self._looked, limits) or minutes >= limits.max_minutes:
+            self._looked = measured
+            self._found = verdicts(self.study, trials)
+            self.watcher.block_done(number, self._found)
+            return stop(self._found, measured, minutes, limits, [_mean(one) for one in means(self.study, trials)])
+        self.watcher.block_done(number, self._found)
+        return None
 
     def _last_complete(self) -> int:
         """The last block of which every slot was tried; what came before it was looked at when it was measured."""
@@ -266,6 +282,16 @@ def _more_blocks(seconds: float | None, measured: int, limits: Limits) -> int:
     wanted = int(MOMENT_SECONDS / seconds) - 1
     end = limits.min_blocks if measured < limits.min_blocks else limits.max_blocks
     return max(0, min(wanted, end - measured - 1))
+
+
+def _mean(precision: Precision) -> Mean:
+    return Mean(precision.metric.name, precision.known, precision.interval.n if precision.interval else 0)
+
+
+def _lost(trial: Trial) -> str:
+    """Why there is no point in going on, with what the workload said last."""
+    said = last_words(trial)
+    return f"{trial.slot.configuration}: {trial.reason}" + (f"; it said last: {said}" if said else "")
 
 
 def minutes_of(trials: Sequence[Trial]) -> float:

@@ -103,4 +103,4 @@ def test_a_grid_is_counted_and_its_ends_are_named(configurations: Any, trials: A
 
 def test_one_configuration_is_only_described(configurations: Any, trials: Any, elapsed: Metric) -> None:
     _, text = ask(configurations, trials, elapsed, {"1": [2.0, 4.0]})
-    assert text == "Elapsed time, mean: 3 s (knob=1); there is no other configuration to compare with."
+    assert text == "Elapsed time of knob=1: 3 s on average of 2 runs, too few for an interval."

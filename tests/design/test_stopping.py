@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from ajuste.design.stopping import Limits, stop, wants_repeat
+from ajuste.design.stopping import LOOKS_EACH, Limits, Mean, hopeless, is_look, stop, wants_repeat
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 
@@ -84,3 +85,51 @@ def test_a_trial_that_was_not_clean_is_repeated_once_where_that_can_help(
     slot = Slot(block=0, position=0, configuration="a", seed=1)
     attempts = [Trial(slot=slot, attempt=i, status=status) for i, status in enumerate(statuses)]
     assert wants_repeat(attempts, clock) is again
+
+
+@pytest.mark.parametrize(
+    ("known", "runs", "blocks", "minutes", "why"),
+    [
+        (True, 10, 10, 0.2, "decided"),
+        (True, 10, 10, 0.04, None),
+        (True, 4, 4, 1, None),
+        (False, 29, 29, 1, None),
+        (False, 30, 30, 1, "budget"),
+        (False, 8, 8, 20, "time"),
+        (False, 0, 5, 1, "failed"),
+    ],
+)
+def test_a_single_configuration_is_measured_until_its_mean_is_known_and_for_the_least_time(
+    known: bool, runs: int, blocks: int, minutes: float, why: str | None
+) -> None:
+    limits = Limits(min_blocks=5, max_blocks=30, max_minutes=20, min_seconds=3)
+    found = stop([], blocks, minutes, limits, [Mean("elapsed", known, runs)])
+    assert (found.why if found else None) == why
+
+
+def test_it_looks_after_every_block_at_first_then_less_often_and_always_at_the_end() -> None:
+    limits = Limits(min_blocks=5, max_blocks=1003, max_minutes=20)
+    looks: list[int] = []
+    for blocks in range(1, 1004):
+        if is_look(blocks, looks[-1] if looks else 0, limits):
+            looks.append(blocks)
+    assert looks[:LOOKS_EACH] == list(range(1, LOOKS_EACH + 1))
+    assert looks[-1] == 1003
+    assert all(later <= 1.06 * earlier + 1 for earlier, later in pairwise(looks))
+    assert len(looks) < 150
+
+
+def test_a_configuration_that_broke_in_every_attempt_of_the_first_block_is_hopeless() -> None:
+    def trial(block: int, configuration: str, attempt: int, status: Any) -> Trial:
+        slot = Slot(block=block, position=0, configuration=configuration, seed=1)
+        return Trial(slot=slot, attempt=attempt, status=status)
+
+    def broken(one: Trial) -> bool:
+        return one.status == "failed"
+
+    works = trial(0, "a", 0, "ok")
+    assert hopeless([works, trial(0, "b", 0, "failed"), trial(0, "b", 1, "ok")], broken) is None
+    assert hopeless([works, trial(1, "b", 0, "failed")], broken) is None
+    found = hopeless([works, trial(0, "b", 0, "failed"), trial(0, "b", 1, "failed")], broken)
+    assert found is not None
+    assert (found.slot.configuration, found.attempt) == ("b", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ajuste.analysis.precision import Precision
 from ajuste.analysis.trend import Trend
 from ajuste.analysis.wording import change, listed, number, percent, quantity
 from ajuste.model.metric import Metric
@@ -29,15 +30,17 @@ def answer(
     trends: Mapping[str, Trend],
     *,
     smallest_effect: float,
+    means: Sequence[Precision] = (),
 ) -> str:
     """A sentence for each deciding metric of ``metrics``: the first in full, further ones counted unless they have a
-    trend. ``trends`` has those of the metrics that have one.
+    trend. ``trends`` has those of the metrics that have one, ``means`` what is known where nothing is compared.
     """
     sentences: list[str] = []
     for metric in metrics:
         own = [v for v in verdicts if v.metric == metric.name and v.deciding]
         if not own:
-            sentences.append(_only_described(metric, configurations))
+            known = next((mean for mean in means if mean.metric == metric), None)
+            sentences.append(_only_described(metric, configurations, known))
         elif metric.name in trends and trends[metric.name].direction and not _all_equivalent(own):
             sentences.append(_trend(metric, trends[metric.name], own, configurations))
         elif sentences and len(own) > 1:
@@ -57,12 +60,20 @@ def _all_equivalent(verdicts: Sequence[Verdict]) -> bool:
     return all(v.verdict == "equivalent" for v in verdicts)
 
 
-def _only_described(metric: Metric, configurations: Sequence[Measured]) -> str:
-    known = [(c.name, c.metrics[metric.name].mean) for c in configurations if metric.name in c.metrics]
+def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Precision | None) -> str:
+    known = [(c.name, c.metrics[metric.name]) for c in configurations if metric.name in c.metrics]
     if not known:
         return ""
-    means = listed([f"{quantity(number(mean), metric.unit)} ({name})" for name, mean in known])
-    return f"{_title(metric)}, mean: {means}; there is no other configuration to compare with."
+    name, summary = known[0]
+    text = f"{_title(metric)} of {name}: {quantity(number(summary.mean), metric.unit)} on average"
+    if mean is None or mean.interval is None or summary.low is None or summary.high is None:
+        return f"{text} of {number(summary.n)} runs, too few for an interval."
+    interval = f"{number(summary.low)} to {quantity(number(summary.high), metric.unit)}"
+    text += f", {percent(1 - mean.alpha)} interval {interval}, from {number(summary.n)} runs"
+    if mean.known:
+        return f"{text}."
+    more = f"about {number(mean.more_runs)} more runs" if mean.more_runs else "many more runs"
+    return f"{text}; {more} would tell it to ±{quantity(number(mean.wanted), metric.unit)}."
 
 
 def _trend(metric: Metric, trend: Trend, verdicts: Sequence[Verdict], configurations: Sequence[Measured]) -> str:

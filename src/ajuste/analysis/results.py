@@ -7,9 +7,11 @@ from typing import Any
 
 from ajuste.analysis.answer import answer
 from ajuste.analysis.digest import digest
+from ajuste.analysis.outliers import outlier_notes
 from ajuste.analysis.pairs import complete_blocks
+from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction.registry import agreement, predictions
-from ajuste.analysis.summary import measured
+from ajuste.analysis.summary import measured, with_intervals
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
@@ -46,6 +48,16 @@ def verdicts(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Verdict,
     )
 
 
+def means(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Precision, ...]:
+    """How well the deciding means are known, if nothing is compared; nothing otherwise."""
+    if len(resolved.configurations) > 1:
+        return ()
+    analysis = resolved.study.analysis
+    return precisions(
+        trials, resolved.deciding, confidence=analysis.confidence, smallest_effect=analysis.smallest_effect
+    )
+
+
 def assemble(
     resolved: ResolvedStudy,
     trials: Sequence[Trial],
@@ -63,7 +75,8 @@ def assemble(
     study = resolved.study
     made = configurations(resolved)
     found = verdicts(resolved, trials)
-    summaries = measured(made, trials)
+    known = means(resolved, trials)
+    summaries = with_intervals(measured(made, trials), known)
     in_order = sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))
     group = family(made, resolved.deciding, study.analysis.confidence)
     seen = {name for trial in trials for name in (*trial.metrics, *trial.not_supported)}
@@ -73,6 +86,7 @@ def assemble(
         summaries,
         _trends(resolved, made, trials, group.alpha),
         smallest_effect=study.analysis.smallest_effect,
+        means=known,
     )
     predicted = predictions(resolved, summaries)
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
@@ -146,6 +160,8 @@ def _notes(resolved: ResolvedStudy, trials: Sequence[Trial]) -> list[str]:
     notes = list(resolved.notes)
     if resolved.study.target.clock == "virtual":
         notes.append(VIRTUAL_CLOCK)
+    else:
+        notes += outlier_notes(trials, resolved.deciding)
     for status, left in (("flagged", "were not clean and are left out of the verdicts"), ("failed", "failed")):
         bad = [trial for trial in trials if trial.status == status]
         if bad:

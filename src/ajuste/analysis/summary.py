@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from ajuste.analysis.pairs import Cell, clean_trials
+from ajuste.analysis.precision import Precision
 from ajuste.model.configuration import Configuration
 from ajuste.model.results import Measured, Summary
 from ajuste.model.trial import Trial
@@ -26,6 +28,19 @@ def summarise(values: Sequence[float]) -> Summary:
         minimum=float(np.min(table)),
         maximum=float(np.max(table)),
     )
+
+
+def with_intervals(configurations: tuple[Measured, ...], means: Sequence[Precision]) -> tuple[Measured, ...]:
+    """With the intervals of the ``means`` of the only configuration; as they are if there are several."""
+    if len(configurations) != 1:
+        return configurations
+    only = configurations[0]
+    metrics = dict(only.metrics)
+    for one in means:
+        if one.interval is not None and math.isfinite(one.interval.half_width):
+            update = {"low": one.interval.low, "high": one.interval.high}
+            metrics[one.metric.name] = metrics[one.metric.name].model_copy(update=update)
+    return (only.model_copy(update={"metrics": metrics}),)
 
 
 def measured(configurations: Sequence[Configuration], trials: Sequence[Trial]) -> tuple[Measured, ...]:

@@ -12,8 +12,21 @@ import typer
 from ajuste.cli.edge import exit_code
 from ajuste.version import ajuste_version
 
-COMMANDS: Final = ("run", "plan", "report", "studies", "tunables", "inventory", "doctor", "restore", "kernel", "schema")
-"""In the order of the help. Each is a module of this package: a function of that name, or a group ``app``."""
+COMMANDS: Final = (
+    "run",
+    "compare",
+    "plan",
+    "report",
+    "studies",
+    "tunables",
+    "inventory",
+    "doctor",
+    "restore",
+    "kernel",
+    "schema",
+)
+"""In the order of the help. Each is a module of this package: a function of that name (with a ``CONTEXT`` for
+its words, where they are special), or a group ``app``."""
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
@@ -32,7 +45,7 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            app.command(name)(getattr(module, name))
+            app.command(name, context_settings=getattr(module, "CONTEXT", None))(getattr(module, name))
     return app
 
 

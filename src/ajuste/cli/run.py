@@ -9,14 +9,10 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
+from ajuste.cli.measuring import Showing, check_report, measure
 from ajuste.cli.options import AcceptRisk, Json, Kernel, Seed, StudyName
-from ajuste.cli.showing import show_results
-from ajuste.experiment import Means, conduct, prepare
+from ajuste.experiment import Means
 from ajuste.home import home
-from ajuste.model.error import RequestError, RunError
-from ajuste.outcome import results_of
-from ajuste.report.progress import Progress
-from ajuste.store.store import Store
 
 
 def run(
@@ -39,24 +35,13 @@ def run(
 
     What was measured is kept whatever happens: the same command goes on where it stopped, and shows a finished run.
     """
-    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
-        raise RequestError(f"--report {report}: expected a file in a directory that is there")
+    check_report(report)
     known = catalogue()
-    chosen = chosen_study(study, known, kernel, seed)
-    place = home()
-    budget = chosen.budget
-    with Progress(
-        min_blocks=budget.min_blocks,
-        max_blocks=budget.max_blocks,
-        max_seconds=60 * budget.max_minutes,
-        metric=known.metrics.get(chosen.analysis.metrics[0]),
-        quiet=quiet,
-    ) as progress:
-        means = Means(place, jobs=jobs, snapshot=snapshot, accept_risk=accept_risk, say=progress.say)
-        experiment = prepare(chosen, known, means)
-        with Store(place.store_url) as store:
-            done = conduct(experiment, store, progress, means, named=study, fresh=fresh)
-            results = results_of(done, store)
-    show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json)
-    if done.stopped == "failed":
-        raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
+    measure(
+        chosen_study(study, known, kernel, seed),
+        known,
+        Showing(report, quiet, as_json),
+        named=study,
+        means=Means(home(), jobs=jobs, snapshot=snapshot, accept_risk=accept_risk),
+        fresh=lambda *_: fresh,
+    )

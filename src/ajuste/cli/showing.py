@@ -9,14 +9,17 @@ import typer
 from rich.console import Console
 
 from ajuste.model.results import Results
+from ajuste.report.comparison import print_comparison
 from ajuste.report.html import write_report
 from ajuste.report.terminal import print_results
 
 
-def show_results(results: Results, path: Path, *, as_json: bool) -> None:
-    """Write the report to ``path`` and print the results."""
+def show_results(results: Results, path: Path, *, as_json: bool, answer_first: bool = False) -> None:
+    """Write the report to ``path`` and print the results, with the ``answer_first`` where it is what was asked for."""
     write_report(results, path)
     if as_json:
         typer.echo(results.model_dump_json(indent=2))
+    elif answer_first:
+        print_comparison(results, Console(file=sys.stdout), report=path)
     else:
         print_results(results, Console(file=sys.stdout), report=path)

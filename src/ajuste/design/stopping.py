@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,9 @@ from ajuste.model.verdict import Verdict
 MOST_ATTEMPTS = 2
 """A trial that was not clean is run once more, and then left as it is."""
 
+LOOKS_EACH = 40
+"""Up to so many blocks the trials are analysed after every one."""
+
 
 Why = Literal["decided", "budget", "time", "interrupted", "failed"]
 """Why a run ended. What is decided here is never ``interrupted``."""
@@ -20,11 +23,21 @@ Why = Literal["decided", "budget", "time", "interrupted", "failed"]
 
 @dataclass(frozen=True)
 class Limits:
-    """The budget: measured blocks (without warm-up) and minutes of the host's time."""
+    """The budget: measured blocks (without warm-up), minutes of the host's time, and seconds of it at least."""
 
     min_blocks: int
     max_blocks: int
     max_minutes: float
+    min_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mean:
+    """How well the mean of ``metric`` is known where nothing is compared: well enough or not, from ``runs`` runs."""
+
+    metric: str
+    known: bool
+    runs: int
 
 
 @dataclass(frozen=True)
@@ -35,26 +48,51 @@ class Stop:
     words: str
 
 
-def stop(verdicts: Sequence[Verdict], blocks: int, minutes: float, limits: Limits) -> Stop | None:
+def stop(
+    verdicts: Sequence[Verdict], blocks: int, minutes: float, limits: Limits, means: Sequence[Mean] = ()
+) -> Stop | None:
     """Whether to stop after ``blocks`` measured blocks and ``minutes``; ``None`` means: go on.
 
-    Looking after every block is what the intervals are made for (see ``analysis.sequence``).
+    ``means`` are given where there is one configuration only, and so no verdict. Looking after every block is what the
+    intervals are made for (see ``analysis.sequence``).
     """
     deciding = [v for v in verdicts if v.deciding]
     open_ones = [v for v in deciding if v.verdict == "undecided"]
+    unknown = [mean for mean in means if not mean.known]
     if blocks >= limits.min_blocks:
-        if not open_ones:
-            return Stop("decided", _decided(len(deciding), blocks))
-        if all(v.blocks == 0 for v in open_ones):
-            return Stop("failed", f"after {_blocks(blocks)} there is no clean pair of trials for {_named(open_ones)}")
+        if not open_ones and not unknown and 60 * minutes >= limits.min_seconds:
+            return Stop("decided", _known(means, blocks) if means else _decided(len(deciding), blocks))
+        nothing = [v.blocks == 0 for v in open_ones] + [mean.runs == 0 for mean in unknown]
+        if nothing and all(nothing):
+            missing = _named(open_ones) if open_ones else ", ".join(mean.metric for mean in unknown)
+            pairs = "pair of trials" if open_ones else "trial"
+            return Stop("failed", f"after {_blocks(blocks)} there is no clean {pairs} for {missing}")
+    still = _still(open_ones) if not means else _still_unknown(unknown)
     if blocks >= limits.max_blocks:
-        return Stop("budget", f"the budget of {_blocks(limits.max_blocks)} is spent; {_still(open_ones)}")
+        return Stop("budget", f"the budget of {_blocks(limits.max_blocks)} is spent; {still}")
     if minutes >= limits.max_minutes:
-        return Stop(
-            "time",
-            f"the budget of {limits.max_minutes:g} minutes is spent after {_blocks(blocks)}; {_still(open_ones)}",
-        )
+        return Stop("time", f"the budget of {_time(limits.max_minutes)} is spent after {_blocks(blocks)}; {still}")
     return None
+
+
+def is_look(blocks: int, looked: int, limits: Limits) -> bool:
+    """Whether to analyse after ``blocks`` measured blocks, if it was done last after ``looked``: always at first, then
+    whenever there are 5 % more.
+
+    Any choice of looks that does not depend on the figures leaves the intervals valid.
+    """
+    return blocks <= LOOKS_EACH or blocks >= limits.max_blocks or blocks >= 1.05 * looked
+
+
+def hopeless(trials: Sequence[Trial], is_broken: Callable[[Trial], bool]) -> Trial | None:
+    """A trial of the first block, if there is one, whose configuration broke in every attempt: there is no point in
+    going on.
+    """
+    first: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.slot.block == 0:
+            first.setdefault(trial.slot.configuration, []).append(trial)
+    return next((attempts[-1] for attempts in first.values() if all(map(is_broken, attempts))), None)
 
 
 def wants_repeat(attempts: Sequence[Trial], clock: Clock) -> bool:
@@ -77,6 +115,20 @@ def _decided(verdicts: int, blocks: int) -> str:
     )
 
 
+def _known(means: Sequence[Mean], blocks: int) -> str:
+    return f"{'the mean is' if len(means) == 1 else 'all means are'} known well enough after {_runs(blocks)}"
+
+
+def _still_unknown(unknown: Sequence[Mean]) -> str:
+    if not unknown:
+        return "every mean is known well enough, though from less than the least that was asked for"
+    return f"the mean of {', '.join(mean.metric for mean in unknown)} is not yet known as well as was asked for"
+
+
+def _time(minutes: float) -> str:
+    return f"{minutes:g} minutes" if minutes >= 1 else f"{60 * minutes:g} seconds"
+
+
 def _still(open_ones: list[Verdict]) -> str:
     if not open_ones:
         return "every verdict is in, though from fewer blocks than the least that were asked for"
@@ -85,6 +137,10 @@ def _still(open_ones: list[Verdict]) -> str:
 
 def _blocks(count: int) -> str:
     return "1 block" if count == 1 else f"{count} blocks"
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _named(verdicts: list[Verdict]) -> str:

@@ -22,7 +22,8 @@ class _Doc(BaseModel):
 
 class Summary(_Doc):
     """One metric of one configuration over its clean trials. ``sd`` and ``sem`` are None below two trials;
-    ``unit`` as the metric's.
+    ``unit`` as the metric's. Where nothing is compared, ``low`` and ``high`` are the interval of a deciding metric's
+    mean, which holds at all numbers of trials.
     """
 
     n: int
@@ -32,6 +33,8 @@ class Summary(_Doc):
     sem: float | None
     minimum: float
     maximum: float
+    low: float | None = None
+    high: float | None = None
 
 
 class Measured(_Doc):

@@ -43,7 +43,8 @@ class Parameter(BaseModel):
 
 class WorkloadKind(BaseModel):
     """A catalogue entry. ``parser`` names a module of ``ajuste.parse``; ``package`` the Debian package of
-    ``program``. ``endless`` workloads never end by themselves: they are for the background.
+    ``program``. ``endless`` workloads never end by themselves: they are for the background. ``main`` is the one of
+    ``metrics`` that people ask for.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,6 +57,7 @@ class WorkloadKind(BaseModel):
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     parser: str = ""
     metrics: tuple[Metric, ...] = ()
+    main: str = ""
     endless: bool = False
 
     @model_validator(mode="after")
@@ -63,4 +65,6 @@ class WorkloadKind(BaseModel):
         used = {name for argument in self.arguments for name in PLACEHOLDER.findall(argument)}
         if used != set(self.parameters):
             raise ValueError(f"arguments use {sorted(used)}, parameters are {sorted(self.parameters)}")
+        if self.main and self.main not in {metric.name for metric in self.metrics}:
+            raise ValueError(f"the main metric {self.main} is not among the metrics")
         return self

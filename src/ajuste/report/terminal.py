@@ -62,15 +62,16 @@ def _print_metrics(out: Sheet, results: Results, labels: Labels) -> None:
         return
     out.heading("Mean ± standard deviation (* baseline)")
     print_metrics(out, results, rows, labels)
-    remarks = [
-        *(f"Not supported: {visible_line(line)}" for line in not_supported(results)),
-        *_changed_levels(results),
-        *_left_out(results),
-    ]
-    if remarks:
+    said = [*(f"Not supported: {visible_line(line)}" for line in not_supported(results)), *remarks(results)]
+    if said:
         out.blank()
-    for remark in remarks:
+    for remark in said:
         out.say(remark, style="yellow", indent=INDENT)
+
+
+def remarks(results: Results) -> list[str]:
+    """What a reader of the figures must know: values that became others, and trials that are in no figure."""
+    return [*_changed_levels(results), *_left_out(results)]
 
 
 def _changed_levels(results: Results) -> list[str]:
@@ -98,7 +99,8 @@ def _left_out(results: Results) -> list[str]:
 def _print_verdicts(out: Sheet, results: Results, labels: Labels) -> None:
     deciding = deciding_metrics(results)
     if not deciding:
-        out.heading("No verdict yet")
+        if len(results.configurations) > 1:
+            out.heading("No verdict yet")
         return
     baseline = next((configuration for configuration in results.configurations if configuration.baseline), None)
     levels = zip(factor_columns(labels), labels.of(baseline) if baseline else (), strict=False)

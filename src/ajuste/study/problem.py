@@ -12,9 +12,7 @@ from rapidfuzz import process
 
 from ajuste.model.error import RequestError
 from ajuste.study.location import Path
-from ajuste.study.source import Source, dotted
-
-HINT = "docs/studies.md explains every field; `ajuste schema` gives the schema for editors"
+from ajuste.study.source import HINT, Origin, dotted
 
 _EXPECTED = {
     "int_type": "a whole number",
@@ -38,17 +36,18 @@ class Problem:
     hint: str | None = None
 
 
-def error(problems: Sequence[Problem], source: Source | None) -> RequestError:
+def error(problems: Sequence[Problem], source: Origin | None) -> RequestError:
     """One error that tells all ``problems``, a line each, in the order of the file."""
     placed = [(source.place(p.path) if source else None, p) for p in problems]
     placed.sort(key=lambda pair: (pair[0].line or 0) if pair[0] else 0)
     place, first = placed[0]
+    hint = source.hint if source else HINT
     if len(placed) == 1 and place:
-        return RequestError(first.message, hint=first.hint or HINT, place=place)
+        return RequestError(first.message, hint=first.hint or hint, place=place)
     lines = [f"{where or dotted(p.path) or 'study'}: {_with_hint(p)}" for where, p in placed]
     if place:
         lines[0] = _with_hint(first)
-    return RequestError("\n".join(lines), hint=HINT, place=place)
+    return RequestError("\n".join(lines), hint=hint, place=place)
 
 
 def _with_hint(problem: Problem) -> str:

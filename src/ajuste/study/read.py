@@ -16,7 +16,7 @@ from ajuste.study.factors import ParseKernel
 from ajuste.study.files import check_files
 from ajuste.study.problem import error, from_validation
 from ajuste.study.schema import Study
-from ajuste.study.source import Source
+from ajuste.study.source import Origin, Source
 
 LARGEST_BYTES = 1 << 20
 """No study is written by hand that is larger than this."""
@@ -30,14 +30,21 @@ def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: Pars
     """
     text = _read(path)
     source = Source(path, text)
-    study = parse_study(_parse(path, text), source).at(source)
-    problems = [*check(study, known or catalogue(), parse_kernel), *check_files(study)]
+    return checked_study(_parse(path, text), source, known or catalogue(), parse_kernel=parse_kernel)
+
+
+def checked_study(
+    document: dict[str, Any], source: Origin, known: Catalogue, *, parse_kernel: ParseKernel = str
+) -> Study:
+    """The study in ``document``, checked as by ``read_study``."""
+    study = parse_study(document, source).at(source)
+    problems = [*check(study, known, parse_kernel), *check_files(study)]
     if problems:
         raise error(problems, source)
     return study
 
 
-def parse_study(document: dict[str, Any], source: Source | None = None) -> Study:
+def parse_study(document: dict[str, Any], source: Origin | None = None) -> Study:
     """A study from a document that was read already; only its form is checked. Raises RequestError."""
     try:
         return Study.model_validate(document)

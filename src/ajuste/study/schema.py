@@ -27,7 +27,7 @@ from ajuste.model.metric import Direction, Scale
 from ajuste.model.plan import Policy, SamplerSource
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.study.cpus import parse_cpus
-from ajuste.study.source import Source
+from ajuste.study.source import Origin
 
 Whole = Annotated[int, Strict()]
 Real = Annotated[float, Strict(), Field(allow_inf_nan=False)]
@@ -418,18 +418,18 @@ class Study(_Table):
     design: DesignTable = DesignTable()
     budget: BudgetTable = BudgetTable()
 
-    _source: Source | None = PrivateAttr(default=None)
+    _source: Origin | None = PrivateAttr(default=None)
 
     @property
-    def source(self) -> Source | None:
-        """The file it was read from, if it was."""
+    def source(self) -> Origin | None:
+        """Where it comes from, if that is known."""
         return self._source
 
     def place(self, *path: str | int) -> Place | None:
         """Where ``path``, such as ``("factor", 0, "levels")``, is written down."""
         return self._source.place(path) if self._source else None
 
-    def at(self, source: Source) -> Self:
+    def at(self, source: Origin) -> Self:
         """The same study, known to be from ``source``."""
         copy = self.model_copy()
         copy._source = source

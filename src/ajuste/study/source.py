@@ -5,10 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Final, Protocol
 
 from ajuste.model.error import Place
 from ajuste.study.location import Path as Keys
 from ajuste.study.location import line_of, locate
+
+HINT: Final = "docs/studies.md explains every field; `ajuste schema` gives the schema for editors"
+
+
+class Origin(Protocol):
+    """Where a study comes from: a file, or a command line."""
+
+    @property
+    def directory(self) -> Path:
+        """What its own programs and files are relative to."""
+        ...
+
+    @property
+    def hint(self) -> str:
+        """Where a person finds what would be right."""
+        ...
+
+    def place(self, keys: Keys) -> Place:
+        """Where ``keys`` were written down or said, or what is around them."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -17,6 +38,7 @@ class Source:
 
     file: Path
     text: str
+    hint: str = HINT
 
     @cached_property
     def _lines(self) -> dict[Keys, int]:

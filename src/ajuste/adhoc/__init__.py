@@ -1,0 +1,1 @@
+"""A study from the words of a command line: ``ajuste compare``."""

@@ -1,0 +1,62 @@
+"""Single values that are far from all others.
+
+The modified z-score: the distance from the median in units of the median absolute deviation, scaled so that for normal
+values the unit is a standard deviation (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from ajuste.analysis.pairs import clean_trials
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Trial
+
+MAD_SCALE: Final = 1.4826
+"""1/Φ⁻¹(3/4): for normal values the standard deviation is so many median absolute deviations."""
+
+FAR: Final = 10.0
+"""From here on a value is told; hyperfine has the same threshold. The book's 3.5 would tell of one run in a hundred
+of every skewed, undisturbed benchmark."""
+
+FEWEST: Final = 5
+
+
+def outliers(values: Sequence[float]) -> list[int]:
+    """The places of the outliers in ``values``. None where there are few values or most are alike."""
+    if len(values) < FEWEST:
+        return []
+    table = np.asarray(values, dtype=np.float64)
+    distances = np.abs(table - np.median(table))
+    unit = MAD_SCALE * float(np.median(distances))
+    if unit == 0:
+        return []
+    return [int(place) for place in np.flatnonzero(distances > FAR * unit)]
+
+
+def outlier_notes(trials: Sequence[Trial], metrics: Sequence[Metric]) -> list[str]:
+    """A sentence for each of ``metrics`` and configuration that has outliers among its clean trials."""
+    values: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for (block, configuration), trial in sorted(clean_trials(trials).items()):
+        for metric in metrics:
+            if metric.name in trial.metrics:
+                values.setdefault((metric.name, configuration), []).append((block, trial.metrics[metric.name]))
+    notes = []
+    for (metric_name, configuration), found in values.items():
+        far = outliers([value for _, value in found])
+        if far:
+            notes.append(_note(metric_name, configuration, len(found), [found[place][0] for place in far]))
+    return notes
+
+
+def _note(metric: str, configuration: str, runs: int, blocks: Sequence[int]) -> str:
+    which = f"in block {blocks[0]}" if len(blocks) == 1 else f"in blocks {', '.join(map(str, blocks[:5]))}"
+    more = " …" if len(blocks) > 5 else ""
+    are = "is" if len(blocks) == 1 else "are"
+    return (
+        f"{metric} under {configuration}: {len(blocks)} of {runs} values {are} far from all others ({which}{more}). "
+        f"Something else may have disturbed the machine; they are part of every figure."
+    )

@@ -1,0 +1,69 @@
+"""How well a mean is known, where one configuration is described and compared with nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
+from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.sequence import Interval, mean_interval, values_needed
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Trial
+
+MOST_RUNS = 10_000
+"""Beyond this many runs a prediction is not worth giving."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The mean of ``metric`` with its anytime-valid ``interval`` of error rate ``alpha``; ``None`` without a clean
+    trial. ``wanted`` is the half width that is good enough.
+    """
+
+    metric: Metric
+    interval: Interval | None
+    wanted: float
+    alpha: float
+
+    @property
+    def known(self) -> bool:
+        return self.interval is not None and self.interval.half_width <= self.wanted
+
+    @property
+    def more_runs(self) -> int | None:
+        """About how many more runs would be enough, were mean and spread to stay as they are."""
+        if self.interval is None or self.interval.n < 2:
+            return None
+        n = self.interval.n
+        needed = values_needed(self.interval.variance * n / (n - 1), self.wanted, self.alpha, most=MOST_RUNS)
+        return None if needed is None else max(1, needed - n)
+
+
+def precisions(
+    trials: Sequence[Trial], metrics: Sequence[Metric], *, confidence: float, smallest_effect: float
+) -> tuple[Precision, ...]:
+    """How well the mean of each of ``metrics`` is known; all intervals together hold with ``confidence``.
+
+    Good enough is ``smallest_effect`` of the mean, and one step of the figure where the mean is 0.
+    """
+    clean = clean_trials(trials).values()
+    alpha = (1 - confidence) / max(1, len(metrics))
+    return tuple(
+        _precision([t for t in clean if metric.name in t.metrics], metric, alpha, smallest_effect) for metric in metrics
+    )
+
+
+def interval_of(values: Sequence[float], metric: Metric, alpha: float) -> Interval:
+    """The interval for the mean of ``values``, at least one; its variance has the floor of ``analysis.effects``."""
+    step = metric.resolution or SMALLEST_RELATIVE_STEP * max(abs(value) for value in values)
+    return mean_interval(np.asarray(values, dtype=np.float64), alpha=alpha, floor=step**2 / 12)
+
+
+def _precision(trials: Sequence[Trial], metric: Metric, alpha: float, smallest_effect: float) -> Precision:
+    if not trials:
+        return Precision(metric, None, 0.0, alpha)
+    interval = interval_of([trial.metrics[metric.name] for trial in trials], metric, alpha)
+    return Precision(metric, interval, smallest_effect * abs(interval.mean) or metric.resolution, alpha)

@@ -1,0 +1,150 @@
+"""``ajuste compare``: the question on the command line."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from ajuste.adhoc.request import Request, split_commands
+from ajuste.adhoc.saving import save_study
+from ajuste.adhoc.study import adhoc_document, adhoc_study
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.measuring import Showing, check_report, measure
+from ajuste.cli.options import AcceptRisk, Json
+from ajuste.cli.planned import show_plan
+from ajuste.experiment import Experiment, Means, goes_on
+from ajuste.home import home
+from ajuste.kernel.spec import parse_spec
+from ajuste.store.store import Store
+
+CONTEXT: Final = {"allow_interspersed_args": False}
+"""The options end where the command begins: what follows belongs to it."""
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="-- COMMAND [ARGUMENT]... [-- COMMAND ...]",
+        help="What is measured: a program with its arguments (no shell reads them), or a workload of the catalogue. "
+        "Several, with -- before each, are compared with the first.",
+        show_default=False,
+    ),
+]
+
+
+def _option(help_text: str, metavar: str | None = None, *names: str) -> Any:
+    return typer.Option(*names, help=help_text, metavar=metavar, show_default=False)
+
+
+def compare(
+    words: Words = None,
+    set_: Annotated[
+        list[str] | None, _option("A tunable and its levels (repeatable).", "NAME=LEVEL,...", "--set")
+    ] = None,
+    nice: Annotated[str | None, _option("Nice levels of the command.", "N,...")] = None,
+    policy: Annotated[str | None, _option("Its scheduling policies.", "POLICY,...")] = None,
+    cpus: Annotated[str | None, _option("CPUs it may run on: 0,0-1; a list has a plus: 0+2.", "CPUS,...")] = None,
+    cgroup_weight: Annotated[str | None, _option("cpu.weight of a control group of its own.", "N,...")] = None,
+    kernel: Annotated[str | None, _option("Kernels of a guest to run it in.", "KERNEL,...")] = None,
+    vm: Annotated[bool, _option("Run it in a guest.", None, "--vm")] = False,
+    clock: Annotated[str | None, _option("The guest's clock, virtual (default) or wall.", "CLOCK")] = None,
+    memory: Annotated[str | None, _option("The guest's memory.", "SIZE")] = None,
+    one_at_a_time: Annotated[
+        bool, _option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")
+    ] = False,
+    baseline: Annotated[
+        list[str] | None, _option("Compare with this level, not with the first.", "[NAME=]LEVEL")
+    ] = None,
+    background: Annotated[
+        list[str] | None, _option("A load beside it: a command, or spin (repeatable).", "COMMAND")
+    ] = None,
+    setup: Annotated[str | None, _option("Runs once, before everything.", "COMMAND")] = None,
+    prepare: Annotated[str | None, _option("Runs before each trial.", "COMMAND")] = None,
+    cleanup: Annotated[str | None, _option("Runs once, after everything.", "COMMAND")] = None,
+    file: Annotated[list[str] | None, _option("A file to take along into a guest (repeatable).", "FILE")] = None,
+    metric: Annotated[
+        list[str] | None,
+        _option(
+            "What decides: a known metric, or one read from the output, as NAME,UNIT,lower=regex:PATTERN or "
+            "NAME,higher=json:/POINTER (repeatable).",
+            "METRIC",
+        ),
+    ] = None,
+    min_effect: Annotated[str | None, _option("The smallest effect that matters; 2%.", "SHARE")] = None,
+    confidence: Annotated[str | None, _option("Of all verdicts together; 95%.", "SHARE")] = None,
+    max_time: Annotated[str | None, _option("Stop then, decided or not; 5m.", "DURATION")] = None,
+    blocks: Annotated[str | None, _option("Runs of each configuration.", "N or MIN..MAX")] = None,
+    warm_up: Annotated[
+        int | None, typer.Option(min=0, help="Blocks that are not counted; 1, in a guest 0.", show_default=False)
+    ] = None,
+    timeout: Annotated[str | None, _option("Longest duration of one run.", "DURATION")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the order; 1.", show_default=False)] = None,
+    name: Annotated[str | None, _option("What `ajuste report` will know it by; compare.", "NAME")] = None,
+    as_root: Annotated[bool, _option("Run it as root, not as who called sudo.", None, "--as-root")] = False,
+    ignore_failure: Annotated[bool, _option("Measure runs that fail, too.", None, "--ignore-failure")] = False,
+    accept_risk: AcceptRisk = False,
+    save: Annotated[Path | None, _option("Write the study file that does the same.", "FILE")] = None,
+    dry_run: Annotated[bool, _option("Show what would be done, and do nothing.", None, "--dry-run")] = False,
+    fresh: Annotated[bool, _option("Do not go on with an interrupted run.", None, "--fresh")] = False,
+    report: Annotated[Path | None, _option("Where to write the HTML report.", "FILE")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure a command, or compare it under several settings, or with others.
+
+    Everything is measured in randomised blocks until the answer is known; afterwards all settings are what they were.
+
+    \b
+    ajuste compare -- sleep 0.01
+    ajuste compare -- sleep 0.01 -- sleep 0.02
+    ajuste compare --nice 0,10 --background spin -- linpack reps_to=8
+    ajuste compare --kernel debian:5.10 --set sched_min_granularity_ns=750000,75000000 --background spin -- matrix
+    """
+    request = Request(
+        commands=split_commands(tuple(words or ())),
+        set=tuple(set_ or ()),
+        nice=nice,
+        policy=policy,
+        cpus=cpus,
+        cgroup_weight=cgroup_weight,
+        kernel=kernel,
+        vm=vm,
+        clock=clock,
+        memory=memory,
+        one_at_a_time=one_at_a_time,
+        baseline=tuple(baseline or ()),
+        background=tuple(background or ()),
+        setup=setup,
+        prepare=prepare,
+        cleanup=cleanup,
+        file=tuple(file or ()),
+        metric=tuple(metric or ()),
+        min_effect=min_effect,
+        confidence=confidence,
+        max_time=max_time,
+        blocks=blocks,
+        warm_up=warm_up,
+        timeout=timeout,
+        seed=seed,
+        name=name,
+        as_root=as_root,
+        ignore_failure=ignore_failure,
+    )
+    check_report(report)
+    known = catalogue()
+    study = adhoc_study(request, known, parse_kernel=parse_spec)
+    command = shlex.join(["ajuste", *sys.argv[1:]])
+    if save is not None:
+        save_study(adhoc_document(request, known)[0], save, command)
+    means = Means(home(), accept_risk=accept_risk)
+    if dry_run:
+        show_plan(study, known, means, as_json=as_json)
+        return
+
+    def anew(experiment: Experiment, store: Store) -> bool:
+        return fresh or not goes_on(experiment, store)
+
+    measure(study, known, Showing(report, quiet, as_json, answer_first=True), named=command, means=means, fresh=anew)

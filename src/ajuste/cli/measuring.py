@@ -1,0 +1,73 @@
+"""Measuring a study for a command: progress while it runs, then results and report; for ``run`` and ``compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.cli.showing import show_results
+from ajuste.experiment import Experiment, Means, conduct, prepare
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.metric import Metric
+from ajuste.outcome import results_of
+from ajuste.report.progress import Progress
+from ajuste.store.store import Store
+from ajuste.study.measures import measures
+from ajuste.study.schema import Study
+
+
+@dataclass(frozen=True)
+class Showing:
+    """How a person wants to see it: ``report`` is where the HTML report goes, if not to its usual place."""
+
+    report: Path | None = None
+    quiet: bool = False
+    as_json: bool = False
+    answer_first: bool = False
+
+
+def check_report(path: Path | None) -> None:
+    """Whether a report can be written there. Raises RequestError."""
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise RequestError(f"--report {path}: expected a file in a directory that is there")
+
+
+def measure(
+    study: Study,
+    catalogue: Catalogue,
+    showing: Showing,
+    *,
+    named: str,
+    means: Means,
+    fresh: Callable[[Experiment, Store], bool],
+) -> None:
+    """Carry out ``study`` and show what came out.
+
+    ``fresh`` says whether what is in the store is measured anew. Raises RunError for a study that
+    failed, after its results were shown.
+    """
+    check_report(showing.report)
+    budget = study.budget
+    with Progress(
+        min_blocks=budget.min_blocks,
+        max_blocks=budget.max_blocks,
+        max_seconds=60 * budget.max_minutes,
+        metric=_first_metric(study, catalogue),
+        quiet=showing.quiet,
+    ) as progress:
+        chosen = replace(means, say=progress.say)
+        experiment = prepare(study, catalogue, chosen)
+        with Store(means.home.store_url) as store:
+            anew = fresh(experiment, store)
+            done = conduct(experiment, store, progress, chosen, named=named, fresh=anew)
+            results = results_of(done, store)
+    path = showing.report or means.home.reports / f"{done.id}.html"
+    show_results(results, path, as_json=showing.as_json, answer_first=showing.answer_first)
+    if done.stopped == "failed":
+        raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
+
+
+def _first_metric(study: Study, catalogue: Catalogue) -> Metric:
+    return measures(study, catalogue).deciding[0]

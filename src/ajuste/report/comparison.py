@@ -1,0 +1,177 @@
+"""The results of ``ajuste compare`` in the terminal: the answer first, then what it rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured, Results, Summary
+from ajuste.model.verdict import Verdict
+from ajuste.report.clock_words import clock_name, warnings_of
+from ajuste.report.effect import effect_style
+from ajuste.report.format import NOTHING, Shown, count_of, shown_as, spread_percent
+from ajuste.report.labels import Labels, labels_of
+from ajuste.report.metric_table import print_metrics
+from ajuste.report.rows import deciding_metrics, metric_rows, metric_shown, verdicts_of
+from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
+from ajuste.report.terminal import remarks
+from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
+from ajuste.report.visible import visible, visible_line
+
+_MOST_METRICS: Final = 16
+
+
+def print_comparison(results: Results, console: Console, *, report: Path | None = None) -> None:
+    """Print ``results``; ``report`` is the path of the HTML report. Nothing is cut off, at any width."""
+    labels = labels_of(results)
+    with sheet(console) as out:
+        out.say(visible(results.answer or "Nothing was measured."), style="bold")
+        out.say(_frame(results), style="dim")
+        for metric in _headline(results):
+            if len(results.configurations) == 1:
+                _print_one(out, results, results.configurations[0], metric)
+            else:
+                _print_metric(out, results, metric, labels)
+        _print_others(out, results, labels)
+        _print_notes(out, results, report)
+
+
+def _frame(results: Results) -> str:
+    runs = count_of(sum(not trial.warm_up for trial in results.trials), "trial")
+    blocks = "" if len(results.configurations) == 1 else f"{count_of(results.blocks, 'block')}, "
+    return f"{blocks}{runs}, {clock_name(results)}, seed {results.seed}; {visible_line(results.stopped_because)}"
+
+
+def _headline(results: Results) -> list[Metric]:
+    deciding = deciding_metrics(results)
+    if deciding:
+        return [metric for metric in results.metrics if metric.name in deciding]
+    known = {name for c in results.configurations for name, summary in c.metrics.items() if summary.low is not None}
+    return [metric for metric in results.metrics if metric.name in known]
+
+
+def _print_one(out: Sheet, results: Results, configuration: Measured, metric: Metric) -> None:
+    """Mean, interval, median and range of the only configuration."""
+    summary = configuration.metrics.get(metric.name)
+    out.blank()
+    out.say(f"{visible_line(metric.title)}: {visible_line(configuration.name)}", style="bold")
+    if summary is None:
+        out.say("no clean trial", indent=INDENT)
+        return
+    shown = metric_shown(results, metric)
+    table = plain_table(header=False)
+    table.add_column(style="dim", overflow="fold")
+    table.add_column(overflow="fold")
+    spread = f" ± {shown.text(summary.sd)}" if summary.sd is not None else ""
+    used = _cpu_times(configuration) if metric.name == "elapsed" else ""
+    table.add_row("mean ± sd", Text(f"{shown.text(summary.mean)}{spread} {shown.unit}{used}".rstrip()))
+    if summary.low is not None and summary.high is not None:
+        interval = f"{shown.text(summary.low)} … {shown.text(summary.high)} {shown.unit}".rstrip()
+        table.add_row(f"{100 * results.level:g} % interval", Text(f"{interval} (of the mean)"))
+    table.add_row("median", Text(shown.with_unit(summary.median)))
+    extent = f"{shown.text(summary.minimum)} … {shown.text(summary.maximum)} {shown.unit}".rstrip()
+    table.add_row("min … max", Text(f"{extent}, {count_of(summary.n, 'run')}"))
+    out.table(table)
+
+
+def _cpu_times(configuration: Measured) -> str:
+    """``  (user 0.9 ms, system 2.3 ms)``, as hyperfine says them."""
+    times = [(name, configuration.metrics.get(f"{name}-time")) for name in ("user", "system")]
+    said = [f"{name} {shown_as([time.mean], 's').with_unit(time.mean)}" for name, time in times if time is not None]
+    return f"  ({', '.join(said)})" if said else ""
+
+
+def _print_metric(out: Sheet, results: Results, metric: Metric, labels: Labels) -> None:
+    """A line for each configuration: mean, spread, median, range, and the effect with its verdict."""
+    verdicts = {verdict.configuration: verdict for verdict in verdicts_of(results, metric.name)}
+    shown = metric_shown(results, metric)
+    unit = f" ({shown.unit})" if shown.unit else ""
+    out.blank()
+    out.say(f"{visible_line(metric.title)}{unit}", style="bold")
+    rows = [_row(c, metric, shown, verdicts, results, labels) for c in results.configurations]
+    heads = (visible_line(labels.heading), "mean", "sd", "median", "min … max", "against *", "interval", "")
+    table = plain_table()
+    for place, head in enumerate(heads):
+        is_text = place in (0, len(heads) - 1)
+        table.add_column(Text(head), justify="left" if is_text else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    if out.fits(table):
+        out.table(table)
+    else:
+        _print_lines(out, heads, rows)
+
+
+def _row(
+    configuration: Measured,
+    metric: Metric,
+    shown: Shown,
+    verdicts: dict[str, Verdict],
+    results: Results,
+    labels: Labels,
+) -> list[Text]:
+    name = Text(labels.short(configuration) + ("*" if configuration.baseline else ""))
+    summary = configuration.metrics.get(metric.name)
+    figures = _figures(summary, shown) if summary is not None else [NOTHING] * 4
+    verdict = verdicts.get(configuration.name)
+    if verdict is None:
+        return [name, *map(Text, figures), Text(""), Text(""), Text("")]
+    style = effect_style(verdicts.values(), metric.unit)[verdict.scale]
+    word = Text(verdict_text(verdict, results.smallest_effect), style=LOOKS[verdict.verdict].style)
+    return [name, *map(Text, figures), Text(style.estimate(verdict)), Text(style.interval(verdict)), word]
+
+
+def _figures(summary: Summary, shown: Shown) -> list[str]:
+    spread = spread_percent(summary.sd, summary.mean) if summary.sd is not None else NOTHING
+    extent = f"{shown.text(summary.minimum)} … {shown.text(summary.maximum)}"
+    return [shown.text(summary.mean), spread, shown.text(summary.median), extent]
+
+
+def _print_lines(out: Sheet, heads: tuple[str, ...], rows: list[list[Text]]) -> None:
+    """On a narrow terminal: a paragraph for each configuration, with the verdict in its first line."""
+    for name, mean, spread, median, extent, effect, interval, word in rows:
+        out.say(Text.assemble(name, ("  ", ""), word), indent=INDENT)
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(style="dim")
+        table.add_column(overflow="fold")
+        table.add_row("mean", Text(f"{mean} {spread}"))
+        table.add_row("median", Text(f"{median} ({extent})"))
+        if effect.plain:
+            table.add_row(heads[5], Text(f"{effect} ({interval})"))
+        out.table(table, indent=2 * INDENT)
+
+
+def _print_others(out: Sheet, results: Results, labels: Labels) -> None:
+    """The metrics that are only described, in the style of ``perf stat``."""
+    first = {metric.name for metric in _headline(results)}
+    rows = tuple(
+        row
+        for row in metric_rows(results)
+        if row.metric.name not in first and any(cell.measured and cell.value != "0" for cell in row.cells)
+    )
+    if rows and len(results.configurations) <= _MOST_METRICS:
+        out.heading("Also measured: mean ± standard deviation (* baseline)" if labels.factors else "Also measured")
+        print_metrics(out, results, rows, labels)
+
+
+def _print_notes(out: Sheet, results: Results, report: Path | None) -> None:
+    out.blank()
+    for remark in remarks(results):
+        out.say(remark, style="yellow")
+    if len(results.configurations) > 1:
+        out.say(
+            f"{100 * results.level:g} % intervals for all verdicts together; smallest effect that matters: "
+            f"{effect_band(results.smallest_effect)}. * is the baseline.",
+            style="dim",
+        )
+    for note in warnings_of(results):
+        out.say(f"Note: {visible_line(note)}")
+    for command in results.reproduce:
+        out.line(f"again  {visible_line(command)}")
+    if report is not None:
+        out.line(f"report {visible_line(str(report))}")

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ajuste.analysis.outliers import FAR, MAD_SCALE, outlier_notes, outliers
+from ajuste.analysis.precision import precisions
+from ajuste.model.metric import Metric
+
+
+def values(count: int, spread: float, seed: int = 1) -> list[float]:
+    return [float(v) for v in np.random.default_rng(seed).normal(2.0, spread, count)]
+
+
+def test_a_mean_is_known_when_its_interval_is_narrow_enough(trials: Any, elapsed: Metric) -> None:
+    drawn = values(40, 0.1)
+    kept = trials({"only": drawn})
+    (found,) = precisions(kept, [elapsed], confidence=0.95, smallest_effect=0.05)
+    assert found.interval is not None
+    assert found.interval.mean == pytest.approx(np.mean(drawn))
+    assert found.wanted == pytest.approx(0.05 * np.mean(drawn))
+    assert found.known
+    (strict,) = precisions(kept, [elapsed], confidence=0.95, smallest_effect=0.005)
+    assert not strict.known
+    assert strict.more_runs is not None
+    assert strict.more_runs > 100
+    (nothing,) = precisions([], [elapsed], confidence=0.95, smallest_effect=0.05)
+    assert (nothing.known, nothing.interval, nothing.more_runs) == (False, None, None)
+
+
+def test_the_interval_holds_the_true_mean_at_all_numbers_of_runs_together(trials: Any, elapsed: Metric) -> None:
+    missed = 0
+    for seed in range(100):
+        drawn = values(30, 0.3, seed)
+        looks = (
+            precisions(trials({"only": drawn[:n]}), [elapsed], confidence=0.9, smallest_effect=0.01)[0].interval
+            for n in range(2, 31)
+        )
+        missed += any(look is not None and not look.low <= 2.0 <= look.high for look in looks)
+    assert missed <= 10 + 9  # 10 of 100 are allowed; 9 is three standard deviations of such a count
+
+
+def test_a_value_far_from_all_others_is_told() -> None:
+    drawn = values(50, 0.01)
+    assert outliers(drawn) == []
+    unit = MAD_SCALE * float(np.median(np.abs(np.array(drawn) - np.median(drawn))))
+    drawn[7] = float(np.median(drawn)) + 1.2 * FAR * unit
+    assert outliers(drawn) == [7]
+
+
+@pytest.mark.parametrize("alike", [[], [1.0, 1.0, 9.0], [1.0] * 20, [1.0] * 20 + [5.0]])
+def test_few_or_equal_values_have_no_outliers(alike: list[float]) -> None:
+    assert outliers(alike) == []
+
+
+def test_outliers_are_named_with_their_block(trials: Any, elapsed: Metric) -> None:
+    drawn = values(20, 0.01)
+    drawn[3] = 9.0
+    (note,) = outlier_notes(trials({"only": drawn}), [elapsed])
+    assert note.startswith("elapsed under only: 1 of 20 values is far from all others (in block 3)")
