@@ -40,8 +40,6 @@ from ajuste.target.target import Say
 HELLO_SECONDS: Final = 30.0
 _STAT = Path("/proc/stat")
 _SLACK_SECONDS = 60
-_RESTORING_SECONDS = 15.0
-_PAUSE_SECONDS = 0.05
 _SHOWN = 300
 
 
@@ -188,10 +186,9 @@ class HostTarget:
         """After an agent that did not end in good order: its guardian puts everything back, or we do."""
         if self._journals is None:
             return "it had changed nothing"
-        deadline = time.monotonic() + _RESTORING_SECONDS
-        while (left := leftovers(self._journals).left) and time.monotonic() < deadline:
-            time.sleep(_PAUSE_SECONDS)
-        if not left or restore_from(left).done:
+        left = leftovers(self._journals).left
+        # A guardian that is at work is waited for.
+        if restore_from(left).done:
             return "what it had changed was put back"
         return f"what it had changed is NOT all put back; `ajuste restore` tries again from {left[0]}"
 

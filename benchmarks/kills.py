@@ -1,0 +1,377 @@
+"""Kill an experiment on this machine in every way, at random moments, and look at what is left.
+
+``python -m benchmarks.kills --kills 500`` needs root. Ten tunables are changed in every trial of a study. The agent,
+its guardian and the orchestrator are killed (SIGKILL), each alone and together; then nothing may be left changed, no
+journal may be lost or left, no process may live on, and the study, taken up again and again, must end with exactly the
+trials that it was to have. The orchestrator is a process forked from this one, so that it need not load Python anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from itertools import chain, combinations
+from pathlib import Path
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.edge import exit_code
+from ajuste.cli.restore import restore
+from ajuste.experiment import Means, conduct, prepare
+from ajuste.home import Home
+from ajuste.lock import locked
+from ajuste.report.progress import Progress
+from ajuste.store.store import Store
+from ajuste.study.read import read_study
+from ajuste.target.journals import leftovers
+from ajuste.target.machine_lock import LOCK
+
+PARTS = ("agent", "guardian", "orchestrator")
+SUBSETS = tuple(chain.from_iterable(combinations(PARTS, size) for size in (1, 2, 3)))
+TESTS_LOCK = Path("/run/lock/ajuste-tests")
+"""Whoever changes settings of this machine in a test holds it."""
+
+LONGEST_SECONDS = 120
+ENDING_SECONDS = 5
+SPAN_SECONDS = 0.8
+"""A kill falls somewhere within this after the agent has begun."""
+SLEEP = "0.0200731"
+"""How long a workload sleeps: a number by which its process is known."""
+
+CHANGES = {
+    "vm.dirty_expire_centisecs": ("3100", "1500"),
+    "vm.dirty_writeback_centisecs": ("510", "490"),
+    "vm.dirty_background_ratio": ("9", "11"),
+    "vm.dirty_ratio": ("19", "21"),
+    "vm.dirtytime_expire_seconds": ("43100", "43300"),
+    "vm.vfs_cache_pressure": ("90", "110"),
+    "vm.swappiness": ("50", "70"),
+    "vm.page-cluster": ("2", "4"),
+    "vm.stat_interval": ("2", "3"),
+    "vm.extfrag_threshold": ("400", "600"),
+}
+BLOCKS = 6
+CONFIGURATIONS = 4
+
+
+@dataclass
+class Tally:
+    """What became of the kills of one kind. All but the first three must be 0."""
+
+    kills: int = 0
+    caught_changed: int = 0
+    """How often values were still changed when all who were killed were dead."""
+    restored_by_hand: int = 0
+    """How often `ajuste restore` was needed."""
+    values_left: int = 0
+    journals_lost: int = 0
+    journals_left: int = 0
+    processes_left: int = 0
+    wrong_ends: int = 0
+
+
+@dataclass
+class Outcome:
+    """``trials_lost`` and ``trials_doubled`` are of all ``studies`` that were taken to their ends."""
+
+    tallies: dict[str, Tally] = field(default_factory=lambda: {" + ".join(parts): Tally() for parts in SUBSETS})
+    studies: int = 0
+    trials: int = 0
+    trials_lost: int = 0
+    trials_doubled: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def kills(self) -> int:
+        return sum(tally.kills for tally in self.tallies.values())
+
+    @property
+    def clean(self) -> bool:
+        tallies = self.tallies.values()
+        bad = (t.values_left + t.journals_lost + t.journals_left + t.processes_left + t.wrong_ends for t in tallies)
+        return not any(bad) and not self.trials_lost and not self.trials_doubled and self.studies > 0
+
+
+def study_text() -> str:
+    """Two factors, each of which sets five tunables at once."""
+    names = list(CHANGES)
+    lines = ['schema = 1\nname = "killed"\n']
+    for factor, own in (("first", names[:5]), ("second", names[5:])):
+        lines.append(f'[[factor]]\nname = "{factor}"\n')
+        for level in (0, 1):
+            lines.append(f"[factor.settings.level-{level}]\n")
+            lines += [f'"{name}" = {CHANGES[name][level]}\n' for name in own]
+    lines.append(f'[workload]\ncommand = ["sh", "-c", "sleep {SLEEP} & wait"]\n[target]\nkind = "host"\n')
+    lines.append(f'[analysis]\nmetrics = ["elapsed"]\n[budget]\nmin_blocks = {BLOCKS}\nmax_blocks = {BLOCKS}\n')
+    return "".join(lines)
+
+
+def values() -> dict[str, str]:
+    """What the tunables are, and those that the kernel changes along with them, read from their files."""
+    coupled = ("vm.dirty_bytes", "vm.dirty_background_bytes")
+    return {name: Path("/proc/sys", name.replace(".", "/")).read_text() for name in (*CHANGES, *coupled)}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the killed studies are kept."""
+
+    root: Path
+    study: Path
+
+    @property
+    def home(self) -> Home:
+        return Home(self.root / "data", self.root / "cache", self.root / "state")
+
+    def begin(self, work: Callable[[], object]) -> int:
+        """Do ``work`` in a process of its own, as a command would; returns its number."""
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            os.setsid()
+            log = os.open(self.root / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.environ["AJUSTE_HOME"] = str(self.root)
+            os._exit(exit_code(work))
+        finally:
+            os._exit(70)
+
+    def carry_out(self, seed: int) -> None:
+        """What `ajuste run` does, without its report."""
+        known = catalogue()
+        study = read_study(self.study, known).with_choices(seed=seed)
+        means = Means(self.home)
+        with Store(self.home.store_url) as store:
+            watcher = Progress(min_blocks=BLOCKS, max_blocks=BLOCKS, max_seconds=60, metric=None, quiet=True)
+            conduct(prepare(study, known, means), store, watcher, means, named=str(self.study))
+
+
+def stat_of(pid: int) -> tuple[str, str, int] | None:
+    """Name, state and parent of a process (proc_pid_stat(5))."""
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition(" (")[2].rpartition(") ")
+    except OSError:
+        return None
+    state, parent, *_ = rest.split()
+    return name, state, int(parent)
+
+
+def holder_named(name: str) -> int | None:
+    """The process of that name that holds the machine. There is one experiment at a time, so it is ours."""
+    for path in Path("/proc").glob("[0-9]*"):
+        found = stat_of(int(path.name))
+        if found and found[0] == name and found[1] != "Z":
+            with suppress(OSError):
+                if any(door.readlink() == LOCK for door in (path / "fd").iterdir()):
+                    return int(path.name)
+    return None
+
+
+def ended(pid: int) -> bool:
+    found = stat_of(pid)
+    return found is None or found[1] == "Z"
+
+
+def exit_of(pid: int) -> int:
+    """The exit code of a child, negative for a signal; it is killed if it does not end."""
+    deadline = time.monotonic() + LONGEST_SECONDS
+    while not ended(pid) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    if not ended(pid):
+        os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def workloads() -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if SLEEP.encode() in path.read_bytes() and not ended(int(path.parent.name)):
+                found.append(int(path.parent.name))
+    return found
+
+
+def survivors(pids: Mapping[str, int]) -> list[int]:
+    """Who is still there of those that were killed, their helpers and workloads, a moment after all is over."""
+    deadline = time.monotonic() + ENDING_SECONDS
+    while True:
+        alive = [*(pid for part, pid in pids.items() if part != "orchestrator" and not ended(pid)), *workloads()]
+        if not alive or time.monotonic() > deadline:
+            return alive
+        time.sleep(0.01)
+
+
+@contextmanager
+def machine_free() -> Iterator[None]:
+    """Until nobody, no guardian either, holds the machine."""
+    with LOCK.open("rb") as file:
+        deadline = time.monotonic() + LONGEST_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+        yield
+
+
+class Killer:
+    """Takes studies to their ends with kills on the way, and counts."""
+
+    def __init__(self, place: Place, generator: random.Random) -> None:
+        self.place = place
+        self.generator = generator
+        self.outcome = Outcome()
+        self._queue: list[tuple[str, ...]] = []
+
+    def one_study(self, seed: int, most: int) -> None:
+        """At most ``most`` kills, until the study has come to its end."""
+        before, kills = values(), 0
+        while True:
+            orchestrator = self.place.begin(lambda: self.place.carry_out(seed))
+            parts = self._next_parts() if kills < most else ()
+            killed = self._kill(orchestrator, parts)
+            code = exit_of(orchestrator)
+            if not killed:
+                if code == 0:
+                    break
+                if code != 2:  # Somebody else may have the machine.
+                    raise RuntimeError(f"the study ended with {code}; see {self.place.root / 'log'}")
+                time.sleep(0.5)
+                continue
+            kills += 1
+            self._look(parts, killed, code, before)
+        self._count_trials()
+
+    def _next_parts(self) -> tuple[str, ...]:
+        if not self._queue:
+            self._queue = list(SUBSETS)
+            self.generator.shuffle(self._queue)
+        return self._queue[-1]
+
+    def _kill(self, orchestrator: int, parts: Sequence[str]) -> dict[str, int]:
+        """Kill these parts at a random moment. Nobody is killed if the study ended before."""
+        moment = self.generator.uniform(0, SPAN_SECONDS)
+        if not parts:
+            return {}
+        found: dict[str, int] = {"orchestrator": orchestrator}
+        began = None
+        while not ended(orchestrator):
+            for part in ("agent", "guardian"):
+                if part not in found and (pid := holder_named(f"ajuste-{part}")):
+                    found[part] = pid
+                    began = began or time.monotonic()
+            if began is not None and time.monotonic() > began + moment and all(part in found for part in parts):
+                victims = [(part, found[part]) for part in parts]
+                if any(ended(pid) for _, pid in victims):
+                    return {}
+                self.generator.shuffle(victims)
+                for _, pid in victims:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                self._queue.pop()
+                return found
+            time.sleep(0.002)
+        return {}
+
+    def _look(self, parts: Sequence[str], pids: dict[str, int], code: int, before: dict[str, str]) -> None:
+        tally = self.outcome.tallies[" + ".join(parts)]
+        tally.kills += 1
+        expected = {-signal.SIGKILL} if "orchestrator" in parts else {0, 1} if "agent" in parts else {0}
+        if code not in expected:
+            tally.wrong_ends += 1
+            self.outcome.notes.append(f"{parts}: the orchestrator ended with {code}")
+        with machine_free():
+            left = leftovers(self.place.home.journals).left
+            changed = [name for name, value in values().items() if value != before[name]]
+        tally.caught_changed += bool(changed)
+        tally.journals_lost += bool(changed and not left)
+        if left:
+            tally.restored_by_hand += 1
+            refused = exit_of(self.place.begin(lambda: self.place.carry_out(0)))
+            restored = exit_of(self.place.begin(lambda: restore(None)))
+            if (refused, restored) != (2, 0):
+                tally.wrong_ends += 1
+                self.outcome.notes.append(f"{parts}: refused with {refused}, restored with {restored}")
+        found = values()
+        differing = [name for name in found if found[name] != before[name]]
+        tally.values_left += len(differing)
+        tally.journals_left += len(list(self.place.home.journals.iterdir()))
+        tally.processes_left += len(survivors(pids))
+        if differing:
+            self.outcome.notes.append(f"{parts}: {', '.join(differing)} left changed")
+
+    def _count_trials(self) -> None:
+        with Store(self.place.home.store_url) as store:
+            trials = store.trials(store.runs()[0])
+        clean = Counter((t.slot.block, t.slot.position) for t in trials if t.status == "ok")
+        tries = Counter((t.slot.block, t.slot.position, t.attempt) for t in trials)
+        wanted = {(block, position) for block in range(BLOCKS) for position in range(CONFIGURATIONS)}
+        seen = {(t.slot.block, t.slot.position) for t in trials}
+        self.outcome.studies += 1
+        self.outcome.trials += len(trials)
+        self.outcome.trials_lost += len(wanted - seen)
+        self.outcome.trials_doubled += len(seen - wanted) + sum(n > 1 for n in (*clean.values(), *tries.values()))
+
+
+def kill(kills: int, seed: int, say: Callable[[str], None]) -> Outcome:
+    """Kill so many times. Every tunable is as it was in the end, or the outcome says so."""
+    generator = random.Random(seed)
+    catalogue()
+    with tempfile.TemporaryDirectory(prefix="ajuste-kills-") as directory:
+        root = Path(directory)
+        place = Place(root, root / "killed.toml")
+        place.study.write_text(study_text())
+        killer = Killer(place, generator)
+        while killer.outcome.kills < kills:
+            # Others who change settings of this machine get their turn in between.
+            with locked(TESTS_LOCK):
+                killer.one_study(killer.outcome.studies + 1, kills - killer.outcome.kills)
+            say(f"{killer.outcome.kills} kills, {killer.outcome.studies} studies")
+    return killer.outcome
+
+
+def table(outcome: Outcome) -> str:
+    columns = ("killed", *(name.replace("_", " ") for name in Tally.__dataclass_fields__))
+    rows = [(parts, *asdict(tally).values()) for parts, tally in outcome.tallies.items()]
+    sums = (
+        "all",
+        *(sum(column) for column in zip(*(asdict(t).values() for t in outcome.tallies.values()), strict=True)),
+    )
+    lines = [f"| {' | '.join(map(str, row))} |" for row in (columns, ["---"] * len(columns), *rows, sums)]
+    trials = (
+        f"{outcome.studies} studies, {outcome.trials} trials, {outcome.trials_lost} lost, "
+        f"{outcome.trials_doubled} doubled"
+    )
+    return "\n".join([*lines, "", trials, *outcome.notes, "clean" if outcome.clean else "NOT CLEAN"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args()
+    if os.geteuid() != 0:
+        parser.error("changing settings needs root")
+    outcome = kill(chosen.kills, chosen.seed, lambda text: print(text, file=sys.stderr, flush=True))
+    print(json.dumps(asdict(outcome) | {"clean": outcome.clean}, indent=2) if chosen.json else table(outcome))
+    return 0 if outcome.clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
