@@ -153,8 +153,8 @@ def run(kind: WorkloadKind, given: dict[str, str]) -> set[str]:
         pytest.skip(f"{kind.program} is not installed (package {kind.package})")
     ended = subprocess.run([program, *arguments(kind, given)], capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
-    return set(parser(kind.parser)(ended.stdout))
+    return set(parser(kind.parser)(ended.stdout)) if kind.parser else set()
 
 
 def test_every_parser_belongs_to_a_workload() -> None:
-    assert set(PARSERS) == {kind.parser for kind in RUNNING_KINDS}
+    assert set(PARSERS) == {kind.parser for kind in RUNNING_KINDS if kind.parser}
