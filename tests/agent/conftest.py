@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -50,11 +53,19 @@ class Told:
         return failed
 
 
-class Runner:
-    """Runs plans, given as the fields that matter."""
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for what another process brings about."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
-    def __init__(self, agent: str) -> None:
-        self.agent = agent
+
+class Runner:
+    """Runs plans, given as the fields that matter; with journals in a directory, if there is one."""
+
+    def __init__(self, agent: str, journals: Path | None = None) -> None:
+        self.arguments = [agent, "run", *(("--journal", str(journals)) if journals else ())]
 
     def __call__(self, **plan: Any) -> Told:
         return self.document(json.dumps({"id": "t"} | plan))
@@ -64,7 +75,7 @@ class Runner:
         return self(workload=self.command(script, attributes), **plan)
 
     def document(self, document: str) -> Told:
-        done = subprocess.run([self.agent, "run"], input=document, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(self.arguments, input=document, capture_output=True, text=True, timeout=60)
         return self.told(done.returncode, done.stderr, done.stdout)
 
     @staticmethod

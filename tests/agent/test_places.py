@@ -7,13 +7,15 @@ import os
 import shutil
 import struct
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.conftest import Runner
+from tests.agent.conftest import Runner, until
 
-from ajuste.model.event import ReadBack
+from ajuste.model.event import ReadBack, Restored, Written
+from ajuste.native import AGENT, native_program
 
 INTERFACES = sorted(path.name for path in Path("/sys/class/net").iterdir())
 
@@ -72,3 +74,86 @@ def test_an_interrupts_cpus_are_a_file_like_others(run: Runner) -> None:
 def test_what_is_not_there_says_so(run: Runner, location: dict[str, str], reason: str) -> None:
     read = value(run, **location)
     assert (read.value, read.error) == (None, reason)
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Iterator[Runner]:
+    """The agent in a network of its own with the interface v0, and with journals."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc", "ethtool", "nsenter", "unshare"))):
+        pytest.skip("needs root, ip, tc, ethtool, nsenter and unshare")
+    with subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep 1000"], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        journals = tmp_path / "journals"
+        journals.mkdir()
+        run = Runner(str(native_program(AGENT)), journals)
+        run.arguments = ["nsenter", f"--net=/proc/{holder.pid}/ns/net", *run.arguments]
+        inside(run, "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up")
+        try:
+            yield run
+        finally:
+            holder.kill()
+
+
+def inside(network: Runner, script: str) -> str:
+    done = subprocess.run([*network.arguments[:2], "sh", "-c", script], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+SHOWN = "ethtool -k v0; tc -d qdisc show dev v0"
+"""What the writes below change."""
+
+
+def write(tunable: str, value: str, **location: str) -> dict[str, Any]:
+    return {"tunable": tunable, "location": location, "value": value}
+
+
+WRITES = [
+    write("gso", "0", kind="feature", device="v0", name="tx-generic-segmentation"),
+    write("tso", "1", kind="feature", device="v0", name="tcp-segmentation-offload"),
+    write("qdisc", "pfifo_fast", kind="qdisc", device="v0"),
+    write("latency", "1999999999", kind="latency"),
+]
+
+
+def test_an_interface_is_afterwards_as_it_was(network: Runner) -> None:
+    inside(
+        network, "ethtool -K v0 tx-tcp6-segmentation off && tc qdisc replace dev v0 root handle 7: bfifo limit 12345"
+    )
+    before = inside(network, SHOWN)
+    told = network.shell(f"{SHOWN}; readlink /proc/$PPID/fd/* | grep -c cpu_dma_latency", writes=WRITES)
+    during = told.output().text
+    assert "generic-segmentation-offload: off" in during
+    assert "tx-tcp6-segmentation: on" in during
+    assert "qdisc pfifo_fast " in during
+    assert during.splitlines()[-1] == "1", "the bound is held open"
+    written = {event.tunable: (event.before, event.after) for event in told.of(Written)}
+    assert (written["gso"], written["tso"], written["qdisc"]) == (("1", "0"), ("1", "1"), ("bfifo", "pfifo_fast"))
+    restored = {event.tunable: (event.found, event.value) for event in told.of(Restored)}
+    assert (restored["gso"], restored["qdisc"]) == (("0", "1"), ("pfifo_fast", "bfifo"))
+    assert told.exit_code == 0
+    assert inside(network, SHOWN) == before
+
+
+def test_the_guardian_puts_an_interface_back(network: Runner, tmp_path: Path) -> None:
+    before = inside(network, SHOWN)
+    plan = {"id": "t", "writes": WRITES, "workload": Runner.command(f"touch {tmp_path}/started; sleep 1000")}
+    with subprocess.Popen(network.arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(plan))
+        process.stdin.close()
+        until((tmp_path / "started").exists)
+        assert inside(network, SHOWN) != before
+        process.kill()
+    until(lambda: list((tmp_path / "journals").iterdir()) == [])
+    assert inside(network, SHOWN) == before
+
+
+def test_what_could_not_be_put_back_is_not_changed(network: Runner) -> None:
+    inside(network, "tc qdisc replace dev v0 root handle 7: htb")
+    before = inside(network, SHOWN)
+    told = network.shell("true", writes=WRITES)
+    reason = "the qdisc htb of v0 could not be put back: it does not tell all of its state"
+    assert (told.failed.stage, told.failed.tunable, told.failed.message) == ("write", "qdisc", reason)
+    assert told.of(Written) == []
+    assert inside(network, SHOWN) == before

@@ -7,13 +7,11 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.conftest import Runner, Told
+from tests.agent.conftest import Runner, Told, until
 
 MKFS = shutil.which("mkfs.ext4", path="/usr/sbin:/sbin:/usr/bin:/bin")
 LOOPS = Path("/sys/block")
@@ -23,6 +21,25 @@ pytestmark = [
     pytest.mark.skipif(MKFS is None, reason="mkfs.ext4 is not installed"),
     pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="no loop devices here"),
 ]
+
+
+@pytest.fixture
+def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("journals")
+
+
+@pytest.fixture
+def run(agent: str, journals: Path) -> Runner:
+    return Runner(agent, journals)
+
+
+def start(run: Runner, **plan: Any) -> subprocess.Popen[str]:
+    """The agent with such a plan, on its way."""
+    process = subprocess.Popen(run.arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"id": "t"} | plan))
+    process.stdin.close()
+    return process
 
 
 def ext4(folder: Path, **changed: Any) -> dict[str, Any]:
@@ -40,14 +57,6 @@ def images_of(folder: Path) -> list[str]:
     """The files in ``folder`` that loop devices are on, whether they still have a name or not."""
     files = [path.read_text().strip() for path in LOOPS.glob("loop*/loop/backing_file")]
     return [file for file in files if file.startswith(f"{folder}/")]
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for what another process brings about."""
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def assert_nothing_is_left(folder: Path) -> None:
@@ -85,45 +94,39 @@ def test_each_trial_has_a_new_one(run: Runner, tmp_path: Path) -> None:
     assert images_of(tmp_path) == []
 
 
-def test_only_the_processes_of_the_trial_see_it(agent: str, tmp_path: Path) -> None:
-    plan = {
-        "id": "t",
-        "scratch": ext4(tmp_path),
-        "workload": Runner.command(
-            f"touch {tmp_path}/mounted/seen {tmp_path}/started; while [ -e {tmp_path}/started ]; do sleep 0.01; done"
-        ),
-    }
-    with subprocess.Popen([agent, "run"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(plan))
-        process.stdin.close()
-        until((tmp_path / "started").exists)
+def test_only_the_processes_of_the_trial_see_it(run: Runner, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    workload = Runner.command(f"touch {tmp_path}/mounted/seen {started}; while [ -e {started} ]; do sleep 0.01; done")
+    with start(run, scratch=ext4(tmp_path), workload=workload) as process:
+        until(started.exists)
         assert len(images_of(tmp_path)) == 1
         assert list((tmp_path / "mounted").iterdir()) == []
         assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
-        (tmp_path / "started").unlink()
+        started.unlink()
     assert process.returncode == 0
     assert_nothing_is_left(tmp_path)
 
 
 @pytest.mark.parametrize("ended", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_however_the_agent_ends(agent: str, tmp_path: Path, ended: signal.Signals) -> None:
-    (tmp_path / "mounted").mkdir()
+def test_nothing_is_left_however_the_agent_ends(
+    run: Runner, journals: Path, tmp_path: Path, ended: signal.Signals
+) -> None:
     started = tmp_path / "started"
-    workload = Runner.command(
-        f"touch {started}; exec dd if=/dev/zero of={tmp_path}/mounted/x bs=64k conv=notrunc count=100000000"
-    )
-    plan = {"id": "t", "scratch": ext4(tmp_path), "workload": workload}
-    with subprocess.Popen([agent, "run"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(plan))
-        process.stdin.close()
+    script = f"touch {started}; cd {tmp_path}/mounted; (while :; do echo x >>file; done) & sleep 1000"
+    with start(run, scratch=ext4(tmp_path), workload=Runner.command(script)) as process:
         until(started.exists)
         assert len(images_of(tmp_path)) == 1
+        started.unlink()
         process.send_signal(ended)
-    started.unlink()
-    (tmp_path / "mounted").rmdir()
+    until(lambda: list(journals.iterdir()) == [])
     assert_nothing_is_left(tmp_path)
+
+
+def test_without_a_journal_no_directory_is_made(agent: str, tmp_path: Path) -> None:
+    told = Runner(agent).shell("true", scratch=ext4(tmp_path))
+    assert scratch_failure(told) == "writing on this machine needs a journal: --journal DIR"
+    (tmp_path / "mounted").mkdir()
+    assert Runner(agent).shell("true", scratch=ext4(tmp_path)).exit_code == 0
 
 
 def test_a_full_file_system_is_the_workloads_business_and_a_full_disk_is_said_at_once(

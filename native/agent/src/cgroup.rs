@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::{clock, errno};
 
-const ROOT: &str = "/sys/fs/cgroup";
+/// Where cgroup v2 is mounted.
+pub const ROOT: &str = "/sys/fs/cgroup";
 const PREFIX: &str = "ajuste-";
 /// Processes that were killed take a moment to be gone.
 const REMOVAL_GOES: u32 = 200;

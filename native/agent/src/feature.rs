@@ -45,7 +45,7 @@ pub fn read(device: &str, name: &str) -> Result<String, String> {
 }
 
 /// `name=1,name=0`: what is requested of each feature that can be changed.
-pub fn keep(device: &str, name: &str) -> Result<String, String> {
+pub fn state(device: &str, name: &str) -> Result<String, String> {
     let answer = ask(&Interface::open(device)?, device, name)?;
     let kept = answer.changeable(device, name)?;
     let words: Vec<String> =
@@ -53,7 +53,7 @@ pub fn keep(device: &str, name: &str) -> Result<String, String> {
     Ok(words.join(","))
 }
 
-/// Request `"1"` or `"0"` of all that can be changed, or of each what [`keep`] told.
+/// Request `"1"` or `"0"` of all that can be changed, or of each what [`state`] told.
 pub fn write(device: &str, name: &str, value: &str) -> Result<(), String> {
     let interface = Interface::open(device)?;
     let answer = ask(&interface, device, name)?;

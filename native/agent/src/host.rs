@@ -10,12 +10,12 @@ use rustix::io::{fcntl_getfd, fcntl_setfd, FdFlags};
 use crate::event::{Accepted, Event, Stage};
 use crate::interrupts::Interrupts;
 use crate::keeper::Keeper;
-use crate::plan::{Attributes, Plan, PLAN_LIMIT_BYTES};
+use crate::plan::{Attributes, Plan, Scratch, PLAN_LIMIT_BYTES};
 use crate::roll::Roll;
 use crate::stream::EventStream;
 use crate::surroundings::Surroundings;
 use crate::trial::Trial;
-use crate::{clock, errno, lifted, machine, process};
+use crate::{clock, errno, lifted, machine, mount_point, process};
 
 const NO_JOURNAL: &str = "writing on this machine needs a journal: --journal DIR";
 
@@ -70,7 +70,7 @@ impl Host {
 
     /// Carry out one plan, and put everything back. True if nothing failed; an error means that nobody listens.
     pub fn carry_out<W: Write>(&mut self, plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool> {
-        if self.keeper.is_none() && !plan.writes.is_empty() {
+        if self.keeper.is_none() && changes_settings(plan) {
             return refuse(plan, stream);
         }
         let realtime = |attributes: &Attributes| attributes.is_realtime();
@@ -125,10 +125,17 @@ fn document(source: &str) -> Result<Vec<u8>, String> {
     Ok(document)
 }
 
+/// Whether a killed agent would leave something behind without a journal.
+fn changes_settings(plan: &Plan) -> bool {
+    let is_made = |scratch: &Scratch| mount_point::missing(&scratch.mount).is_ok_and(|missing| !missing.is_empty());
+    !plan.writes.is_empty() || plan.scratch.as_ref().is_some_and(is_made)
+}
+
 fn refuse<W: Write>(plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool> {
     stream.say(Event::Accepted(Accepted { at_ns: clock::raw_ns(), id: plan.id.clone() }))?;
     let tunable = plan.writes.first().map(|write| write.tunable.as_str());
-    stream.fail(Stage::Write, NO_JOURNAL, tunable)?;
+    let stage = if tunable.is_some() { Stage::Write } else { Stage::Scratch };
+    stream.fail(stage, NO_JOURNAL, tunable)?;
     stream.end(&plan.id)
 }
 

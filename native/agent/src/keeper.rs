@@ -16,7 +16,7 @@ use crate::plan::{Attributes, Plan, Write};
 use crate::restore::{restore, Machine, Outcome};
 use crate::roll::Roll;
 use crate::undo::{Made, OldValue, Undo};
-use crate::{cgroup, tunable};
+use crate::{cgroup, mount_point, tunable};
 
 pub struct Keeper {
     directory: PathBuf,
@@ -56,6 +56,7 @@ impl Keeper {
         for write in &plan.writes {
             steps.extend(companions(write)?);
         }
+        steps.extend(directories(plan)?);
         steps.extend(groups(plan));
         self.hold(steps)
     }
@@ -174,6 +175,14 @@ fn companions(write: &Write) -> Result<Vec<Undo>, Failure> {
         Ok(Undo::Value(OldValue { tunable, location, before, companion: true, appeared: false }))
     });
     kept.collect()
+}
+
+/// The directories that are made to mount the plan's scratch file system on.
+fn directories(plan: &Plan) -> Result<Vec<Undo>, Failure> {
+    let refused = |message| Failure { stage: Stage::Scratch, message, tunable: None };
+    let missing = plan.scratch.as_ref().map_or(Ok(Vec::new()), |scratch| mount_point::missing(&scratch.mount));
+    let made = |path: PathBuf| Undo::Made(Made { path: path.to_string_lossy().into_owned() });
+    Ok(missing.map_err(refused)?.into_iter().map(made).collect())
 }
 
 /// The control groups that the processes of `plan` will get.

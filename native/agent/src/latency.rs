@@ -12,7 +12,7 @@ const PLACE: &str = "/dev/cpu_dma_latency";
 /// Written to give up the bound. Nothing is left to restore after the end of the agent: the kernel drops its bound.
 pub const RELEASED: &str = "released";
 
-/// What [`keep`] says while there is a bound of the agent's own.
+/// What [`state`] says while there is a bound of the agent's own.
 const BOUND: &str = "bound";
 
 /// What keeps the agent's own bound alive.
@@ -27,7 +27,7 @@ pub fn read() -> Result<String, String> {
 }
 
 /// Whether the agent has a bound of its own. The kernel's is that of everybody, which nobody can go back to.
-pub fn keep() -> &'static str {
+pub fn state() -> &'static str {
     let held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if held.is_some() {
         BOUND

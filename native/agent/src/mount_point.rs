@@ -55,6 +55,14 @@ fn check(about: &Metadata, above: Option<&Metadata>) -> Result<(), String> {
     Ok(())
 }
 
+/// Remove a directory that an agent has made, if it is empty. That it is gone is no error.
+pub fn remove(path: &str) -> Result<(), String> {
+    if !missing(path)?.is_empty() {
+        return Ok(());
+    }
+    fs::remove_dir(path).map_err(|error| format!("{path} cannot be removed: {}", errno::of(error)))
+}
+
 impl MountPoint {
     pub fn prepare(path: &str) -> Result<MountPoint, String> {
         let mut point = MountPoint { path: PathBuf::from(path), made: Vec::new() };
@@ -120,7 +128,9 @@ mod tests {
         let mut point = MountPoint::prepare(text(&inner)).unwrap();
         assert!(inner.is_dir());
         assert!(missing(text(&inner)).unwrap().is_empty());
+        assert!(remove(text(&folder)).unwrap_err().contains("Directory not empty"));
         point.remove().unwrap();
+        remove(text(&inner)).unwrap();
         assert!(folder.is_dir() && !folder.join("a").exists());
         fs::remove_dir(&folder).unwrap();
     }

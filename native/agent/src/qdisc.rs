@@ -57,7 +57,13 @@ pub fn read(device: &str) -> Result<String, String> {
     Ok(Interface::open(device)?.root()?.kind)
 }
 
-/// All that is needed to get back to the present root. The error says why it could not be put back.
+/// All that is known of the present root, as [`write`] takes it.
+pub fn state(device: &str) -> Result<String, String> {
+    let interface = Interface::open(device)?;
+    interface.state_of(&interface.root()?)
+}
+
+/// The same if it is all that is needed to get back to it. The error says why it could not be put back.
 pub fn keep(device: &str) -> Result<String, String> {
     let interface = Interface::open(device)?;
     let all = interface.all()?;
@@ -68,7 +74,7 @@ pub fn keep(device: &str) -> Result<String, String> {
     }
     if root.handle == 0 {
         interface.check_default(&all).map_err(lost)?;
-        return Ok(root.kept());
+        return interface.state_of(&root);
     }
     if !RESTORABLE.contains(&root.kind.as_str()) {
         return Err(lost("it does not tell all of its state".to_owned()));
@@ -79,10 +85,10 @@ pub fn keep(device: &str) -> Result<String, String> {
     if interface.has_filters()? {
         return Err(lost("it has filters".to_owned()));
     }
-    Ok(root.kept())
+    interface.state_of(&root)
 }
 
-/// Attach a new root of a kind, or what [`keep`] told. A root that is of that kind already stays as it is.
+/// Attach a new root of a kind, or what [`state`] told. A root that is of that kind already stays as it is.
 pub fn write(device: &str, value: &str) -> Result<(), String> {
     let interface = Interface::open(device)?;
     let present = interface.root()?;
@@ -95,7 +101,7 @@ pub fn write(device: &str, value: &str) -> Result<(), String> {
         return interface.attach(&new);
     }
     let kept = Qdisc::parse(value).ok_or_else(|| format!("qdisc of {device}: {value:?} tells no state"))?;
-    if present == kept {
+    if interface.state_of(&present)? == value {
         return Ok(());
     }
     if present.handle != 0 {
@@ -104,13 +110,10 @@ pub fn write(device: &str, value: &str) -> Result<(), String> {
     if kept.handle != 0 {
         interface.attach(&kept)?;
     }
-    let found = interface.root()?;
-    // One that is down gets its default when it comes up.
-    let waits = kept.handle == 0 && found.kind == DOWN;
-    if found != kept && !waits {
-        return Err(format!("the qdisc of {device} was {value} and has become {}", found.kept()));
+    match interface.state_of(&interface.root()?)? {
+        found if found == value => Ok(()),
+        found => Err(format!("the qdisc of {device} was {value} and has become {found}")),
     }
-    Ok(())
 }
 
 impl Qdisc {
@@ -179,6 +182,20 @@ impl Interface {
 
     fn root(&self) -> Result<Qdisc, String> {
         self.all().map(|all| root_of(&all))
+    }
+
+    fn state_of(&self, root: &Qdisc) -> Result<String, String> {
+        // One that is down gets its default anew when it comes up.
+        let waits = root.handle == 0 && !self.is_up()?;
+        Ok(if waits { format!("{DOWN}:0:") } else { root.kept() })
+    }
+
+    fn is_up(&self) -> Result<bool, String> {
+        // struct ifinfomsg: the index is its second word, the flags the third.
+        let links = self.netlink.list(libc::RTM_GETLINK, &[0; 16]).map_err(|reason| self.refused(&reason))?;
+        let word = |link: &[u8], from: usize| link.get(from..from + 4)?.first_chunk().map(|at| i32::from_ne_bytes(*at));
+        let flags = links.iter().find(|link| word(link, 4) == Some(self.index)).and_then(|link| word(link, 8));
+        Ok(flags.is_some_and(|flags| flags & libc::IFF_UP != 0))
     }
 
     /// Whether deleting what will be there brings the present defaults back.

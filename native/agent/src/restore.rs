@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::event::{Event, Failed, Restored, Stage};
 use crate::plan::Location;
 use crate::undo::{Made, OldValue, Undo};
-use crate::{cgroup, clock, tunable};
+use crate::{cgroup, clock, mount_point, tunable};
 
 /// Two are needed for the couplings that are known.
 const ROUNDS: usize = 4;
@@ -44,7 +44,7 @@ impl Places for Machine {
     }
 
     fn keep(&mut self, location: &Location) -> Result<String, String> {
-        tunable::keep(location)
+        tunable::state(location)
     }
 
     fn write(&mut self, location: &Location, value: &str) -> Result<(), String> {
@@ -56,7 +56,10 @@ impl Places for Machine {
     }
 
     fn remove(&mut self, made: &Made) -> Result<(), String> {
-        cgroup::remove(Path::new(&made.path))
+        match made.path.starts_with(cgroup::ROOT) {
+            true => cgroup::remove(Path::new(&made.path)),
+            false => mount_point::remove(&made.path),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tunables: reading and writing the places that a plan names, each by the interface of its kind.
 
+use std::ffi::CString;
 use std::path::Path;
 
 use crate::plan::{DeviceLocation, Location, QdiscLocation};
@@ -7,7 +8,6 @@ use crate::{coalesce, feature, kernel_file, latency, qdisc, ring};
 
 /// Whether the place is there at all, readable or not.
 pub fn is_there(location: &Location) -> bool {
-    let device_is_there = |device: &str| Path::new("/sys/class/net").join(device).exists();
     match location {
         Location::File(file) => Path::new(&file.path).exists(),
         Location::Flag(flag) => Path::new(&flag.path).exists(),
@@ -15,9 +15,15 @@ pub fn is_there(location: &Location) -> bool {
         Location::Feature(DeviceLocation { device, .. })
         | Location::Ring(DeviceLocation { device, .. })
         | Location::Coalesce(DeviceLocation { device, .. })
-        | Location::Qdisc(QdiscLocation { device }) => device_is_there(device),
+        | Location::Qdisc(QdiscLocation { device }) => is_interface(device),
         Location::Latency(_) => true,
     }
+}
+
+/// Asked of the kernel: what sysfs shows may be another network than the agent's.
+fn is_interface(name: &str) -> bool {
+    // SAFETY: a string with its final zero.
+    CString::new(name).is_ok_and(|name| unsafe { libc::if_nametoindex(name.as_ptr()) } != 0)
 }
 
 /// The current value as a person knows it. The error says why there is none.
@@ -34,19 +40,26 @@ pub fn read(location: &Location) -> Result<String, String> {
     }
 }
 
-/// What has to be written to get back exactly to the current state, for the journal. It may say more than the value
-/// does (which members of a group of features, the options of a queueing discipline). The error says why there would
-/// be no way back.
-pub fn keep(location: &Location) -> Result<String, String> {
+/// The current state, as [`write`] takes it. It may say more than the value does (which members of a group of features,
+/// the options of a queueing discipline).
+pub fn state(location: &Location) -> Result<String, String> {
     match location {
-        Location::Feature(of) => feature::keep(&of.device, &of.name),
-        Location::Qdisc(of) => qdisc::keep(&of.device),
-        Location::Latency(_) => Ok(latency::keep().to_owned()),
+        Location::Feature(of) => feature::state(&of.device, &of.name),
+        Location::Qdisc(of) => qdisc::state(&of.device),
+        Location::Latency(_) => Ok(latency::state().to_owned()),
         _ => read(location),
     }
 }
 
-/// Write a value, or what [`keep`] told.
+/// The state, for the journal. The error says why there would be no way back to it.
+pub fn keep(location: &Location) -> Result<String, String> {
+    match location {
+        Location::Qdisc(of) => qdisc::keep(&of.device),
+        _ => state(location),
+    }
+}
+
+/// Write a value, or what [`state`] told.
 pub fn write(location: &Location, value: &str) -> Result<(), String> {
     match location {
         Location::File(file) => kernel_file::write(&file.path, value),
