@@ -15,7 +15,16 @@ from scipy import stats
 
 from ajuste.model.configuration import Factor
 from ajuste.model.metric import Metric
-from ajuste.model.results import Explained, Measured, Point, Results, Summary
+from ajuste.model.results import (
+    Explained,
+    Measured,
+    Point,
+    Results,
+    SampledFigure,
+    SampledLine,
+    Summary,
+    TimelineMark,
+)
 from ajuste.model.verdict import Verdict
 
 MIN_GRANULARITY = "sched_min_granularity_ns"
@@ -355,13 +364,53 @@ def undecided() -> Results:
     )
 
 
+def sampled(results: Results, source: str = "vmstat", key: str = "nr_written") -> tuple[SampledFigure, ...]:
+    """A delay that is shorter from configuration to configuration, and a level that is the same in all."""
+    names = [configuration.name for configuration in results.configurations]
+    steps = {name: 30.0 - 7 * place for place, name in enumerate(names)}
+    delay = tuple(
+        SampledLine(
+            configuration=name,
+            block=block,
+            end_s=2.0,
+            at_s=(0.0, at_s - 0.1 + block / 10, at_s + block / 10, 40.0),
+            values=(0.0, 0.0, 1280.0, 1280.0),
+            representative=block == 0,
+        )
+        for name, at_s in steps.items()
+        for block in range(3)
+    )
+    marks = tuple(TimelineMark(metric="elapsed", configuration=name, at_s=at_s - 0.05) for name, at_s in steps.items())
+    flat = tuple(
+        SampledLine(configuration=name, block=0, end_s=2.0, at_s=(0.0, 40.0), values=(5e6, 5e6), representative=True)
+        for name in names
+    )
+    return (
+        SampledFigure(source=source, key=key, shown="growth", unit="pages", lines=delay, marks=marks),
+        SampledFigure(source="meminfo", key="Dirty", shown="value", unit="B", lines=flat),
+        SampledFigure(source="stat", key="ctxt", shown="rate", unit="/s", lines=flat),
+    )
+
+
+@pytest.fixture(scope="session")
+def timed(granularity: Results) -> Results:
+    """A study with samplers."""
+    return granularity.model_copy(update={"timelines": sampled(granularity)})
+
+
 @pytest.fixture(scope="session")
 def hostile(granularity: Results) -> Results:
     """Every free text says something that would be a script if it were taken for HTML."""
     renamed = {c.name: f"{c.name} {HOSTILE}" for c in granularity.configurations}
     factor = f"{MIN_GRANULARITY}{HOSTILE}"
-    return granularity.model_copy(
+    configurations = tuple(
+        c.model_copy(update={"name": renamed[c.name], "levels": {factor: f"{place}{HOSTILE}"}})
+        for place, c in enumerate(granularity.configurations, 1)
+    )
+    changed = granularity.model_copy(update={"configurations": configurations})
+    return changed.model_copy(
         update={
+            "timelines": sampled(changed, source=HOSTILE, key=f"%{{x}} {HOSTILE}"),
             "title": f"Title {HOSTILE}",
             "question": f"Question {HOSTILE} \u2028 \u202e",
             "answer": f"Answer {HOSTILE} \x1b[31m",
@@ -373,10 +422,6 @@ def hostile(granularity: Results) -> Results:
             "metrics": tuple(
                 m.model_copy(update={"title": f"{m.title} {HOSTILE}", "unit": m.unit and f"{m.unit}{HOSTILE}"})
                 for m in granularity.metrics
-            ),
-            "configurations": tuple(
-                c.model_copy(update={"name": renamed[c.name], "levels": {factor: f"{place}{HOSTILE}"}})
-                for place, c in enumerate(granularity.configurations, 1)
             ),
             "verdicts": tuple(
                 v.model_copy(update={"configuration": renamed[v.configuration], "reason": HOSTILE})

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,21 @@ from ajuste.report.html import write_report
 pytestmark = pytest.mark.browser
 
 Open = Callable[..., Any]
-NAMES = ("granularity", "grid", "undecided", "hostile")
+NAMES = ("granularity", "grid", "undecided", "hostile", "timed")
 
 
 @pytest.fixture(scope="module")
 def files(
-    tmp_path_factory: pytest.TempPathFactory, granularity: Results, grid: Results, undecided: Results, hostile: Results
+    tmp_path_factory: pytest.TempPathFactory,
+    granularity: Results,
+    grid: Results,
+    undecided: Results,
+    hostile: Results,
+    timed: Results,
 ) -> dict[str, Path]:
     directory = tmp_path_factory.mktemp("reports")
     paths = {name: directory / f"{name}.html" for name in NAMES}
-    for name, results in zip(NAMES, (granularity, grid, undecided, hostile), strict=True):
+    for name, results in zip(NAMES, (granularity, grid, undecided, hostile, timed), strict=True):
         write_report(results, paths[name])
     return paths
 
@@ -98,6 +104,21 @@ def test_it_fits_and_draws_every_trial(
             box, frame = canvas.bounding_box(), canvas.locator(".main-svg").first.bounding_box()
             assert frame["width"] <= box["width"] + 1
             assert box["x"] + box["width"] <= width
+
+
+@pytest.mark.parametrize(("name", "width"), [("timed", 390), ("timed", 1400), ("hostile", 390)])
+def test_timelines_stand_one_below_the_other(
+    opened: Open, name: str, width: int, request: pytest.FixtureRequest
+) -> None:
+    results = request.getfixturevalue(name)
+    plot = opened(name, width).locator("#timelines")
+    assert plot.locator(".js-line").count() == sum(len(figure.lines) for figure in results.timelines)
+    assert plot.locator(".point").count() == len(results.configurations)
+    titles = [title.bounding_box() for title in plot.locator(".annotation-text").all()]
+    assert len(titles) == len(results.timelines)
+    assert all(above["y"] + above["height"] < below["y"] for above, below in pairwise(titles))
+    if name == "timed":
+        assert all(title["x"] >= 0 and title["x"] + title["width"] <= width for title in titles)
 
 
 def test_it_takes_the_theme_of_the_system_and_remembers_another(opened: Open) -> None:

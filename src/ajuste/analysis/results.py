@@ -13,6 +13,7 @@ from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction.registry import agreement, predictions
 from ajuste.analysis.summary import measured, with_intervals
 from ajuste.analysis.three_sigma import three_sigma
+from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.stopping import Why
@@ -115,6 +116,7 @@ def assemble(
         else (),
         rule=resolved.rule,
         predictions=predicted,
+        timelines=timelines(resolved, trials),
         explained=tuple(_with_initial(e, in_order) for e in resolved.explained),
         environment=dict(environment or {}),
         reproduce=tuple(reproduce),

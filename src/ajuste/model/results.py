@@ -110,6 +110,42 @@ class Prediction(_Doc):
     why: str = ""
 
 
+class SampledLine(_Doc):
+    """One figure in one trial: ``values`` at ``at_s`` seconds since the workload's start, which ended at ``end_s``.
+
+    Thinned out: between two points that follow each other nothing happened, or nothing that would be seen.
+    ``representative``: the trial is the median of its configuration.
+    """
+
+    configuration: str
+    block: int
+    end_s: float
+    at_s: tuple[float, ...]
+    values: tuple[float, ...]
+    representative: bool = False
+
+
+class TimelineMark(_Doc):
+    """Where a delay lies on the representative trial's line."""
+
+    metric: str
+    configuration: str
+    at_s: float
+
+
+class SampledFigure(_Doc):
+    """What a sampler read of one figure: its ``growth`` since the workload's start, its ``rate`` (each second), or its
+    ``value``, in ``unit``. A few trials of each configuration; of many configurations only some.
+    """
+
+    source: str
+    key: str
+    shown: Literal["growth", "rate", "value"]
+    unit: str
+    lines: tuple[SampledLine, ...]
+    marks: tuple[TimelineMark, ...] = ()
+
+
 class Explained(_Doc):
     """A factor explained from the catalogue: ``where`` is its path in the kernel that was used, ``note`` e.g.
     names a successor.
@@ -135,7 +171,8 @@ class Results(_Doc):
     versions).
     ``reproduce`` are the exact commands, a line each. ``notes`` are sentences the reader must know (emulated CPU,
     clamped values, …).
-    ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them.
+    ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
+    samplers.
     """
 
     schema_version: int = 1
@@ -161,6 +198,7 @@ class Results(_Doc):
     three_sigma: tuple[ThreeSigma, ...] = ()
     rule: Rule | None = None
     predictions: tuple[Prediction, ...] = ()
+    timelines: tuple[SampledFigure, ...] = ()
     explained: tuple[Explained, ...] = ()
     environment: dict[str, Any] = Field(default_factory=dict)
     reproduce: tuple[str, ...] = ()

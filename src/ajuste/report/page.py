@@ -25,6 +25,7 @@ from ajuste.report.plots.heatmap import heatmap_plot
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.predicted import predicted_plot
 from ajuste.report.plots.small import small_plot
+from ajuste.report.plots.timelines import timelines_plot
 from ajuste.report.plots.trial_marks import kind_of
 from ajuste.report.plots.trials import trials_plot
 from ajuste.report.rows import Row, deciding_metrics, described_with_effects, metric_rows, not_supported, verdicts_of
@@ -114,6 +115,7 @@ class Page:
     rows: tuple[Row, ...]
     not_supported: tuple[str, ...]
     small: tuple[Plot, ...]
+    timelines: Plot | None
     settings: tuple[Setting, ...]
     method: tuple[tuple[str, str], ...]
     left_out: tuple[str, ...]
@@ -122,7 +124,8 @@ class Page:
 
     @property
     def plots(self) -> tuple[Plot, ...]:
-        return (*(plot for section in self.sections for plot in section.plots), *self.small)
+        timelines = (self.timelines,) if self.timelines else ()
+        return (*(plot for section in self.sections for plot in section.plots), *timelines, *self.small)
 
 
 def page_of(results: Results) -> Page:
@@ -150,6 +153,7 @@ def page_of(results: Results) -> Page:
         rows=metric_rows(results),
         not_supported=not_supported(results),
         small=tuple(plot for plot in small if plot is not None),
+        timelines=timelines_plot(results, labels, "timelines"),
         settings=_settings(results, labels),
         method=_method(results),
         left_out=_left_out(results, labels),

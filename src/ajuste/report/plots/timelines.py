@@ -1,0 +1,181 @@
+"""What samplers read, figure below figure, on one axis of seconds since the workload's start."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any, Final
+
+from ajuste.model.results import Results, SampledFigure, SampledLine
+from ajuste.report.format import Shown, shown_as
+from ajuste.report.labels import Labels
+from ajuste.report.palette import variable
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
+from ajuste.report.plots.trials import configuration_marks
+
+_ROW: Final = 150
+_GAP: Final = 46
+"""CSS pixels of a figure, and between two, where the title of the lower one is."""
+_FRAME: Final = 84
+_WORDS: Final = {"growth": "growth since the workload's start", "rate": "rate", "value": ""}
+
+
+def timelines_plot(results: Results, labels: Labels, name: str) -> Plot | None:
+    """All figures aligned; ``None`` if nothing was sampled.
+
+    A bold line for the trial in the middle of each configuration, thin ones for others; the band is the workload's
+    time, a diamond a delay.
+    """
+    figures = results.timelines
+    if not figures:
+        return None
+    rows = len(figures)
+    inner = rows * _ROW + (rows - 1) * _GAP
+    marks = configuration_marks(results)
+    short = {c.name: labels.short(c) for c in results.configurations}
+    seen = dict.fromkeys(line.configuration for one in figures for line in one.lines)
+    layout: dict[str, Any] = {"margin": {"t": 40, "b": 36}, "shapes": [], "annotations": []}
+    traces: list[dict[str, Any]] = []
+    for row, one in enumerate(figures):
+        top = 1 - row * (_ROW + _GAP) / inner
+        axis = "y" if row == 0 else f"y{row + 1}"
+        shown = shown_as((value for line in one.lines for value in line.values), one.unit)
+        traces += _traces(one, axis, marks, short, shown, results)
+        layout["yaxis" if row == 0 else f"yaxis{row + 1}"] = {
+            "domain": [max(0.0, top - _ROW / inner), top],
+            "anchor": "x",
+            "nticks": 5,
+            "rangemode": "tozero",
+        }
+        layout["shapes"] += _band(one, axis)
+        layout["annotations"].append(_title(one, top, shown))
+    layout["xaxis"] = {
+        "anchor": "y" if rows == 1 else f"y{rows}",
+        "title": {"text": "seconds since the workload's start"},
+        "range": [0, _last(figures)],
+    }
+    return Plot(
+        name=name,
+        title="By seconds since the workload's start",
+        description=f"{rows} figures over time, of {len(seen)} configurations: "
+        + ", ".join(f"{one.source} {one.key}" for one in figures)
+        + ".",
+        figure=figure(traces, **layout),
+        height=inner + _FRAME,
+        legend=tuple(_legend(results, seen, marks, short)),
+        wide=True,
+    )
+
+
+def _last(figures: tuple[SampledFigure, ...]) -> float:
+    return max((line.at_s[-1] for one in figures for line in one.lines), default=1.0) or 1.0
+
+
+def _traces(
+    one: SampledFigure, axis: str, marks: dict[str, Mark], short: dict[str, str], shown: Shown, results: Results
+) -> list[dict[str, Any]]:
+    """Thin lines first, so that the bold ones lie on them."""
+    ordered = sorted(one.lines, key=lambda line: line.representative)
+    traces = [_trace(line, axis, marks[line.configuration], short, shown) for line in ordered]
+    bold = {line.configuration: line for line in one.lines if line.representative}
+    titles = {metric.name: metric.title for metric in results.metrics}
+    for found in one.marks:
+        if line := bold.get(found.configuration):
+            title = plain(titles.get(found.metric, found.metric))
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "x": [found.at_s],
+                    "y": [shown.scaled(_value_at(line, found.at_s))],
+                    "yaxis": axis,
+                    "marker": {
+                        "symbol": "diamond",
+                        "size": 12,
+                        "color": marks[found.configuration].colour,
+                        "line": {"width": 1.5, "color": variable("card")},
+                    },
+                    "hoverinfo": "x+text",
+                    "hovertext": f"<b>{plain(short[found.configuration])}</b><br>{title}",
+                }
+            )
+    return traces
+
+
+def _trace(line: SampledLine, axis: str, own: Mark, short: dict[str, str], shown: Shown) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": list(line.at_s),
+        "y": [shown.scaled(value) for value in line.values],
+        "yaxis": axis,
+        "line": {"color": own.colour, "width": 2.4 if line.representative else 1},
+        "opacity": 1 if line.representative else 0.4,
+        "hoverinfo": "x+y+text",
+        "hovertext": f"<b>{plain(short[line.configuration])}</b><br>block {line.block}",
+    }
+
+
+def _value_at(line: SampledLine, at_s: float) -> float:
+    """On the straight line between two points."""
+    after = min(bisect_left(line.at_s, at_s), len(line.at_s) - 1)
+    before = max(0, after - 1)
+    width = line.at_s[after] - line.at_s[before]
+    part = (at_s - line.at_s[before]) / width if width > 0 else 1.0
+    return line.values[before] + min(1.0, max(0.0, part)) * (line.values[after] - line.values[before])
+
+
+def _band(one: SampledFigure, axis: str) -> list[dict[str, Any]]:
+    """From the workload's start to its end: the last one where they differ."""
+    end_s = max((line.end_s for line in one.lines if line.representative), default=0.0)
+    return [
+        {
+            "type": "rect",
+            "xref": "x",
+            "yref": f"{axis} domain",
+            "x0": 0,
+            "x1": end_s,
+            "y0": 0,
+            "y1": 1,
+            "fillcolor": variable("band"),
+            "line": {"width": 1, "color": variable("line")},
+            "layer": "below",
+        }
+    ]
+
+
+def _title(one: SampledFigure, top: float, shown: Shown) -> dict[str, Any]:
+    unit = "1/s" if shown.unit == "/s" else shown.unit
+    words = [_WORDS[one.shown], f"in {unit}" if unit else ""]
+    about = ", ".join(filter(None, words))
+    text = f"<b>{plain(one.source)} {plain(one.key)}</b>"
+    return {
+        "text": f"{text}<br>{plain(about)}" if about else text,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": top,
+        "yanchor": "bottom",
+        "xanchor": "left",
+        "align": "left",
+        "showarrow": False,
+        "font": {"size": 12},
+    }
+
+
+def _legend(
+    results: Results, seen: dict[str, None], marks: dict[str, Mark], short: dict[str, str]
+) -> list[LegendEntry]:
+    entries = [
+        LegendEntry(short[c.name] + (" (baseline)" if c.baseline else ""), "line", marks[c.name].role)
+        for c in results.configurations
+        if c.name in seen
+    ]
+    entries.append(LegendEntry("the workload runs", "area", "band"))
+    if titles := _marked(results):
+        entries.append(LegendEntry(titles, "diamond", "muted"))
+    return entries
+
+
+def _marked(results: Results) -> str:
+    names = {found.metric for one in results.timelines for found in one.marks}
+    return ", ".join(metric.title for metric in results.metrics if metric.name in names)
