@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ describe = ["elapsed"]
 min_blocks = 3
 max_blocks = 3
 """
+
+
+def takes_the_machine(command: str) -> bool:
+    """Whether it works only while no other experiment goes on here: such tests use the fixture ``machine_lock``."""
+    return re.search(r"ajuste (compare|doctor|restore)\b", command) is not None
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from ajuste.doctor.diagnosis import Diagnosis
+from ajuste.target.machine_lock import MachineLock
 from shell import Shell
+
+pytestmark = pytest.mark.usefixtures("machine_lock")
 
 
 def test_the_doctor_ends_with_a_verdict(ajuste: Shell) -> None:
@@ -27,3 +32,10 @@ def test_the_document_has_the_figures_and_the_findings(ajuste: Shell) -> None:
     assert len(diagnosis.effects) == 4
     for finding in diagnosis.findings:
         assert (finding.value is None) == (finding.severity in ("unknown", "note"))
+
+
+def test_while_an_experiment_goes_on_nothing_is_measured(ajuste: Shell) -> None:
+    with MachineLock(None):
+        said, complained = ajuste("doctor", "--quick", expect=2)
+    assert said == ""
+    assert "another experiment goes on on this machine" in complained

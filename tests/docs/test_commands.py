@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from shell import takes_the_machine
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SET_UP = ("make ", "git ", "cd ", "sudo ")
@@ -56,7 +58,11 @@ def has_commands(document: Path) -> bool:
 @pytest.mark.parametrize(
     "document", [pytest.param(d, id=str(d.relative_to(ROOT))) for d in DOCUMENTS if has_commands(d)]
 )
-def test_every_command_of_a_document_works(document: Path, tmp_path: Path, ajuste_home: Path) -> None:
+def test_every_command_of_a_document_works(
+    document: Path, tmp_path: Path, ajuste_home: Path, request: pytest.FixtureRequest
+) -> None:
+    if any(takes_the_machine(command) for block in blocks(document) for command in commands(block)):
+        request.getfixturevalue("machine_lock")
     for block in blocks(document):
         if name := file_name(block):
             (tmp_path / name).write_text(block.text)

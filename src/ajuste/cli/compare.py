@@ -13,6 +13,7 @@ from ajuste.adhoc.request import Request, split_commands
 from ajuste.adhoc.saving import save_study
 from ajuste.adhoc.study import adhoc_document, adhoc_study
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
 from ajuste.cli.options import AcceptRisk, Json
 from ajuste.cli.planned import show_plan
@@ -39,6 +40,12 @@ def _option(help_text: str, metavar: str | None = None, *names: str) -> Any:
     return typer.Option(*names, help=help_text, metavar=metavar, show_default=False)
 
 
+@example(
+    "ajuste compare -- sleep 0.01",
+    "ajuste compare -- sleep 0.01 -- sleep 0.02",
+    "ajuste compare --nice 0,10 --background spin --max-time 30s -- linpack reps_to=8",
+    "ajuste compare --kernel debian:5.10 --set sched_min_granularity_ns=750000,75000000 --background spin -- matrix",
+)
 def compare(
     words: Words = None,
     set_: Annotated[
@@ -96,12 +103,6 @@ def compare(
     """Measure a command, or compare it under several settings, or with others.
 
     Everything is measured in randomised blocks until the answer is known; afterwards all settings are what they were.
-
-    \b
-    ajuste compare -- sleep 0.01
-    ajuste compare -- sleep 0.01 -- sleep 0.02
-    ajuste compare --nice 0,10 --background spin -- linpack reps_to=8
-    ajuste compare --kernel debian:5.10 --set sched_min_granularity_ns=750000,75000000 --background spin -- matrix
     """
     request = Request(
         commands=split_commands(tuple(words or ())),

@@ -11,22 +11,26 @@ import typer
 from rich.console import Console
 
 from ajuste.cli.doctor_sheet import print_diagnosis
+from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.doctor.diagnosis import diagnose
 from ajuste.doctor.measuring import FULL, QUICK, measure
 from ajuste.target.host import HostTarget
+from ajuste.target.machine_lock import MachineLock
 from ajuste.target.target import Say
 
 
+@example("ajuste doctor --quick")
 def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Take five seconds instead of half a minute.")] = False,
     as_json: Json = False,
 ) -> None:
     """Find out how quiet this machine is: what can be measured here, what disturbs, and what to do.
 
-    Measures timers, other load, stolen time and the spread of a fixed job, and changes nothing.
+    Measures timers, other load, stolen time and the spread of a fixed job, and changes nothing. No experiment may go on
+    on this machine meanwhile: they would disturb each other.
     """
-    with _saying() as say, HostTarget() as target:
+    with MachineLock(None), _saying() as say, HostTarget() as target:
         measured = measure(target, QUICK if quick else FULL, say)
     diagnosis = diagnose(measured)
     if as_json:

@@ -11,6 +11,7 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 
+from ajuste.cli.example import example
 from ajuste.cli.inventory_sheet import print_comparison, print_inventory
 from ajuste.cli.options import Json
 from ajuste.home import home
@@ -23,6 +24,7 @@ from ajuste.store.store import Store
 _MOST_BYTES: Final = 64 << 20
 
 
+@example("ajuste inventory", "ajuste inventory --json > here.json", "ajuste inventory --diff here.json now")
 def inventory(
     diff: Annotated[
         tuple[str, str] | None,

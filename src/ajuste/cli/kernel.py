@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ajuste.cli.example import example, examples
 from ajuste.cli.options import Json
 from ajuste.home import Home, home
 from ajuste.kernel.available import AvailableKernel, available_kernels
@@ -21,7 +22,9 @@ from ajuste.model.kernel import KernelImage
 
 QEMU = "qemu"
 
-app = typer.Typer(no_args_is_help=True, help="List and fetch kernels to boot, and QEMU.")
+app = typer.Typer(
+    no_args_is_help=True, help=examples("List and fetch kernels to boot, and QEMU.", "ajuste kernel list")
+)
 
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Fetch the package lists anew, and the newest kernel of a series.")
@@ -29,6 +32,7 @@ Refresh = Annotated[
 
 
 @app.command("list")
+@example("ajuste kernel list --all")
 def list_kernels(
     as_json: Json = False,
     every: Annotated[
@@ -60,6 +64,7 @@ def list_kernels(
 
 
 @app.command("fetch")
+@example("ajuste kernel fetch debian:5.10 qemu")
 def fetch(
     specs: Annotated[list[str], typer.Argument(metavar="SPEC…", help="debian:5.10, debian:6.1/rt, …, or qemu.")],
     as_json: Json = False,

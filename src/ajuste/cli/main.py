@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from ajuste.cli.edge import exit_code
+from ajuste.cli.example import examples
 from ajuste.version import ajuste_version
 
 COMMANDS: Final = (
@@ -33,7 +34,11 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
     """The whole command line, or only the command that the first of ``words`` names: the others need not be loaded."""
     app = typer.Typer(
         name="ajuste",
-        help="An experiment lab for Linux configuration: from a question to a verdict you can believe.",
+        help=examples(
+            "An experiment lab for Linux configuration: from a question to a verdict you can believe.",
+            "ajuste studies",
+            "ajuste run granularity",
+        ),
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

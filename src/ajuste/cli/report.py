@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.cli.showing import show_results
 from ajuste.home import home
@@ -16,6 +17,7 @@ from ajuste.report.visible import visible
 from ajuste.store.store import Run, Store
 
 
+@example("ajuste report", "ajuste report granularity --html granularity.html")
 def report(
     run: Annotated[
         str | None, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.home import home
 from ajuste.model.error import RequestError, RunError
@@ -17,6 +18,7 @@ from ajuste.target.journals import OldValue, leftovers, old_values, require_read
 from ajuste.target.machine_lock import MachineLock
 
 
+@example("ajuste restore --dry-run")
 def restore(
     places: Annotated[
         list[Path] | None,
@@ -28,14 +30,14 @@ def restore(
     """Put back what an experiment on this machine left changed.
 
     That is needed only if its agent and the agent's guardian were both killed.
-
-    Example: $ ajuste restore --dry-run
     """
     own = home().journals
     with MachineLock(None) as lock:
         elsewhere = lock.journals_before
-        chosen = places or [own, *([elsewhere] if elsewhere not in (None, own) else [])]
-        journals = [journal for place in chosen if place is not None for journal in _journals(place)]
+        # A home that has been removed since then left nothing behind that is known.
+        kept = [own, *([elsewhere] if elsewhere not in (None, own) else [])]
+        chosen = places or [place for place in kept if place is not None and place.exists()]
+        journals = [journal for place in chosen for journal in _journals(place)]
         require_readable(journals)
         if dry_run:
             _show_steps(journals, as_json)
@@ -57,8 +59,6 @@ def _journals(place: Path) -> tuple[Path, ...]:
         found = leftovers(place)
         return (*found.left, *found.void)
     if not place.exists():
-        if place == home().journals:
-            return ()
         raise RequestError(f"there is no journal {place}")
     return (place,)
 

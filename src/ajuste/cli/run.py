@@ -9,12 +9,14 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
+from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
 from ajuste.cli.options import AcceptRisk, Json, Kernel, Seed, StudyName
 from ajuste.experiment import Means
 from ajuste.home import home
 
 
+@example("ajuste run granularity", "ajuste run my-study.toml --seed 7 --report report.html")
 def run(
     study: StudyName,
     kernel: Kernel = None,

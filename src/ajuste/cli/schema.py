@@ -7,9 +7,11 @@ import json
 import typer
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.example import example
 from ajuste.study.json_schema import json_schema
 
 
+@example("ajuste schema > study.schema.json")
 def schema() -> None:
     """Print the JSON Schema of study files, so that an editor completes and checks them."""
     typer.echo(json.dumps(json_schema(catalogue()), indent=2, ensure_ascii=False))

@@ -7,10 +7,12 @@ import json
 import typer
 from rich.console import Console
 
+from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.study.builtin import builtin_studies
 
 
+@example("ajuste studies")
 def studies(as_json: Json = False) -> None:
     """List the built-in studies; `ajuste run NAME` runs one, `ajuste plan NAME` shows what it would do."""
     found = builtin_studies()

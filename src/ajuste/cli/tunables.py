@@ -13,6 +13,7 @@ from rich.console import Console
 from ajuste.catalogue.initial import initial_value
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
+from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.cli.tunable_sheet import Sheet, print_list, print_sheet
 from ajuste.cli.tunables_here import here_document, list_here
@@ -30,7 +31,7 @@ from ajuste.target.target import Target
 from ajuste.target.vm import VmTarget
 from ajuste.vm.guest_files import GuestFiles
 
-app = typer.Typer(invoke_without_command=True, help="Show the settings that Ajuste knows.")
+app = typer.Typer(invoke_without_command=True)
 
 Kernel = Annotated[
     str | None, typer.Option("--kernel", metavar="K", help="debian:5.10, debian:6.12, … or path:VMLINUZ.")
@@ -38,6 +39,7 @@ Kernel = Annotated[
 
 
 @app.callback()
+@example("ajuste tunables --here", "ajuste tunables --kernel debian:6.12")
 def tunables(
     context: typer.Context,
     as_json: Json = False,
@@ -65,6 +67,7 @@ def tunables(
 
 
 @app.command()
+@example("ajuste tunables search dirty pages")
 def search(
     words: Annotated[list[str], typer.Argument(metavar="WORD…", help="All of them must be found.")],
     as_json: Json = False,
@@ -77,6 +80,7 @@ def search(
 
 
 @app.command()
+@example("ajuste tunables show vm.swappiness", "ajuste tunables show sched_min_granularity_ns --kernel debian:5.10")
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="For one of several: NAME[cpu0].")],
     kernel: Kernel = None,

@@ -1,0 +1,98 @@
+"""Every command's help has an example, and every example works."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from ajuste.cli.example import examples_in
+from ajuste.cli.main import COMMANDS, application
+from ajuste.home import home
+from shell import SMALL, takes_the_machine
+
+STUDY = SMALL.replace('name = "small"', 'name = "my-study"')
+GUESTS = re.compile(r"ajuste (run|kernel)\b|report granularity|--kernel|--vm")
+"""Examples that boot a guest, or want the kernels that are fetched for guests."""
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All commands and groups of commands with what is typed for them."""
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+
+
+def help_of(path: tuple[str, ...], command: Any) -> str:
+    context = typer.Context(command, info_name=" ".join(("ajuste", *path)))
+    return str(command.get_help(context))
+
+
+HELP = {path: help_of(path, command) for path, command in commands(typer.main.get_command(application()))}
+EXAMPLES = list(dict.fromkeys(example for text in HELP.values() for example in examples_in(text)))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with what the examples name, and a home whose kernels are the ordinary ones."""
+    directory = tmp_path_factory.mktemp("examples")
+    (directory / "my-study.toml").write_text(STUDY)
+    (directory / "job").write_text("#!/bin/sh\nseq 1000 | sort -R | tail -n 1\n")
+    (directory / "job").chmod(0o755)
+    kept = directory / "home"
+    kept.mkdir()
+    home().cache.mkdir(parents=True, exist_ok=True)
+    (kept / "cache").symlink_to(home().cache)
+    ajuste("ajuste inventory --json > here.json", directory)
+    return directory
+
+
+def ajuste(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a shell, as a person would who copies it from the help."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=directory,
+        env={**os.environ, "AJUSTE_HOME": str(directory / "home"), "PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+@pytest.mark.parametrize("path", HELP, ids=lambda path: " ".join(path) or "ajuste")
+def test_every_command_shows_an_example_of_itself(path: tuple[str, ...]) -> None:
+    shown = examples_in(HELP[path])
+    assert shown, f"ajuste {' '.join(path)} --help has no example; ajuste.cli.example adds them"
+    for example in shown:
+        assert example.startswith(" ".join(("ajuste", *path)))
+
+
+def test_examples_are_on_lines_of_their_own_that_can_be_copied() -> None:
+    for text in HELP.values():
+        for example in examples_in(text):
+            assert f"  $ {example}\n" in f"{text}\n"
+    assert {path[0] for path in HELP if path} == set(COMMANDS)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(example, marks=pytest.mark.vm) if GUESTS.search(example) else example for example in EXAMPLES],
+)
+def test_an_example_works(example: str, place: Path, request: pytest.FixtureRequest) -> None:
+    if takes_the_machine(example):
+        request.getfixturevalue("machine_lock")
+    if "report granularity" in example:
+        ajuste("ajuste run granularity", place)
+    done = ajuste(example, place)
+    assert done.returncode == 0, f"{example}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    assert done.stderr == "" or GUESTS.search(example)
