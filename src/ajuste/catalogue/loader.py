@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -26,6 +27,7 @@ from ajuste.model.tunable import Marker, Tunable
 from ajuste.model.workload import WorkloadKind
 
 M = TypeVar("M", Tunable, WorkloadKind, Metric, Part, Rule)
+V = TypeVar("V")
 
 _ALIKE = 75
 """Per cent of likeness from which a word counts as a misspelt other."""
@@ -35,10 +37,10 @@ _ALIKE = 75
 class Catalogue:
     """What there is, by name, in the order of the files. Metrics are those that every trial has."""
 
-    tunables: dict[str, Tunable]
-    workloads: dict[str, WorkloadKind]
-    metrics: dict[str, Metric]
-    parts: dict[str, Part] = field(default_factory=dict)
+    tunables: Mapping[str, Tunable]
+    workloads: Mapping[str, WorkloadKind]
+    metrics: Mapping[str, Metric]
+    parts: Mapping[str, Part] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
 
     def find_tunable(self, text: str) -> Tunable:
@@ -112,12 +114,33 @@ class Catalogue:
         return level.check_level(tunable, text, version)
 
 
+class Later(Mapping[str, V]):
+    """Entries that are read when somebody first looks at them: many take a while, and not everybody needs them."""
+
+    def __init__(self, read: Callable[[], dict[str, V]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _entries(self) -> dict[str, V]:
+        return self._read()
+
+    def __getitem__(self, name: str) -> V:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
 @cache
 def catalogue() -> Catalogue:
-    """The catalogue that comes with Ajuste. Raises AjusteError that names file and field of what is wrong in it."""
+    """The catalogue that comes with Ajuste. What is wrong in it raises AjusteError that names file and field, in the
+    tunables when they are first looked at."""
     folder = files("ajuste.catalogue")
     return Catalogue(
-        tunables=load(folder / "tunables", "tunable", Tunable),
+        tunables=Later(lambda: load(folder / "tunables", "tunable", Tunable)),
         workloads=load(folder / "workloads", "workload", WorkloadKind),
         metrics=load(folder / "metrics.toml", "metric", Metric),
         parts=load(folder / "parts.toml", "part", Part),

@@ -48,7 +48,10 @@ def tunables(
         bool, typer.Option("--here", help="Those of this machine, with their values and what locks them.")
     ] = False,
 ) -> None:
-    """List the settings that Ajuste knows, or those that the kernel K has; `show NAME` explains one of them."""
+    """List the settings that Ajuste knows, or those that the kernel K has; `show NAME` explains one of them.
+
+    Example: $ ajuste tunables --here
+    """
     if context.invoked_subcommand is not None:
         if as_json or kernel or here:
             command = f"ajuste tunables {context.invoked_subcommand}"
@@ -72,7 +75,10 @@ def search(
     words: Annotated[list[str], typer.Argument(metavar="WORD…", help="All of them must be found.")],
     as_json: Json = False,
 ) -> None:
-    """Find settings by words in their names and explanations, best first."""
+    """Find settings by words in their names and explanations, best first.
+
+    Example: $ ajuste tunables search dirty memory
+    """
     found = catalogue().search(words)
     if not found:
         raise RequestError(f"nothing is known about {' '.join(words)}", hint="ajuste tunables lists all there is")
@@ -87,7 +93,10 @@ def show(
     cpus: Annotated[int, typer.Option("--cpus", min=1, max=16, help="CPUs of the guest with kernel K.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Explain one setting, with its value on this machine, or in a guest with the kernel K."""
+    """Explain one setting, with its value on this machine, or in a guest with the kernel K.
+
+    Example: $ ajuste tunables show 'net.gro[lo]'
+    """
     tunable = catalogue().find_tunable(name)
     sheet = _guest(tunable, kernel, cpus) if kernel else _host(tunable)
     if as_json:

@@ -34,11 +34,12 @@ def tunables_here(target: Target, catalogue: Catalogue, tunables: Sequence[Tunab
     every = [one for tunable in tunables for one in _instances(catalogue, tunable, machine)]
     absent = {one.name: why_not_there(catalogue, one, machine) for one in every}
     values = current_values(target, [one for one in every if not absent[one.name]])
+    found = {one.name: _explained(values.get(one.name, Current()), absent[one.name]) for one in every}
     return [
         Here(
             tunable=one,
-            current=_explained(values.get(one.name, Current()), absent[one.name]),
-            locked=why_not_writable(catalogue, one, machine),
+            current=found[one.name],
+            locked=why_not_writable(catalogue, one, machine) or _refusal(one, found[one.name]),
         )
         for one in every
     ]
@@ -51,3 +52,9 @@ def _instances(catalogue: Catalogue, tunable: Tunable, machine: Machine) -> list
 
 def _explained(current: Current, absence: str) -> Current:
     return replace(current, problem=absence) if absence else current
+
+
+def _refusal(tunable: Tunable, current: Current) -> str:
+    """Some files say in place of a choice that there is none."""
+    value = current.value
+    return f"the kernel says {value}" if tunable.type == "choice" and value and value not in tunable.choices else ""
