@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{fallocate, FallocateFlags, MemfdFlags};
 
+use crate::plan::User;
+
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 /// More than this between two looks is much.
 const MUCH_BYTES: u64 = 1 << 20;
@@ -36,6 +38,14 @@ impl Capture {
             Err(_) => File::from(rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)?),
         };
         Ok(Capture { file, limit_bytes, seen_bytes: 0 })
+    }
+
+    /// Let it belong to the user whose process it is for, where the agent may give it away.
+    pub fn give(&self, user: &User) -> io::Result<()> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        std::os::unix::fs::fchown(&self.file, Some(user.uid), Some(user.gid))
     }
 
     /// Give back what lies behind the limit. True if much was printed since the last time.

@@ -48,6 +48,7 @@ impl Guardian {
             let _ = rustix::io::write(&ready, &pid.to_ne_bytes());
             await_end(&end);
             leftovers::kill(roll);
+            journal.owner().into_iter().for_each(Roll::remove);
             let _ = recovery::undo_all(journal, &mut |_| {});
         })
         .map_err(refused)?;

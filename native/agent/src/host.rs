@@ -11,7 +11,6 @@ use crate::event::{Accepted, Event, Stage};
 use crate::interrupts::Interrupts;
 use crate::keeper::Keeper;
 use crate::plan::{Attributes, Plan, Scratch, PLAN_LIMIT_BYTES};
-use crate::roll::Roll;
 use crate::stream::EventStream;
 use crate::surroundings::Surroundings;
 use crate::trial::Trial;
@@ -51,7 +50,6 @@ pub struct Custody {
 pub struct Host {
     pub interrupts: Interrupts,
     keeper: Option<Keeper>,
-    roll: Roll,
     _held: Option<OwnedFd>,
 }
 
@@ -60,12 +58,11 @@ impl Host {
         let interrupts = Interrupts::catch(rustix::stdio::stdout())?;
         process::adopt_orphans();
         let held = custody.held.map(take_over).transpose()?;
-        let roll = Roll::create()?;
         let (keeper, held) = match custody.journal {
-            Some(directory) => (Some(Keeper::new(directory, held, roll)), None),
+            Some(directory) => (Some(Keeper::new(directory, held)), None),
             None => (None, held),
         };
-        Ok(Host { interrupts, keeper, roll, _held: held })
+        Ok(Host { interrupts, keeper, _held: held })
     }
 
     /// Carry out one plan, and put everything back. True if nothing failed; an error means that nobody listens.
@@ -75,7 +72,7 @@ impl Host {
         }
         let realtime = |attributes: &Attributes| attributes.is_realtime();
         let nice = if plan.commands().any(|(_, command)| realtime(&command.attributes)) { lift_above() } else { None };
-        let surroundings = Surroundings { event_port: None, die_with_agent: true, nice, roll: Some(self.roll) };
+        let surroundings = Surroundings { event_port: None, die_with_agent: true, nice, roll: None };
         let trial = Trial { plan, surroundings: &surroundings, interrupts: Some(&self.interrupts), mix: None };
         let result = trial.carry_out(self.keeper.as_mut(), stream);
         if nice.is_some() {

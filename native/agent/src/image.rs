@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::ptr;
 
 use crate::errno;
-use crate::plan::{Command, Policy};
+use crate::plan::{Command, Policy, User};
 use crate::ports;
 use crate::surroundings::Surroundings;
 
@@ -39,6 +39,7 @@ pub struct Image {
     cpus: Option<libc::cpu_set_t>,
     nice: Option<i32>,
     policy: Option<(libc::c_int, libc::sched_param)>,
+    user: Option<User>,
     surroundings: Surroundings,
     streams: Streams,
 }
@@ -51,22 +52,24 @@ enum Step {
     Group,
     Streams,
     ControlGroup,
-    Directory,
     Nice,
     Affinity,
     Policy,
+    User,
+    Directory,
     Program,
 }
 
-const STEPS: [(Step, &str); 9] = [
+const STEPS: [(Step, &str); 10] = [
     (Step::Ready, ""),
     (Step::Group, "process group: "),
     (Step::Streams, "streams: "),
     (Step::ControlGroup, "cgroup_weight: "),
-    (Step::Directory, "directory: "),
     (Step::Nice, "nice: "),
     (Step::Affinity, "affinity: "),
     (Step::Policy, "policy: "),
+    (Step::User, "user: "),
+    (Step::Directory, "directory: "),
     (Step::Program, ""),
 ];
 
@@ -126,6 +129,7 @@ impl Image {
             cpus: attributes.affinity.as_deref().map(cpu_set),
             nice: attributes.nice.or(surroundings.nice),
             policy: attributes.policy.map(|policy| scheduling(policy, attributes.priority)),
+            user: command.user.clone().filter(|user| !is_ours(user)),
             surroundings: *surroundings,
             streams,
         }
@@ -163,9 +167,6 @@ impl Image {
         if let Some(group) = self.streams.group {
             succeeded(libc::write(group, c"0".as_ptr().cast(), 1) as i32, Step::ControlGroup)?;
         }
-        succeeded(libc::chdir(self.directory.as_ptr()), Step::Directory)?;
-        // Before the release, so that the usual mistakes are known before anything is said to have started.
-        succeeded(libc::access(self.path.as_ptr(), libc::X_OK), Step::Program)?;
         if let Some(nice) = self.nice {
             succeeded(libc::setpriority(libc::PRIO_PROCESS, 0, nice), Step::Nice)?;
         }
@@ -174,6 +175,24 @@ impl Image {
         }
         if let Some((policy, parameters)) = &self.policy {
             succeeded(libc::sched_setscheduler(0, *policy, parameters), Step::Policy)?;
+        }
+        if let Some(user) = &self.user {
+            self.become_user(user)?;
+        }
+        succeeded(libc::chdir(self.directory.as_ptr()), Step::Directory)?;
+        // Before the release, so that the usual mistakes are known before anything is said to have started.
+        succeeded(libc::access(self.path.as_ptr(), libc::X_OK), Step::Program)?;
+        Ok(())
+    }
+
+    /// Be nobody else any more: with the last user number the kernel takes all capabilities, and the signal at the
+    /// agent's death, which is set again.
+    unsafe fn become_user(&self, user: &User) -> Result<(), Step> {
+        succeeded(libc::setgroups(user.groups.len(), user.groups.as_ptr()), Step::User)?;
+        succeeded(libc::setresgid(user.gid, user.gid, user.gid), Step::User)?;
+        succeeded(libc::setresuid(user.uid, user.uid, user.uid), Step::User)?;
+        if self.surroundings.die_with_agent {
+            succeeded(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::User)?;
         }
         Ok(())
     }
@@ -195,6 +214,12 @@ impl Image {
         self.report(step, *libc::__errno_location());
         libc::_exit(127)
     }
+}
+
+/// Whether the agent is this user already, and may not be another.
+fn is_ours(user: &User) -> bool {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    !uid.is_root() && (uid.as_raw(), gid.as_raw()) == (user.uid, user.gid)
 }
 
 fn succeeded(result: i32, step: Step) -> Result<(), Step> {

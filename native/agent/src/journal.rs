@@ -23,6 +23,7 @@ use rustix::fs::{flock, fsync, openat, statat, unlinkat, AtFlags, FlockOperation
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::roll::Leader;
 use crate::undo::Undo;
 use crate::{errno, process};
 
@@ -66,6 +67,13 @@ pub struct Contents {
     pub header: Option<Header>,
     pub steps: Vec<Undo>,
     pub done: Vec<bool>,
+}
+
+impl Header {
+    /// The agent whose session it is.
+    pub fn owner(&self) -> Leader {
+        Leader { pid: self.pid, started_ticks: self.started_ticks }
+    }
 }
 
 impl Contents {
@@ -134,6 +142,8 @@ pub struct Journal {
     directory: OwnedFd,
     name: PathBuf,
     shown: PathBuf,
+    /// Of one that was made here.
+    owner: Option<Leader>,
 }
 
 /// Why a journal cannot be had.
@@ -161,7 +171,7 @@ impl Journal {
         let directory = open_directory(directory).map_err(refused)?;
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&directory, &name, flags, Mode::RUSR | Mode::WUSR).map_err(refused)?;
-        let journal = Journal { file: file.into(), directory, name, shown };
+        let journal = Journal { file: file.into(), directory, name, shown, owner: Some(header.owner()) };
         let begun = flock(&journal.file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| journal.says(error))
             .and_then(|()| journal.write_lines(&[header]))
@@ -194,7 +204,7 @@ impl Journal {
             Err(Errno::WOULDBLOCK) => return Err(Refused::Held),
             Err(error) => return Err(unfit(error)),
         }
-        let journal = Journal { file, directory, name, shown: path.to_owned() };
+        let journal = Journal { file, directory, name, shown: path.to_owned(), owner: None };
         if journal.is_removed() {
             return Err(Refused::Gone);
         }
@@ -264,6 +274,11 @@ impl Journal {
 
     pub fn descriptors(&self) -> [&dyn std::os::fd::AsRawFd; 2] {
         [&self.file, &self.directory]
+    }
+
+    /// The agent that has made it, if that is this one.
+    pub fn owner(&self) -> Option<Leader> {
+        self.owner
     }
 
     pub fn shown(&self) -> &Path {

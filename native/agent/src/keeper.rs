@@ -16,13 +16,13 @@ use crate::plan::{Attributes, Plan, Write};
 use crate::restore::{restore, Machine, Outcome};
 use crate::roll::Roll;
 use crate::undo::{Made, OldValue, Undo};
-use crate::{cgroup, mount_point, tunable};
+use crate::{cgroup, errno, mount_point, tunable};
 
 pub struct Keeper {
     directory: PathBuf,
     /// Kept open by the agent and its guardian until both have ended: the lock of the machine.
     lock: Option<OwnedFd>,
-    roll: Roll,
+    roll: Option<Roll>,
     journal: Option<Journal>,
     guardian: Option<Guardian>,
     /// Those in the journal.
@@ -35,11 +35,11 @@ pub struct Keeper {
 
 impl Keeper {
     /// One whose journal will be in `directory`.
-    pub fn new(directory: PathBuf, lock: Option<OwnedFd>, roll: Roll) -> Keeper {
+    pub fn new(directory: PathBuf, lock: Option<OwnedFd>) -> Keeper {
         Keeper {
             directory,
             lock,
-            roll,
+            roll: None,
             journal: None,
             guardian: None,
             steps: Vec::new(),
@@ -118,10 +118,19 @@ impl Keeper {
             None => Journal::create(&self.directory)?,
         };
         let journal = self.journal.insert(journal);
+        if let (None, Some(owner)) = (self.roll, journal.owner()) {
+            self.roll = Some(Roll::create(owner).map_err(errno::of)?);
+        }
+        let Some(roll) = self.roll else { return Err("there is no roll of processes".to_owned()) };
         if !self.guardian.as_ref().is_some_and(Guardian::is_alive) {
-            self.guardian = Some(Guardian::fork(journal, self.roll, self.lock.as_ref().map(AsRawFd::as_raw_fd))?);
+            self.guardian = Some(Guardian::fork(journal, roll, self.lock.as_ref().map(AsRawFd::as_raw_fd))?);
         }
         Ok(())
+    }
+
+    /// Where processes are entered while something is held.
+    pub fn roll(&self) -> Option<Roll> {
+        self.roll
     }
 
     /// Put back all that the plan at hand has changed. The events say what became of it.
@@ -141,6 +150,7 @@ impl Keeper {
         let open = |(index, outcome): (&usize, &Outcome)| (!outcome.is_settled()).then_some(*index);
         self.unsettled = self.unsettled.iter().zip(&outcomes).filter_map(open).collect();
         let result = self.close_journal();
+        self.journal.iter().filter_map(Journal::owner).for_each(Roll::remove);
         if let Some(guardian) = self.guardian.take() {
             guardian.dismiss();
         }

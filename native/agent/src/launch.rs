@@ -60,6 +60,10 @@ pub fn launch(
     let group_door = group.as_ref().map(Group::door).transpose()?;
     let stdout = Capture::create(output_limit_bytes).map_err(broken)?;
     let stderr = Capture::create(output_limit_bytes).map_err(broken)?;
+    if let Some(user) = &command.user {
+        // It may open them by their names, /dev/stdout and /dev/stderr.
+        stdout.give(user).and_then(|()| stderr.give(user)).map_err(broken)?;
+    }
     let stdin = File::open("/dev/null").map_err(broken)?;
     let (sleeper, door) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| says(errno::of(error)))?;
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| says(errno::of(error)))?;

@@ -1,9 +1,13 @@
 //! Killing what the processes of a dead agent have left: everything in a process group on the roll, and all of its
 //! descendants.
 //!
-//! The processes that the agent started itself die with it (PR_SET_PDEATHSIG). A number that is used again by somebody
-//! else is known by the time at which its process began.
+//! They are all stopped before the first is killed, because a process whose parent is gone is nobody's descendant. One
+//! that has left both its group and its parent before the agent died cannot be found; so cannot one that did so among
+//! the children of a process that the agent started itself, which dies with it (PR_SET_PDEATHSIG).
+//!
+//! A number that is used again by somebody else is known by the time at which its process began.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -15,25 +19,32 @@ use crate::clock;
 use crate::process::{self, Kin};
 use crate::roll::{Leader, Roll};
 
-/// What is killed may be about to fork.
-const GOES: usize = 20;
+/// What is stopped may just have forked.
+const GOES: usize = 100;
 /// For all of them together to be gone.
 const DEATH: Duration = Duration::from_secs(5);
 
 /// Kill them all and wait until they are gone.
 pub fn kill(roll: Roll) {
     let leaders = roll.leaders();
-    let deadline = Instant::now() + DEATH;
+    let mut stopped: BTreeMap<(i32, u64), OwnedFd> = BTreeMap::new();
     for _ in 0..GOES {
-        let alive: Vec<Kin> = everybody();
-        let dying: Vec<OwnedFd> = ours(&alive, &leaders).into_iter().filter_map(kill_one).collect();
-        if dying.is_empty() {
-            return;
+        let alive = everybody();
+        let ours = ours(&alive, &leaders).into_iter().map(|kin| (kin.pid, kin.started_ticks));
+        let new: Vec<_> = ours.filter(|one| !stopped.contains_key(one)).collect();
+        if new.is_empty() {
+            break;
         }
-        for pidfd in dying {
-            let rest = clock::timespec(deadline.saturating_duration_since(Instant::now()));
-            let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&rest));
-        }
+        // A fork that is under way when the signal comes is not carried out (fork(2) is restarted after it).
+        stopped.extend(new.into_iter().filter_map(|one| stop(one).map(|pidfd| (one, pidfd))));
+    }
+    for pidfd in stopped.values() {
+        let _ = pidfd_send_signal(pidfd, Signal::KILL);
+    }
+    let deadline = Instant::now() + DEATH;
+    for pidfd in stopped.values() {
+        let rest = clock::timespec(deadline.saturating_duration_since(Instant::now()));
+        let _ = poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&rest));
     }
 }
 
@@ -66,12 +77,12 @@ fn ours<'a>(alive: &'a [Kin], leaders: &[Leader]) -> Vec<&'a Kin> {
 }
 
 /// The number is held by the pidfd first, so that what is checked and what is killed is the same process.
-fn kill_one(kin: &Kin) -> Option<OwnedFd> {
-    let pidfd = pidfd_open(Pid::from_raw(kin.pid)?, PidfdFlags::empty()).ok()?;
-    if process::start_ticks(kin.pid) != Some(kin.started_ticks) {
+fn stop((pid, started_ticks): (i32, u64)) -> Option<OwnedFd> {
+    let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    if process::start_ticks(pid) != Some(started_ticks) {
         return None;
     }
-    pidfd_send_signal(&pidfd, Signal::KILL).ok()?;
+    pidfd_send_signal(&pidfd, Signal::STOP).ok()?;
     Some(pidfd)
 }
 

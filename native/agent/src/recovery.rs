@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::event::{Event, JournalState, Left, Stage};
-use crate::journal::{self, Journal, Refused};
+use crate::journal::{self, Header, Journal, Refused};
 use crate::restore::{restore, Machine, Outcome};
+use crate::roll::Roll;
 use crate::stream::EventStream;
-use crate::{clock, errno, process};
+use crate::{clock, errno, leftovers, process};
 
 /// For a guardian that is at work to be done.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -95,8 +96,11 @@ fn open(path: &Path) -> Result<Journal, Refused> {
 }
 
 fn is_session_alive(path: &Path) -> bool {
-    let header = journal::header_of(path);
-    header.is_some_and(|header| process::start_ticks(header.pid) == Some(header.started_ticks))
+    journal::header_of(path).is_some_and(|header| is_alive(&header))
+}
+
+fn is_alive(header: &Header) -> bool {
+    process::start_ticks(header.pid) == Some(header.started_ticks)
 }
 
 fn undo(journal: &Journal, said: &mut Vec<Event>) -> (JournalState, Option<String>) {
@@ -113,7 +117,15 @@ fn undo(journal: &Journal, said: &mut Vec<Event>) -> (JournalState, Option<Strin
         Some(header) if journal::boot_id().as_ref() != Ok(&header.boot) => {
             return removed(JournalState::Void, "it is of an earlier boot: the settings are the kernel's own again")
         }
-        Some(_) => {}
+        // It is a copy of one that is in use.
+        Some(header) if is_alive(&header) => {
+            return (JournalState::Held, Some("its session is still at work".to_owned()))
+        }
+        // Its guardian has died with it, and what they have left is still there.
+        Some(header) => {
+            Roll::left_by(header.owner()).into_iter().for_each(leftovers::kill);
+            Roll::remove(header.owner());
+        }
     }
     match undo_all(journal, &mut |event| said.push(event)) {
         Ok(true) => (JournalState::Restored, None),

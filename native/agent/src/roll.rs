@@ -1,13 +1,21 @@
 //! The roll: which process groups the agent has running, in memory that it shares with its guardian.
 //!
 //! The agent enters each process before it is released and strikes it out when it is reaped. Nobody is woken for it
-//! and nothing is written to disk. When the agent is gone, the guardian reads it.
+//! and nothing is written to disk. When the agent is gone, the guardian reads it, or, if that is gone, too, whoever
+//! restores from the journal.
 
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// More processes at once are not on the roll.
 const PLACES: usize = 4096;
+
+const LENGTH: usize = size_of::<[Place; PLACES]>();
 
 #[repr(C)]
 struct Place {
@@ -16,7 +24,7 @@ struct Place {
     started_ticks: AtomicU64,
 }
 
-/// Shared with every process that is forked after it was made, for as long as any of them lives.
+/// Shared with every process that is forked after it was made, and a file of a tmpfs.
 #[derive(Clone, Copy)]
 pub struct Roll(&'static [Place; PLACES]);
 
@@ -28,17 +36,30 @@ pub struct Leader {
 }
 
 impl Roll {
-    pub fn create() -> std::io::Result<Roll> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: new zeroed memory of the right size and alignment, never unmapped; zeros are free places.
-        unsafe {
-            let memory = libc::mmap(ptr::null_mut(), size_of::<[Place; PLACES]>(), protection, flags, -1, 0);
-            if memory == libc::MAP_FAILED {
-                return Err(std::io::Error::last_os_error());
-            }
-            Ok(Roll(&*memory.cast()))
+    /// That of the agent `owner`, which is this process. Where there is no `/dev/shm`, it is the guardian's only.
+    pub fn create(owner: Leader) -> io::Result<Roll> {
+        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let options = File::options().read(true).write(true).create_new(true).mode(0o600).custom_flags(flags).clone();
+        let file = options.open(place(owner)).and_then(|file| file.set_len(LENGTH as u64).map(|()| file));
+        match &file {
+            Ok(file) => map(libc::MAP_SHARED, file.as_raw_fd()),
+            Err(_) => map(libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1),
         }
+    }
+
+    /// What is left of that of the agent `owner`. Only one that root or the caller has made is trusted.
+    pub fn left_by(owner: Leader) -> Option<Roll> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let file = File::options().read(true).write(true).custom_flags(flags).open(place(owner)).ok()?;
+        let about = file.metadata().ok()?;
+        let caller = rustix::process::geteuid().as_raw();
+        let trusted = about.is_file() && [0, caller].contains(&about.uid()) && about.mode() & 0o077 == 0;
+        (trusted && about.len() == LENGTH as u64).then(|| map(libc::MAP_SHARED, file.as_raw_fd()).ok()).flatten()
+    }
+
+    /// Nobody needs that of the agent `owner` any more.
+    pub fn remove(owner: Leader) {
+        let _ = std::fs::remove_file(place(owner));
     }
 
     pub fn enter(&self, leader: Leader) {
@@ -72,13 +93,30 @@ impl Roll {
     }
 }
 
+/// A file in memory: gone with the boot, as the processes are.
+fn place(owner: Leader) -> PathBuf {
+    PathBuf::from(format!("/dev/shm/ajuste-{}-{}", owner.pid, owner.started_ticks))
+}
+
+fn map(flags: libc::c_int, file: RawFd) -> io::Result<Roll> {
+    // SAFETY: memory of the right size and alignment, never unmapped; zeros are free places.
+    unsafe {
+        let memory = libc::mmap(ptr::null_mut(), LENGTH, libc::PROT_READ | libc::PROT_WRITE, flags, file, 0);
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Roll(&*memory.cast()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_forked_process_reads_what_is_entered_later() {
-        let roll = Roll::create().unwrap();
+        let owner = Leader { pid: std::process::id() as i32, started_ticks: 1 };
+        let roll = Roll::create(owner).unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         // SAFETY: the child only makes system calls and reads shared memory.
         let child = unsafe { libc::fork() };
@@ -91,6 +129,9 @@ mod tests {
         roll.enter(Leader { pid: 8, started_ticks: 80 });
         roll.strike(8);
         assert_eq!(roll.leaders(), [Leader { pid: 7, started_ticks: 70 }]);
+        assert_eq!(Roll::left_by(owner).unwrap().leaders(), roll.leaders());
+        Roll::remove(owner);
+        assert!(Roll::left_by(owner).is_none());
         rustix::io::write(&writer, &[1]).unwrap();
         assert_eq!(crate::process::reap(child).unwrap().exit_code, Some(0));
     }

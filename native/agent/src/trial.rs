@@ -8,6 +8,7 @@ use crate::interrupts::Interrupts;
 use crate::keeper::Keeper;
 use crate::measurement::Measurement;
 use crate::plan::{self, Plan};
+use crate::roll::Roll;
 use crate::scratch::Mounted;
 use crate::stream::EventStream;
 use crate::surroundings::Surroundings;
@@ -57,12 +58,13 @@ impl Trial<'_> {
             }
             stream.say(Event::Written(carry_out_write(write)?))?;
         }
-        self.run_commands(stream)
+        self.run_commands(keeper.and_then(|keeper| keeper.roll()), stream)
     }
 
     /// Everything that is run, under the plan's settings.
-    fn run_commands<W: Write>(&self, stream: &mut EventStream<W>) -> Result<(), Stop> {
-        let Trial { plan, surroundings, interrupts, .. } = *self;
+    fn run_commands<W: Write>(&self, roll: Option<Roll>, stream: &mut EventStream<W>) -> Result<(), Stop> {
+        let Trial { plan, interrupts, .. } = *self;
+        let surroundings = &Surroundings { roll, ..*self.surroundings };
         let measurement = Measurement { plan, surroundings, interrupts };
         let scratch = plan.scratch.as_ref().map(|scratch| measurement.make_scratch(scratch)).transpose()?;
         let measured = self.run_in_order(&measurement, stream);
@@ -81,7 +83,7 @@ impl Trial<'_> {
         let after_done = measurement.run_errands(Role::After, after, stream);
         if !before.is_empty() || !after.is_empty() {
             process::kill_children(&[]);
-            self.surroundings.roll.iter().for_each(|roll| roll.clear());
+            measurement.surroundings.roll.iter().for_each(|roll| roll.clear());
         }
         after_done
     }
