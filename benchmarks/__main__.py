@@ -7,13 +7,15 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import boot, cold_start, coverage, demo, next_trial
+from benchmarks import boot, cold_start, coverage, demo, next_trial, perf_agreement, sampler_overhead
 from benchmarks.comparison import Comparison, show
 
 BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
     "coverage": coverage.measure,
     "boot": boot.measure,
     "next-trial": next_trial.measure,
+    "sampler-overhead": sampler_overhead.measure,
+    "perf-agreement": perf_agreement.measure,
     "cold-start": cold_start.measure,
     "demo": demo.measure,
 }
