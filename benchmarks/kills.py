@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -156,6 +157,15 @@ class Place:
         with Store(self.home.store_url) as store:
             watcher = Progress(min_blocks=BLOCKS, max_blocks=BLOCKS, max_seconds=60, metric=None, quiet=True)
             conduct(prepare(study, known, means), store, watcher, means, named=str(self.study))
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """Whatever goes wrong in this very program, the machine is as it was; journals are kept if that fails."""
+        try:
+            yield
+        except BaseException:
+            exit_of(self.begin(lambda: restore(None)))
+            raise
 
 
 def stat_of(pid: int) -> tuple[str, str, int] | None:
@@ -332,16 +342,16 @@ def kill(kills: int, seed: int, say: Callable[[str], None]) -> Outcome:
     """Kill so many times. Every tunable is as it was in the end, or the outcome says so."""
     generator = random.Random(seed)
     catalogue()
-    with tempfile.TemporaryDirectory(prefix="ajuste-kills-") as directory:
-        root = Path(directory)
-        place = Place(root, root / "killed.toml")
-        place.study.write_text(study_text())
-        killer = Killer(place, generator)
-        while killer.outcome.kills < kills:
-            # Others who change settings of this machine get their turn in between.
-            with locked(TESTS_LOCK):
-                killer.one_study(killer.outcome.studies + 1, kills - killer.outcome.kills)
-            say(f"{killer.outcome.kills} kills, {killer.outcome.studies} studies")
+    root = Path(tempfile.mkdtemp(prefix="ajuste-kills-"))
+    place = Place(root, root / "killed.toml")
+    place.study.write_text(study_text())
+    killer = Killer(place, generator)
+    while killer.outcome.kills < kills:
+        # Others who change settings of this machine get their turn in between.
+        with locked(TESTS_LOCK), place.put_back():
+            killer.one_study(killer.outcome.studies + 1, kills - killer.outcome.kills)
+        say(f"{killer.outcome.kills} kills, {killer.outcome.studies} studies")
+    shutil.rmtree(root)
     return killer.outcome
 
 

@@ -41,6 +41,7 @@ pub struct Image {
     policy: Option<(libc::c_int, libc::sched_param)>,
     user: Option<User>,
     surroundings: Surroundings,
+    agent: libc::pid_t,
     streams: Streams,
 }
 
@@ -131,6 +132,7 @@ impl Image {
             policy: attributes.policy.map(|policy| scheduling(policy, attributes.priority)),
             user: command.user.clone().filter(|user| !is_ours(user)),
             surroundings: *surroundings,
+            agent: std::process::id() as libc::pid_t,
             streams,
         }
     }
@@ -159,6 +161,10 @@ impl Image {
         succeeded(libc::setpgid(0, 0), Step::Group)?;
         if self.surroundings.die_with_agent {
             succeeded(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Group)?;
+            // An agent that died before that would have left this child asleep for ever, holding what it inherited.
+            if libc::getppid() != self.agent {
+                libc::_exit(127);
+            }
         }
         self.forget_signals();
         succeeded(libc::dup2(self.streams.stdin, 0), Step::Streams)?;
