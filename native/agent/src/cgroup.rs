@@ -1,22 +1,50 @@
-//! A control group (cgroup v2) of a process's own, for its share of the CPU.
+//! A control group (cgroup v2) of a process's own, for its share of the CPU and its limits.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::plan::Attributes;
 use crate::{clock, errno};
 
 /// Where cgroup v2 is mounted.
 pub const ROOT: &str = "/sys/fs/cgroup";
+/// The controllers that groups below it have.
+const SHARED: &str = "/sys/fs/cgroup/cgroup.subtree_control";
 const PREFIX: &str = "ajuste-";
 /// Processes that were killed take a moment to be gone.
 const REMOVAL_GOES: u32 = 200;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
 
-/// Let groups below the root have a `cpu.weight`, where the kernel can do that. For guests: on a host this is the
-/// host's business.
+/// Let groups have a `cpu.weight`, where the kernel can do that. For guests: on a host this is the host's business.
 pub fn enable_cpu() {
-    let _ = fs::write(format!("{ROOT}/cgroup.subtree_control"), "+cpu");
+    let _ = enable("cpu");
+}
+
+fn enable(controller: &str) -> Result<(), String> {
+    fs::write(SHARED, format!("+{controller}")).map_err(|error| format!("{SHARED}: {}", errno::of(error)))
+}
+
+/// Have `controller` for groups below the root, if it is among those that are `present` there.
+fn offer(controller: &str, present: &str, may_enable: bool) -> Result<(), String> {
+    let listed = |text: &str| text.split_whitespace().any(|word| word == controller);
+    if !listed(present) {
+        return Err(format!("cgroup v2 has no controller {controller} here, only {}", present.trim_end()));
+    }
+    let shared = fs::read_to_string(SHARED).map_err(|error| format!("{SHARED}: {}", errno::of(error)))?;
+    match listed(&shared) {
+        true => Ok(()),
+        false if may_enable => enable(controller),
+        false => {
+            Err(format!("groups do not have the controller {controller}; to enable it: echo +{controller} > {SHARED}"))
+        }
+    }
+}
+
+/// `memory` for `memory.max`
+fn controller(file: &str) -> &str {
+    file.split('.').next().unwrap_or(file)
 }
 
 /// Where the group of the process with this name in a plan is.
@@ -55,19 +83,32 @@ pub struct Group {
 }
 
 impl Group {
-    /// Make a group with the given `cpu.weight` (1 … 10000). The error says what is missing.
-    pub fn create(name: &str, weight: u32) -> Result<Group, String> {
-        if fs::metadata(format!("{ROOT}/cgroup.controllers")).is_err() {
-            return Err(format!("cgroup_weight needs cgroup v2 at {ROOT}"));
+    /// The group that `attributes` ask for, with all their values. The error says what is missing.
+    ///
+    /// `may_enable` has controllers enabled that groups do not have yet: a guest is the agent's own, a host is not.
+    pub fn create(name: &str, attributes: &Attributes, may_enable: bool) -> Result<Option<Group>, String> {
+        let weight = attributes.cgroup_weight.map(|weight| ("cpu.weight".to_owned(), weight.to_string()));
+        let values: Vec<(String, String)> = weight.into_iter().chain(attributes.cgroup_limits.clone()).collect();
+        if values.is_empty() {
+            return Ok(None);
+        }
+        let present = fs::read_to_string(format!("{ROOT}/cgroup.controllers"));
+        let present = present.map_err(|_| format!("a control group needs cgroup v2 at {ROOT}"))?;
+        for (file, _) in &values {
+            offer(controller(file), &present, may_enable).map_err(|reason| format!("{file}: {reason}"))?;
         }
         let path = path(name);
         fs::create_dir(&path).map_err(|error| format!("{}: {}", path.display(), errno::of(error)))?;
         let group = Group { path };
-        let place = group.path.join("cpu.weight");
-        let file = OpenOptions::new().write(true).open(&place);
-        file.and_then(|mut file| std::io::Write::write_all(&mut file, weight.to_string().as_bytes()))
-            .map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
-        Ok(group)
+        values.iter().try_for_each(|(file, value)| group.set(file, value)).map(|()| Some(group))
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<(), String> {
+        let place = self.path.join(file);
+        let opened = OpenOptions::new().write(true).open(&place);
+        opened
+            .and_then(|mut file| file.write_all(value.as_bytes()))
+            .map_err(|error| format!("writing {value:?} to {}: {}", place.display(), errno::of(error)))
     }
 
     /// The file through which a process joins by writing `0` to it.

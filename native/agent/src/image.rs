@@ -65,7 +65,7 @@ const STEPS: [(Step, &str); 10] = [
     (Step::Ready, ""),
     (Step::Group, "process group: "),
     (Step::Streams, "streams: "),
-    (Step::ControlGroup, "cgroup_weight: "),
+    (Step::ControlGroup, "control group: "),
     (Step::Nice, "nice: "),
     (Step::Affinity, "affinity: "),
     (Step::Policy, "policy: "),

@@ -56,7 +56,7 @@ pub fn launch(
     let says = |reason: String| format!("{program}: {reason}");
     let broken = |error: io::Error| format!("{program}: {}", errno::of(error));
     let path = find(command).map_err(says)?;
-    let group = command.attributes.cgroup_weight.map(|weight| Group::create(name, weight)).transpose()?;
+    let group = Group::create(name, &command.attributes, surroundings.is_guest()).map_err(says)?;
     let group_door = group.as_ref().map(Group::door).transpose()?;
     let stdout = Capture::create(output_limit_bytes).map_err(broken)?;
     let stderr = Capture::create(output_limit_bytes).map_err(broken)?;

@@ -14,3 +14,10 @@ pub struct Surroundings {
     /// Of a host: where processes are entered for the guardian.
     pub roll: Option<Roll>,
 }
+
+impl Surroundings {
+    /// Whether the machine is the agent's own.
+    pub fn is_guest(&self) -> bool {
+        self.event_port.is_some()
+    }
+}

@@ -1,0 +1,81 @@
+"""Limits of control groups in a guest, in exact figures under the virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ajuste.home import Home
+from ajuste.model.event import Exited, Failed, Output
+from ajuste.model.kernel import KernelImage
+from ajuste.model.plan import Attributes, Command, Plan
+from ajuste.native import WORKLOADS
+from ajuste.target.vm import VmTarget
+from ajuste.vm.guest_files import GuestFiles
+
+BUNDLED = f"/ajuste/bin/{WORKLOADS}"
+BUSYBOX = "/bin/busybox"
+QUOTA_NS, PERIOD_NS = 50_000_000, 100_000_000
+WAITS = 9
+USED_NS = WAITS * QUOTA_NS + QUOTA_NS // 2
+"""Nine quotas and half of a tenth."""
+
+pytestmark = [
+    pytest.mark.vm,
+    pytest.mark.skipif(not Path(BUSYBOX).exists(), reason="busybox is not installed"),
+]
+
+
+@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
+def target(request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]) -> Iterator[VmTarget]:
+    files = GuestFiles(programs=(Path(BUSYBOX),))
+    with VmTarget(kernel(request.param), clock="virtual", files=files, home=place) as target:
+        yield target
+
+
+def limited(*argv: str, **limits: str) -> Plan:
+    """``cpu_max="max"`` is the file ``cpu.max``."""
+    attributes = Attributes(cgroup_limits={name.replace("_", "."): value for name, value in limits.items()})
+    return Plan(id="limits", workload=Command(argv=argv, attributes=attributes))
+
+
+def exited(target: VmTarget, plan: Plan) -> Exited:
+    observation = target.run(plan)
+    assert observation.problem == "", observation.problem
+    return next(event for event in observation.events if isinstance(event, Exited))
+
+
+def hog(cpu_max: str) -> Plan:
+    return limited(BUNDLED, "spin", "--milliseconds", str(USED_NS // 1_000_000), cpu_max=cpu_max)
+
+
+def test_half_a_cpu_takes_twice_as_long(target: VmTarget) -> None:
+    free, halved = exited(target, hog("max")), exited(target, hog(f"{QUOTA_NS // 1000} {PERIOD_NS // 1000}"))
+    assert free.wall_ns == pytest.approx(USED_NS, rel=0.02)
+    assert halved.user_ns + halved.system_ns == pytest.approx(free.user_ns + free.system_ns, rel=0.02)
+    # The first period may have begun before it did.
+    waited_ns = WAITS * (PERIOD_NS - QUOTA_NS)
+    assert waited_ns - QUOTA_NS < halved.wall_ns - free.wall_ns < waited_ns + 10_000_000
+    assert target.run(hog("50000 100000")).lines == target.run(hog("50000 100000")).lines
+
+
+def test_more_memory_than_the_limit_is_the_end(target: VmTarget) -> None:
+    copy = (BUSYBOX, "dd", "if=/dev/zero", "of=/dev/null", "bs=32M", "count=1")
+    assert exited(target, limited(*copy, memory_max=str(64 << 20))).exit_code == 0
+    killed = exited(target, limited(*copy, memory_max=str(16 << 20)))
+    assert (killed.exit_code, killed.signal) == (None, 9)
+
+
+def test_no_more_processes_than_the_limit(target: VmTarget) -> None:
+    observation = target.run(limited(BUSYBOX, "sh", "-c", f"{BUSYBOX} true | {BUSYBOX} true", pids_max="1"))
+    (said,) = [event.text for event in observation.events if isinstance(event, Output) and event.stream == "stderr"]
+    assert "can't fork" in said
+
+
+def test_a_value_that_the_kernel_refuses_is_said_with_its_place(target: VmTarget) -> None:
+    observation = target.run(limited(BUSYBOX, "true", cpu_max="1 2"))
+    (failed,) = [event for event in observation.events if isinstance(event, Failed)]
+    assert failed.stage == "workload"
+    assert failed.message.startswith(f'{BUSYBOX}: writing "1 2" to /sys/fs/cgroup/ajuste-1-workload/cpu.max: Invalid')
