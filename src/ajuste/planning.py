@@ -64,6 +64,8 @@ def planned_study(
         warm_up_blocks=study.design.warm_up,
         timeout_s=study.workload.timeout_s,
         settle_s=study.workload.settle_s,
+        samplers=resolved.samplers,
+        observe_s=study.workload.observe_s,
         deciding=resolved.deciding,
         described=resolved.described,
         counters=resolved.counters,

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ajuste.model.configuration import Factor
 from ajuste.model.metric import Metric
+from ajuste.model.plan import Sampler
 from ajuste.model.trial import Slot
 from ajuste.report.plan_text import print_plan
 from ajuste.report.planned import (
@@ -70,6 +71,14 @@ def printed(plan: PlannedStudy, width: int = 80) -> str:
     out = io.StringIO()
     print_plan(plan, Console(file=out, width=width))
     return out.getvalue()
+
+
+def test_what_is_read_beside_the_workload_is_shown(plan: PlannedStudy) -> None:
+    samplers = (Sampler(source="vmstat", keys=("nr_dirty", "pg\x1b*"), interval_ns=100_000_000),)
+    text = printed(plan.model_copy(update={"samplers": samplers, "observe_s": 45.0}))
+    assert "read every 100 ms: vmstat nr_dirty, pg\\x1b*" in text
+    assert "Reading goes on for 45 s after the workload's end." in text
+    assert "read every" not in printed(plan)
 
 
 def test_every_write_and_command_is_shown(plan: PlannedStudy) -> None:

@@ -81,6 +81,7 @@ def _print_configurations(out: Sheet, plan: PlannedStudy) -> None:
             out.say(f"The background load runs {plan.settle_s:g} s before the workload starts.", indent=INDENT)
         for command in shared:
             _print_command(out, command, INDENT)
+        _print_samplers(out, plan)
     if plan.once:
         out.heading("Once in the whole study runs")
         for command in plan.once:
@@ -88,6 +89,14 @@ def _print_configurations(out: Sheet, plan: PlannedStudy) -> None:
     out.heading("Configurations")
     for configuration in plan.configurations:
         _print_configuration(out, configuration, shared)
+
+
+def _print_samplers(out: Sheet, plan: PlannedStudy) -> None:
+    for sampler in plan.samplers:
+        keys = visible_line(", ".join(sampler.keys))
+        out.say(f"read every {sampler.interval_ns / 1e6:g} ms: {sampler.source} {keys}", indent=INDENT)
+    if plan.samplers and plan.observe_s:
+        out.say(f"Reading goes on for {plan.observe_s:g} s after the workload's end.", indent=INDENT)
 
 
 def _print_configuration(out: Sheet, configuration: PlannedConfiguration, shared: list[PlannedCommand]) -> None:

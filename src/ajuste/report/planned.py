@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.configuration import Factor
 from ajuste.model.metric import Metric
+from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Slot
 
@@ -83,6 +84,8 @@ class PlannedStudy(_Planned):
     warm_up_blocks: int = 0
     timeout_s: float
     settle_s: float = 0.0
+    samplers: tuple[Sampler, ...] = ()
+    observe_s: float = 0.0
     deciding: tuple[Metric, ...]
     described: tuple[Metric, ...] = ()
     counters: tuple[str, ...] = ()
