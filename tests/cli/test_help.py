@@ -16,7 +16,7 @@ import typer.main
 from ajuste.cli.example import examples_in
 from ajuste.cli.main import COMMANDS, application
 from ajuste.home import home
-from shell import SMALL, takes_the_machine
+from shell import SMALL, patiently, takes_the_machine
 
 STUDY = SMALL.replace('name = "small"', 'name = "my-study"')
 GUESTS = re.compile(r"ajuste (run|kernel)\b|report granularity|--kernel|--vm")
@@ -93,6 +93,6 @@ def test_an_example_works(example: str, place: Path, request: pytest.FixtureRequ
         request.getfixturevalue("machine_lock")
     if "report granularity" in example:
         ajuste("ajuste run granularity", place)
-    done = ajuste(example, place)
+    done = patiently(lambda: ajuste(example, place))
     assert done.returncode == 0, f"{example}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     assert done.stderr == "" or GUESTS.search(example)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from shell import takes_the_machine
+from shell import patiently, takes_the_machine
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -77,8 +77,10 @@ def run(command: str, directory: Path, home: Path, place: str) -> None:
         "AJUSTE_HOME": str(home),
         "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
     }
-    done = subprocess.run(
-        ["/bin/sh", "-c", command], cwd=directory, env=environment, capture_output=True, text=True, timeout=500
+    done = patiently(
+        lambda: subprocess.run(
+            ["/bin/sh", "-c", command], cwd=directory, env=environment, capture_output=True, text=True, timeout=500
+        )
     )
     assert done.returncode == 0, f"{place}: {shlex.quote(command)}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 
