@@ -1,0 +1,241 @@
+"""Journals that sessions have left, and those that nobody should believe. ``ajuste-agent restore`` is what reads them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.agent.conftest import Runner, Told
+from tests.agent.serving import EXPIRE, SETTINGS, write
+
+from ajuste.model.event import Failed, Journal, Restored, parse_event
+
+BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+is_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: settings of this machine are changed")
+
+
+@pytest.fixture
+def as_before(machine_lock: None) -> Iterator[str]:
+    before = Path(EXPIRE).read_text()
+    yield before.strip()
+    assert Path(EXPIRE).read_text() == before
+
+
+def header(**changes: Any) -> dict[str, Any]:
+    """That of a session whose agent is gone: no process ever has the number 0."""
+    plain = {"journal": 1, "session": "s", "boot": BOOT, "pid": 0, "started_ticks": 1, "began_s": int(time.time())}
+    return plain | changes
+
+
+def step(path: str, before: str) -> dict[str, Any]:
+    return {"undo": "value", "tunable": Path(path).name, "location": {"kind": "file", "path": path}, "before": before}
+
+
+def journal(directory: Path, *lines: dict[str, Any] | str, name: str = "s.journal") -> Path:
+    file = directory / name
+    text = "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
+    file.write_text(text)
+    file.chmod(0o600)
+    return file
+
+
+class Restoring:
+    def __init__(self, agent: str) -> None:
+        self.agent = agent
+
+    def __call__(self, *places: Path) -> Told:
+        done = subprocess.run([self.agent, "restore", *places], capture_output=True, text=True, timeout=60)
+        return Told(done.returncode, done.stderr, tuple(parse_event(line) for line in done.stdout.splitlines()))
+
+
+@pytest.fixture(scope="module")
+def restore(agent: str) -> Restoring:
+    return Restoring(agent)
+
+
+def states(told: Told) -> list[str]:
+    return [event.state for event in told.of(Journal)]
+
+
+@is_root
+def test_what_a_journal_says_is_put_back_and_the_journal_is_gone(
+    restore: Restoring, tmp_path: Path, as_before: str
+) -> None:
+    journal(tmp_path, header(), step(EXPIRE, as_before))
+    Path(EXPIRE).write_text("2986")
+    told = restore(tmp_path)
+    (restored,) = told.of(Restored)
+    assert (restored.found, restored.value) == ("2986", as_before)
+    assert (states(told), told.exit_code) == (["restored"], 0)
+    assert list(tmp_path.iterdir()) == []
+    assert restore(tmp_path).events == ()
+
+
+@is_root
+def test_the_last_that_it_says_of_a_place_counts(restore: Restoring, tmp_path: Path, as_before: str) -> None:
+    file = journal(tmp_path, header(), step(EXPIRE, "1111"), step(EXPIRE, as_before))
+    told = restore(file)
+    assert [event.value for event in told.of(Restored)] == [as_before]
+
+
+@is_root
+def test_one_of_an_earlier_boot_is_void(restore: Restoring, tmp_path: Path, as_before: str) -> None:
+    journal(tmp_path, header(boot="11111111-2222-3333-4444-555555555555"), step(EXPIRE, "1111"))
+    told = restore(tmp_path)
+    assert (states(told), told.of(Restored), told.exit_code) == (["void"], [], 0)
+    assert Path(EXPIRE).read_text().strip() == as_before
+    assert list(tmp_path.iterdir()) == []
+
+
+@is_root
+def test_what_cannot_be_put_back_stays_in_it_and_the_rest_does_not(
+    restore: Restoring, tmp_path: Path, as_before: str
+) -> None:
+    file = journal(tmp_path, header(), step("/proc/sys/kernel/ostype", "Plan 9"), step(EXPIRE, as_before))
+    Path(EXPIRE).write_text("2986")
+    told = restore(file)
+    assert (states(told), told.exit_code) == (["kept"], 1)
+    assert [event.tunable for event in told.of(Restored)] == ["dirty_expire_centisecs"]
+    assert "Permission denied" in told.failed.message
+    assert json.loads(file.read_text().splitlines()[-1]) == {"done": 1}
+    Path(EXPIRE).write_text("2986")
+    assert restore(file).of(Restored) == []
+    Path(EXPIRE).write_text(as_before)
+
+
+@is_root
+def test_a_place_that_is_gone_is_said_and_keeps_nobody(restore: Restoring, tmp_path: Path, as_before: str) -> None:
+    gone = "/sys/block/loop99999/queue/scheduler"
+    told = restore(journal(tmp_path, header(), step(gone, "none"), step(EXPIRE, as_before)))
+    assert (told.failed.tunable, states(told), told.exit_code) == ("scheduler", ["restored"], 0)
+    assert [event.value for event in told.of(Restored)] == [as_before]
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/proc/sys/../../etc/passwd", "/proc/self/root/etc/passwd"])
+def test_nothing_is_written_where_tunables_are_not(restore: Restoring, tmp_path: Path, path: str) -> None:
+    before = Path("/etc/passwd").read_bytes()
+    told = restore(journal(tmp_path, header(), step(path, "x")))
+    assert (states(told), told.exit_code) == (["kept"], 1)
+    assert "plain path" in told.failed.message
+    assert Path("/etc/passwd").read_bytes() == before
+
+
+@pytest.mark.parametrize("path", ["/sys/fs/cgroup", "/sys/fs/cgroup/ajuste-1/..", "/tmp/ajuste-1", "/etc"])
+def test_nothing_is_removed_that_no_agent_has_made(restore: Restoring, tmp_path: Path, path: str) -> None:
+    told = restore(journal(tmp_path, header(), {"undo": "made", "path": path}))
+    assert (states(told), told.exit_code) == (["kept"], 1)
+    assert len(told.of(Failed)) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["no header"], "line 1: "),
+        ([header(journal=2)], "it is of version 2, this agent understands 1"),
+        ([header(), "no step"], "line 2: "),
+        ([header(), {"undo": "format", "path": "/dev/sda"}], "line 2: "),
+        ([header(), {"done": 7}], "line 2: there is no step 7"),
+    ],
+)
+def test_a_malformed_one_is_kept(restore: Restoring, tmp_path: Path, lines: list[Any], words: str) -> None:
+    file = journal(tmp_path, *lines)
+    told = restore(file)
+    assert (states(told), told.exit_code) == (["malformed"], 1)
+    assert (told.of(Journal)[0].message or "").startswith(words)
+    assert file.exists()
+
+
+def test_one_that_others_can_write_is_not_believed(restore: Restoring, tmp_path: Path) -> None:
+    file = journal(tmp_path, header())
+    file.chmod(0o622)
+    (event,) = restore(file).of(Journal)
+    assert (event.state, event.message) == ("malformed", "others may write it")
+
+
+@is_root
+def test_one_of_another_user_is_not_believed(restore: Restoring, tmp_path: Path) -> None:
+    file = journal(tmp_path, header(), step(EXPIRE, "1111"))
+    os.chown(file, 65534, 65534)
+    (event,) = restore(file).of(Journal)
+    assert (event.state, event.message) == (
+        "malformed",
+        "it belongs to the user 65534, neither to root nor to the caller",
+    )
+
+
+def test_a_link_and_a_pipe_are_no_journals(restore: Restoring, tmp_path: Path) -> None:
+    (tmp_path / "a.journal").symlink_to(journal(tmp_path, header(), name="elsewhere"))
+    os.mkfifo(tmp_path / "b.journal")
+    told = restore(tmp_path)
+    assert (states(told), told.exit_code) == (["malformed", "malformed"], 1)
+
+
+def test_a_directory_that_is_not_there_is_said(restore: Restoring, tmp_path: Path) -> None:
+    told = restore(tmp_path / "none")
+    assert (told.failed.stage, told.exit_code) == ("journal", 1)
+    assert told.failed.message == f"{tmp_path}/none: No such file or directory"
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cut=st.integers(0, 400))
+def test_wherever_it_is_cut_off_the_whole_lines_count(restore: Restoring, cut: int) -> None:
+    """The values are those that are there, so that nothing changes."""
+    steps = [step(place, Path(place).read_text().strip()) for place in SETTINGS[:2]]
+    whole = "".join(json.dumps(line) + "\n" for line in (header(), *steps))
+    with tempfile.TemporaryDirectory() as directory:
+        file = journal(Path(directory))
+        file.write_text(whole[:cut])
+        lines = whole[:cut].count("\n")
+        told = restore(file)
+        assert (states(told), told.exit_code) == (["restored" if lines else "void"], 0)
+        assert len(told.of(Restored)) == max(lines - 1, 0)
+        assert not file.exists()
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(garbage=st.binary(max_size=300))
+def test_garbage_changes_nothing_and_never_crashes(restore: Restoring, garbage: bytes) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        file = journal(Path(directory))
+        file.write_bytes(json.dumps(header()).encode() + b"\n" + garbage + b"\n")
+        told = restore(file)
+        assert told.exit_code in (0, 1)
+        assert told.complaint == ""
+        assert len(states(told)) == 1
+        assert told.of(Restored) == []
+
+
+@is_root
+def test_a_full_disk_changes_nothing(run: Runner, agent: str, tmp_path: Path, as_before: str) -> None:
+    """One page of a file system that has no second."""
+    place, mark = tmp_path / "small", tmp_path / "mark"
+    place.mkdir()
+    writes = [write(EXPIRE, "2986") | {"tunable": f"{number}" + "x" * 200} for number in range(40)]
+    plan = tmp_path / "plan"
+    plan.write_text(json.dumps({"id": "t", "writes": writes, "workload": {"argv": ["touch", str(mark)]}}))
+    script = f"mount -t tmpfs -o size=4k none {place} && {agent} run --journal {place} --plan {plan}; ls {place}"
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60)
+    told = run.told(done.returncode, done.stderr, "".join(line for line in done.stdout.splitlines(True) if "{" in line))
+    assert told.failed.stage == "journal"
+    assert told.failed.message.endswith(".journal: No space left on device")
+    assert done.stdout.splitlines()[-1].startswith("{"), "no journal is left"
+    assert not mark.exists()
+
+
+@is_root
+def test_without_a_place_for_the_journal_nothing_is_changed(run: Runner, agent: str, tmp_path: Path) -> None:
+    plan = json.dumps({"id": "t", "writes": [write(EXPIRE, "2986")]})
+    argv = [agent, "run", "--journal", str(tmp_path / "none")]
+    done = subprocess.run(argv, input=plan, capture_output=True, text=True, timeout=60)
+    told = run.told(done.returncode, done.stderr, done.stdout)
+    assert (told.failed.stage, told.exit_code) == ("journal", 1)
+    assert told.failed.message.endswith("No such file or directory")
