@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+from ajuste.model.error import RequestError
 from ajuste.model.event import Event, Exited, Failed, Output, parse_event
 from ajuste.native import AGENT, WORKLOADS, native_program
+from ajuste.target.machine_lock import MachineLock
 
 T = TypeVar("T")
 
@@ -90,3 +93,13 @@ class Runner:
 @pytest.fixture
 def run(agent: str) -> Runner:
     return Runner(agent)
+
+
+@pytest.fixture
+def own_machine(machine_lock: None) -> Iterator[None]:
+    """For a test that changes settings by the agent alone: no experiment goes on meanwhile either, whoever's it is."""
+    while True:
+        with suppress(RequestError), MachineLock(None):
+            yield
+            return
+        time.sleep(0.1)

@@ -37,7 +37,7 @@ DEADLINE_S = 60
 
 
 @pytest.fixture(autouse=True)
-def as_before(machine_lock: None) -> Iterator[dict[str, str]]:
+def as_before(own_machine: None) -> Iterator[dict[str, str]]:
     before = {place: Path(place).read_text() for place in PLACES} | values()
     yield before
     assert {place: Path(place).read_text() for place in PLACES} | values() == before

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: settings 
 
 
 @pytest.fixture(autouse=True)
-def as_before(machine_lock: None) -> Iterator[dict[str, str]]:
+def as_before(own_machine: None) -> Iterator[dict[str, str]]:
     before = values()
     yield before
     assert values() == before
