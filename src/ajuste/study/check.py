@@ -17,7 +17,8 @@ from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_para
 from ajuste.study.location import Path
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import AttributesTable, BackgroundTable, Study, TargetTable, WorkloadTable
-from ajuste.study.settings import varies
+from ajuste.study.scratch import PREFIX
+from ajuste.study.settings import names_set, varies
 from ajuste.study.shares import share_metrics
 from ajuste.study.timelines import check_timelines
 
@@ -44,6 +45,7 @@ def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -
         *_target(study, parse_kernel),
         *_metrics(study, catalogue),
         *_prediction(study, catalogue),
+        *_scratch(study, catalogue),
     ]
 
 
@@ -145,6 +147,26 @@ def _host(study: Study, *, varied: bool) -> Iterator[Problem]:
     for field in OF_A_GUEST:
         if getattr(study.target, field) != TargetTable.model_fields[field].default:
             yield Problem(("target", field), "belongs to a virtual machine; the host is as it is", instead)
+
+
+def _scratch(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
+    if study.scratch is None:
+        for index, factor in enumerate(study.factors):
+            for name in names_set(factor):
+                if name.startswith(PREFIX):
+                    yield Problem(("factor", index), f"{name} is of a file system made for the trial; add [scratch]")
+        return
+    for name, level in study.scratch.options.items():
+        path: Path = ("scratch", "options", name)
+        tunable = catalogue.tunables.get(f"{PREFIX}{name.removeprefix(PREFIX)}")
+        if tunable is None:
+            known = [known.removeprefix(PREFIX) for known in catalogue.tunables if known.startswith(PREFIX)]
+            yield Problem(path, f"unknown option{nearest(name, known) or '; expected ' + ', '.join(known)}")
+            continue
+        try:
+            catalogue.check_level(tunable, level)
+        except RequestError as failure:
+            yield Problem(path, failure.message, failure.hint)
 
 
 def _prediction(study: Study, catalogue: Catalogue) -> Iterator[Problem]:

@@ -10,17 +10,26 @@ from pathlib import PurePosixPath
 from ajuste.catalogue.arguments import arguments
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
-from ajuste.model.plan import Attributes, Command
+from ajuste.model.plan import Attributes, Command, Scratch
 from ajuste.study.cpus import parse_cpus
 from ajuste.study.files import is_own, own_name, study_directory, study_files
 from ajuste.study.location import Path
 from ajuste.study.resolved import Load
 from ajuste.study.schema import AttributesTable, BackgroundTable, Study, WorkloadTable
+from ajuste.study.scratch import MOUNT_POINT, scratch
 from ajuste.study.site import GUEST, Site
 
 BUNDLED = "ajuste-workloads"
 
 ORDINARY_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+_MAKERS = {
+    **dict.fromkeys(("mkfs.ext2", "mkfs.ext3", "mkfs.ext4"), "e2fsprogs"),
+    "mkfs.xfs": "xfsprogs",
+    "mkfs.btrfs": "btrfs-progs",
+    "mkfs.f2fs": "f2fs-tools",
+}
+"""The Debian packages of programs that make file systems."""
 
 REAL_TIME = ("fifo", "rr")
 
@@ -57,6 +66,17 @@ class Commands:
         """Absolute paths of the programs of this machine that are needed, each once."""
         return tuple(dict.fromkeys(self._found.values()))
 
+    def scratch(self, varied: Mapping[str, str]) -> Scratch | None:
+        """The file system of a configuration that sets these attributes of it, if the study has one."""
+        table = self._study.scratch
+        if table is None:
+            return None
+        try:
+            return scratch(table, varied, self._site, self._administrators_program)
+        except RequestError as failure:
+            place = failure.place or self._study.place("scratch")
+            raise RequestError(failure.message, hint=failure.hint, place=place) from None
+
     @property
     def words(self) -> str:
         """The workload as people name it: its kind, or its command as a shell would read it."""
@@ -83,12 +103,18 @@ class Commands:
     @cached_property
     def setup(self) -> tuple[Command, ...]:
         """What runs once, before all trials."""
-        return self._extra_commands("setup")
+        return self._once("setup")
 
     @cached_property
     def cleanup(self) -> tuple[Command, ...]:
         """What runs once, after all trials."""
-        return self._extra_commands("cleanup")
+        return self._once("cleanup")
+
+    def _once(self, name: str) -> tuple[Command, ...]:
+        """On a host there is no file system of a trial yet, or no more."""
+        found = self._extra_commands(name)
+        in_trial = self._study.scratch is None or not self._site.in_place
+        return found if in_trial else tuple(c.model_copy(update={"directory": self._site.directory}) for c in found)
 
     @cached_property
     def before(self) -> tuple[Command, ...]:
@@ -140,7 +166,9 @@ class Commands:
         return {"LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *own)))}
 
     def _directory(self, *, in_place: bool) -> str:
-        """Beside the study's own files, if it has any."""
+        """The file system made for the trial, if there is one, or beside the study's own files."""
+        if self._study.scratch is not None:
+            return MOUNT_POINT
         if study_files(self._study):
             return str(study_directory(self._study).absolute()) if self._site.in_place else self._site.directory
         return self._site.directory if self._site.in_place and in_place else "/"
@@ -189,6 +217,12 @@ class Commands:
                 )
             self._found[name] = found
         return self._found[name]
+
+    def _administrators_program(self, name: str) -> str:
+        """A program of /usr/sbin, which ordinary people do not have in their PATH."""
+        if name not in self._found and (found := self._find(f"/usr/sbin/{name}")):
+            self._found[name] = found
+        return self._host_program(name, ("scratch", "filesystem"), _MAKERS.get(name, ""))
 
     def _package(self, name: str) -> str:
         """The Debian package of a program that the catalogue knows."""

@@ -182,6 +182,7 @@ def _configuration(
         workload=commands.workload(parts.parameters, parts.attributes, chosen.get(COMMAND_FACTOR), parts.limits),
         background=background,
         loads=loads,
+        scratch=commands.scratch(parts.scratch),
         before=commands.before,
         after=commands.after,
     )
@@ -203,6 +204,7 @@ class _Parts:
     attributes: dict[str, str] = field(default_factory=dict)
     limits: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
+    scratch: dict[str, str] = field(default_factory=dict)
     kernel_arguments: tuple[str, ...] = ()
 
 
@@ -225,8 +227,8 @@ def _set_tunable(parts: _Parts, own: Knob, level: str, catalogue: Catalogue) -> 
             parts.attributes[name] = value
         case CgroupLimit(name=name):
             parts.limits[name] = value
-        case ScratchAttribute():
-            raise RequestError(f"{own.tunable.name} cannot be varied in this version")
+        case ScratchAttribute(name=name):
+            parts.scratch[name] = value
         case location:
             parts.writes.append(Write(tunable=own.tunable.name, location=location, value=value))
 
