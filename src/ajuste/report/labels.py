@@ -13,18 +13,23 @@ from ajuste.report.visible import visible_line
 
 @dataclass(frozen=True)
 class Labels:
-    """``levels[factor][level]`` is how a level is said; ``units`` are the factors' units from the catalogue."""
+    """``levels[factor][level]`` is how a level is said; ``units`` are the factors' units from the catalogue.
+
+    ``fixed`` are the factors with one level, where others vary: they are the same in all configurations.
+    """
 
     factors: tuple[Factor, ...]
     levels: Mapping[str, Mapping[str, str]]
     units: Mapping[str, str]
+    fixed: tuple[Factor, ...] = ()
 
     def level(self, factor: str, level: str) -> str:
         return self.levels.get(factor, {}).get(level) or visible_line(level)
 
     def of(self, configuration: Measured) -> tuple[str, ...]:
         """The levels of a configuration, in the factors' order."""
-        return tuple(self.level(name, level) for name, level in configuration.levels.items())
+        shown = {factor.name for factor in self.factors}
+        return tuple(self.level(name, level) for name, level in configuration.levels.items() if name in shown)
 
     def short(self, configuration: Measured) -> str:
         """All levels in one line; the configuration's name if it has none."""
@@ -39,11 +44,18 @@ class Labels:
 def labels_of(results: Results) -> Labels:
     """Labels for all factors of ``results``, with the units that the explanations give."""
     units = {explained.name: explained.unit for explained in results.explained}
+    varied = tuple(factor for factor in results.factors if len(factor.levels) > 1)
     return Labels(
-        factors=results.factors,
+        factors=varied or results.factors,
+        fixed=tuple(factor for factor in results.factors if len(factor.levels) == 1) if varied else (),
         levels={factor.name: _levels(factor, units.get(factor.name, "")) for factor in results.factors},
         units=units,
     )
+
+
+def fixed_levels(labels: Labels) -> tuple[str, ...]:
+    """``NAME = LEVEL`` for what is the same in all configurations."""
+    return tuple(f"{visible_line(f.name)} = {labels.level(f.name, f.levels[0])}" for f in labels.fixed)
 
 
 def numeric_levels(factor: Factor) -> list[float] | None:

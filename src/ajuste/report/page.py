@@ -16,7 +16,7 @@ from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
 from ajuste.report.format import count_of
 from ajuste.report.inventory_page import inventory_page
-from ajuste.report.labels import Labels, labels_of
+from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listing import Listing
 from ajuste.report.listings import listings_of
 from ajuste.report.plots.curve import curve_plot
@@ -155,7 +155,7 @@ def page_of(results: Results) -> Page:
         small=tuple(plot for plot in small if plot is not None),
         timelines=timelines_plot(results, labels, "timelines"),
         settings=_settings(results, labels),
-        method=_method(results),
+        method=_method(results, labels),
         left_out=_left_out(results, labels),
         environment=_environment(results.environment),
         meanings=tuple(
@@ -223,7 +223,8 @@ def _named(name: str, configurations: Mapping[str, Measured], labels: Labels) ->
 
 def _column(configuration: Measured, labels: Labels) -> Column:
     levels = labels.of(configuration) or (configuration.name,)
-    written = tuple(configuration.levels.values())
+    varied = {factor.name for factor in labels.factors}
+    written = tuple(level for name, level in configuration.levels.items() if name in varied)
     changed = [
         f"{factor} = {read}"
         for factor, read in configuration.read_back.items()
@@ -261,7 +262,7 @@ def _settings(results: Results, labels: Labels) -> tuple[Setting, ...]:
     )
 
 
-def _method(results: Results) -> tuple[tuple[str, str], ...]:
+def _method(results: Results, labels: Labels) -> tuple[tuple[str, str], ...]:
     deciding = ", ".join(row.metric.title for row in metric_rows(results) if row.deciding) or "none yet"
     return (
         (
@@ -269,6 +270,7 @@ def _method(results: Results) -> tuple[tuple[str, str], ...]:
             "Randomised blocks: each block has one trial of every configuration, in an order drawn anew. "
             "Configurations are compared within blocks, so that what drifts between blocks does not count.",
         ),
+        *((("Fixed", ", ".join(fixed)),) if (fixed := fixed_levels(labels)) else ()),
         ("Blocks", f"{results.blocks} complete"),
         ("Seed", str(results.seed)),
         ("Clock", clock_name(results).capitalize()),

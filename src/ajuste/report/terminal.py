@@ -15,7 +15,7 @@ from ajuste.model.verdict import Verdict
 from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
 from ajuste.report.format import count_of
-from ajuste.report.labels import Labels, labels_of
+from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listing import print_listing
 from ajuste.report.listings import listings_of
 from ajuste.report.metric_table import factor_columns, factor_key, print_metrics
@@ -51,7 +51,7 @@ def _print_title(out: Sheet, results: Results, labels: Labels) -> None:
         f"{count_of(len(results.configurations), 'configuration')}, {count_of(results.blocks, 'block')}, "
         f"{count_of(len(results.trials), 'trial')}, {clock_name(results)}, seed {results.seed}"
     )
-    for line in factor_key(labels):
+    for line in (*factor_key(labels), *(f"fixed: {line}" for line in fixed_levels(labels))):
         out.say(line, indent=INDENT)
 
 

@@ -168,6 +168,7 @@ def _configuration(
     names = (
         _level_name(table, knobs.get(table.name, {}).get(kernel), level)
         for table, level in zip(study.factors, levels, strict=True)
+        if len(table.levels) > 1 or not any(len(other.levels) > 1 for other in study.factors)
     )
     background, loads = commands.background(_as_written(study, factors, levels))
     return ResolvedConfiguration(

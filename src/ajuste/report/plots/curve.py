@@ -26,7 +26,7 @@ def curve_plot(results: Results, metric: Metric, factor: Factor, labels: Labels,
     lines than can be told apart.
     """
     numbers = numeric_levels(factor)
-    lines = _lines(results, factor)
+    lines = _lines(results, factor, [other.name for other in labels.factors if other.name != factor.name])
     values = [c.metrics[metric.name].mean for c in results.configurations if metric.name in c.metrics]
     if numbers is None or len(set(numbers)) < _FEWEST_LEVELS or len(lines) > SERIES or not values:
         return None
@@ -56,13 +56,13 @@ def curve_plot(results: Results, metric: Metric, factor: Factor, labels: Labels,
     )
 
 
-def _lines(results: Results, factor: Factor) -> dict[tuple[str, ...], list[Measured]]:
-    """Configurations by the levels of all factors but ``factor``."""
+def _lines(results: Results, factor: Factor, others: list[str]) -> dict[tuple[str, ...], list[Measured]]:
+    """Configurations by the levels of the ``others``, the factors but ``factor``."""
     lines: dict[tuple[str, ...], list[Measured]] = {}
     for configuration in results.configurations:
         if configuration.levels.get(factor.name) in factor.levels:
-            others = tuple(level for name, level in configuration.levels.items() if name != factor.name)
-            lines.setdefault(others, []).append(configuration)
+            own = tuple(configuration.levels[name] for name in others if name in configuration.levels)
+            lines.setdefault(own, []).append(configuration)
     return lines
 
 
