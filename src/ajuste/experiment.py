@@ -21,7 +21,7 @@ from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.runner import Runner, Targets, Watcher
 from ajuste.store.store import Run, Store, lock_name, only_one
 from ajuste.study.resolve import HOST_KERNEL, resolve
-from ajuste.study.resolved import ResolvedStudy, fingerprint
+from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
 from ajuste.target.caller import host_site
 from ajuste.target.host import HostTarget
@@ -157,16 +157,16 @@ def _surroundings() -> dict[str, Any]:
 def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, means: Means) -> Stop:
     environment: dict[str, Any] = dict(run.environment)
 
-    def ready(kernel: str, target: Target) -> None:
-        environment[kernel or "host"] = target.environment
+    def ready(machine: Machine, target: Target) -> None:
+        environment[machine.name] = target.environment
         store.set_environment(run, environment)
 
-    with Targets(lambda kernel: open_target(experiment, kernel, means), ready) as targets:
+    with Targets(lambda machine: open_target(experiment, machine, means), ready) as targets:
         return Runner(experiment.resolved, run, store, targets, watcher).carry_out()
 
 
-def open_target(experiment: Experiment, kernel: str, means: Means) -> Target:
-    """The target of the experiment for ``kernel``, not yet entered."""
+def open_target(experiment: Experiment, machine: Machine, means: Means) -> Target:
+    """The target of the experiment for ``machine``, not yet entered."""
     resolved, table = experiment.resolved, experiment.resolved.study.target
     if table.kind == "host":
         return PreparedHost(
@@ -177,7 +177,7 @@ def open_target(experiment: Experiment, kernel: str, means: Means) -> Target:
             timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
         )
     return VmTarget(
-        experiment.images[kernel],
+        experiment.images[machine.kernel],
         clock=table.clock,
         cpus=table.cpus,
         memory_mib=table.memory_mib,
@@ -192,7 +192,7 @@ def open_target(experiment: Experiment, kernel: str, means: Means) -> Target:
         home=means.home,
         snapshot=means.snapshot,
         jobs=means.jobs,
-        kernel_arguments=table.kernel_arguments,
+        kernel_arguments=(*table.kernel_arguments, *machine.arguments),
         say=means.say,
     )
 

@@ -24,7 +24,7 @@ from ajuste.parse.ending import is_broken, last_words
 from ajuste.parse.trial import Reading, trial
 from ajuste.store.store import Run, Store
 from ajuste.study.resolve import HOST_KERNEL
-from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.resolved import Machine, ResolvedStudy
 from ajuste.target.target import Target
 
 MOMENT_SECONDS = 0.25
@@ -47,15 +47,15 @@ class Watcher(Protocol):
 
 
 class Targets:
-    """The targets of a run by kernel spec. Each is made ready when the first plan is for it, so that a run whose trials
+    """The targets of a run by machine. Each is made ready when the first plan is for it, so that a run whose trials
     are all in the store boots nothing. Leaving ends whatever runs.
     """
 
-    def __init__(self, open_target: Callable[[str], Target], ready: Callable[[str, Target], None]) -> None:
+    def __init__(self, open_target: Callable[[Machine], Target], ready: Callable[[Machine, Target], None]) -> None:
         self._open = open_target
         self._ready = ready
         self._stack = ExitStack()
-        self._entered: dict[str, Target] = {}
+        self._entered: dict[Machine, Target] = {}
 
     def __enter__(self) -> Targets:
         return self
@@ -67,15 +67,15 @@ class Targets:
         """End all that runs. Whoever waits for a plan gets an answer at once."""
         self._stack.close()
 
-    def prepare(self, kernel: str) -> None:
-        """Make the target for ``kernel`` ready, if it is not yet. To be called from one thread only."""
-        if kernel not in self._entered:
-            self._entered[kernel] = self._stack.enter_context(self._open(kernel))
-            self._ready(kernel, self._entered[kernel])
+    def prepare(self, machine: Machine) -> None:
+        """Make the target for ``machine`` ready, if it is not yet. To be called from one thread only."""
+        if machine not in self._entered:
+            self._entered[machine] = self._stack.enter_context(self._open(machine))
+            self._ready(machine, self._entered[machine])
 
-    def __getitem__(self, kernel: str) -> Target:
+    def __getitem__(self, machine: Machine) -> Target:
         """A target that was prepared."""
-        return self._entered[kernel]
+        return self._entered[machine]
 
     @property
     def parallel(self) -> int:
@@ -209,8 +209,8 @@ class Runner:
     def _measure(self, attempts: list[Attempt]) -> None:
         if not attempts:
             return
-        for kernel in dict.fromkeys(self.study.find(slot.configuration).kernel for slot, _ in attempts):
-            self.targets.prepare(kernel)
+        for machine in dict.fromkeys(self.study.find(slot.configuration).machine for slot, _ in attempts):
+            self.targets.prepare(machine)
         if self.study.study.target.kind == "host":
             self._measure_in_turn(attempts)
             return
@@ -238,14 +238,14 @@ class Runner:
             for slot, attempt in some:
                 plan = plan_for(self.study, slot, attempt)
                 self.watcher.trial_started(slot.configuration, slot.block)
-                done.append((slot, attempt, plan, now(), self.targets[HOST_KERNEL].run(plan)))
+                done.append((slot, attempt, plan, now(), self.targets[Machine(HOST_KERNEL)].run(plan)))
             self._keep([self._read(*each) for each in done])
 
     def _try(self, slot: Slot, attempt: int) -> None:
         plan = plan_for(self.study, slot, attempt)
         self.watcher.trial_started(slot.configuration, slot.block)
         started = now()
-        observation = self.targets[self.study.find(slot.configuration).kernel].run(plan)
+        observation = self.targets[self.study.find(slot.configuration).machine].run(plan)
         if not self._ended.is_set():
             self._keep([self._read(slot, attempt, plan, started, observation)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -31,6 +32,21 @@ class Load(_Resolved):
     endless: bool
 
 
+class Machine(NamedTuple):
+    """What a configuration is carried out on: a kernel by its spec (empty on a host), with words for its command line
+    besides the study's.
+    """
+
+    kernel: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        kernel = self.kernel or "host"
+        return f"{kernel} with {' '.join(self.arguments)}" if self.arguments else kernel
+
+
 class ResolvedConfiguration(_Resolved):
     """One configuration as it is carried out: ``kernel`` is the spec to boot (empty on the host) with
     ``kernel_arguments`` more than the study's, ``writes`` in the factors' order. ``before`` and ``after`` run in every
@@ -47,6 +63,11 @@ class ResolvedConfiguration(_Resolved):
     scratch: Scratch | None = None
     before: tuple[Command, ...] = ()
     after: tuple[Command, ...] = ()
+
+    @property
+    def machine(self) -> Machine:
+        """What it is carried out on."""
+        return Machine(self.kernel, self.kernel_arguments)
 
 
 class ResolvedStudy(_Resolved):
