@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ajuste.analysis.precision import Precision
 from ajuste.analysis.trend import Trend
-from ajuste.analysis.wording import change, listed, number, percent, quantity
+from ajuste.analysis.wording import amount, change, listed, number, percent, quantity
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
 from ajuste.model.verdict import Verdict, Word
@@ -65,15 +65,15 @@ def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Pr
     if not known:
         return ""
     name, summary = known[0]
-    text = f"{_title(metric)} of {name}: {quantity(number(summary.mean), metric.unit)} on average"
+    text = f"{_title(metric)} of {name}: {amount(summary.mean, metric.unit)} on average"
     if mean is None or mean.interval is None or summary.low is None or summary.high is None:
         return f"{text} of {number(summary.n)} runs, too few for an interval."
-    interval = f"{number(summary.low)} to {quantity(number(summary.high), metric.unit)}"
+    interval = f"{amount(summary.low, metric.unit)} to {amount(summary.high, metric.unit)}"
     text += f", {percent(1 - mean.alpha)} interval {interval}, from {number(summary.n)} runs"
     if mean.known:
         return f"{text}."
     more = f"about {number(mean.more_runs)} more runs" if mean.more_runs else "many more runs"
-    return f"{text}; {more} would tell it to ±{quantity(number(mean.wanted), metric.unit)}."
+    return f"{text}; {more} would tell it to ±{amount(mean.wanted, metric.unit)}."
 
 
 def _trend(metric: Metric, trend: Trend, verdicts: Sequence[Verdict], configurations: Sequence[Measured]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ajuste.model.metric import Scale
 
+_PARTS_OF_SECONDS = {3: "ms", 6: "µs", 9: "ns"}
+
 
 def number(value: float) -> str:
     """``134``, ``0.0123``, ``228,510``."""
@@ -31,6 +33,14 @@ def change(value: float | None, scale: Scale, unit: str) -> str:
         share = 100 * (value - 1)
         return f"{signed(share)} %" if abs(share) >= 0.005 else "0.00 %"
     return quantity(signed(value), unit)
+
+
+def amount(value: float, unit: str) -> str:
+    """A figure of its own in the unit that suits it: ``12.9 ms`` for 0.0129 s."""
+    if unit == "s" and 0 < abs(value) < 1:
+        power = 3 if abs(value) >= 1e-3 else 6 if abs(value) >= 1e-6 else 9
+        return f"{number(value * 10**power)} {_PARTS_OF_SECONDS[power]}"
+    return quantity(number(value), unit)
 
 
 def quantity(text: str, unit: str) -> str:

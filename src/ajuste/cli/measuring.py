@@ -45,8 +45,8 @@ def measure(
 ) -> None:
     """Carry out ``study`` and show what came out.
 
-    ``fresh`` says whether what is in the store is measured anew. Raises RunError for a study that
-    failed, after its results were shown.
+    ``fresh`` says whether what is in the store is measured anew. Raises RunError for a study that failed, after its
+    results were shown, if there are any.
     """
     check_report(showing.report)
     budget = study.budget
@@ -63,9 +63,11 @@ def measure(
             anew = fresh(experiment, store)
             done = conduct(experiment, store, progress, chosen, named=named, fresh=anew)
             results = results_of(done, store)
-    path = showing.report or means.home.reports / f"{done.id}.html"
-    show_results(results, path, as_json=showing.as_json, answer_first=showing.answer_first)
-    if done.stopped == "failed":
+    failed = done.stopped == "failed"
+    if showing.as_json or not (failed and showing.answer_first and not results.answer):
+        path = showing.report or means.home.reports / f"{done.id}.html"
+        show_results(results, path, as_json=showing.as_json, answer_first=showing.answer_first)
+    if failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ajuste.model.configuration import SETTINGS_FACTOR
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
@@ -163,6 +164,9 @@ def _print_notes(out: Sheet, results: Results, report: Path | None) -> None:
     out.blank()
     for remark in remarks(results):
         out.say(remark, style="yellow")
+    found = [f"{visible_line(e.name)} = {visible_line(e.initial_value)}" for e in results.explained if e.initial_value]
+    if found and any(factor.name == SETTINGS_FACTOR for factor in results.factors):
+        out.say(f"As it is: {', '.join(found)}")
     if len(results.configurations) > 1:
         out.say(
             f"{100 * results.level:g} % intervals for all verdicts together; smallest effect that matters: "
