@@ -28,7 +28,7 @@ CONTEXT: Final = {"allow_interspersed_args": False}
 Words = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="-- COMMAND [ARGUMENT]... [-- COMMAND ...]",
+        metavar="COMMAND [ARGUMENT]... [-- COMMAND ...]",
         help="What is measured: a program with its arguments (no shell reads them), or a workload of the catalogue. "
         "Several, with -- before each, are compared with the first.",
         show_default=False,

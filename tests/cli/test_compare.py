@@ -1,0 +1,141 @@
+"""Questions on the command line, on this machine and in a guest."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shell import Shell
+
+EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
+
+
+def compared(ajuste: Shell, *words: str) -> Any:
+    """The document that ``ajuste compare`` prints."""
+    return json.loads(ajuste("compare", "--json", *words)[0])
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_one_command_is_described_by_figures_that_agree_with_its_trials(ajuste: Shell) -> None:
+    said = compared(ajuste, "--blocks", "12", "--", "true")
+    assert (said["study"], said["clock"], said["blocks"], said["verdicts"]) == ("compare", "wall", 12, [])
+    assert said["reproduce"] == ["ajuste compare --json --blocks 12 -- true"]
+    (only,) = said["configurations"]
+    assert (only["name"], only["levels"]) == ("true", {})
+    kept = ajuste.json("report", said["run"], "--trials")
+    assert sum(trial["slot"]["warm_up"] for trial in kept) == 1
+    clean = [trial for trial in kept if trial["status"] == "ok" and not trial["slot"]["warm_up"]]
+    elapsed = [trial["metrics"]["elapsed"] for trial in clean]
+    summary = only["metrics"]["elapsed"]
+    assert summary["n"] == len(elapsed)
+    assert summary["mean"] == pytest.approx(np.mean(elapsed))
+    assert summary["median"] == pytest.approx(np.median(elapsed))
+    assert summary["sd"] == pytest.approx(np.std(elapsed, ddof=1))
+    assert (summary["minimum"], summary["maximum"]) == (min(elapsed), max(elapsed))
+    assert summary["low"] < summary["mean"] < summary["high"]
+    assert said["answer"].startswith("Elapsed time of true: ")
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_a_longer_sleep_is_worse_and_the_answer_comes_first(ajuste: Shell) -> None:
+    said, complained = ajuste("compare", "--", "sleep", "0.01", "--", "sleep", "0.05")
+    assert complained == ""
+    assert re.match(r"Elapsed time, against the baseline: sleep 0.05 is worse \(\+", said)
+    assert re.search(r"^  sleep 0\.05 .*worsens$", said, re.MULTILINE)
+    assert "wall clock" in said
+    assert "again  ajuste compare -- sleep 0.01 -- sleep 0.05" in said
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_metrics_of_ones_own_are_read_from_the_output_and_programs_from_here(ajuste: Shell) -> None:
+    job = ajuste.directory / "job"
+    job.write_text("#!/bin/sh\necho '{\"jobs\": [{\"iops\": '$1'}]}'\necho took $2 ms >&2\n")
+    job.chmod(0o755)
+    said = ajuste.json(
+        "compare",
+        *(
+            "--metric",
+            "iops,1/s,higher=json:/jobs/0/iops",
+            "--metric",
+            "took,ms,lower,stderr,step=1=regex:took (.*) ms",
+        ),
+        *("--blocks", "5", "--", "./job", "250", "70", "--", "./job", "500", "70"),
+    )
+    found = {(v["configuration"], v["metric"]): v for v in said["verdicts"] if v["deciding"]}
+    assert found["./job 500 70", "iops"]["verdict"] == "improves"
+    assert found["./job 500 70", "iops"]["estimate"] == pytest.approx(2.0)
+    assert found["./job 500 70", "took"]["estimate"] == pytest.approx(1.0)
+    assert {m["name"]: m["unit"] for m in said["metrics"]}["iops"] == "1/s"
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_commands_around_the_trials_run_once_or_before_each(ajuste: Shell) -> None:
+    log = ajuste.directory / "log"
+
+    def note(word: str) -> str:
+        return f"sh -c 'echo {word} >> {log}'"
+
+    around = ("--setup", note("setup"), "--prepare", note("prepare"), "--cleanup", note("cleanup"))
+    ajuste("compare", *around, "--blocks", "2", "--warm-up", "0", "--", "sh", "-c", f"echo run >> {log}")
+    assert log.read_text().split() == ["setup", "prepare", "run", "prepare", "run", "cleanup"]
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_a_command_that_fails_is_an_error_at_once_unless_it_may(ajuste: Shell) -> None:
+    failing = ("--", "sh", "-c", "echo one; echo two >&2; exit 3")
+    said, complained = ajuste("compare", *failing, expect=1)
+    assert said == ""
+    assert "the workload exited with code 3; it said last: two" in complained
+    found = compared(ajuste, "--ignore-failure", "--blocks", "3", *failing)
+    assert found["blocks"] == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing a setting of this machine takes root")
+@pytest.mark.usefixtures("machine_lock")
+def test_a_setting_is_varied_and_put_back(ajuste: Shell) -> None:
+    before = EXPIRE.read_text()
+    read = ("--", "cat", str(EXPIRE))
+    metric = ("--metric", "value,none,step=1=regex:([0-9]+)")
+    said = compared(ajuste, "--set", "vm.dirty_expire_centisecs=2900,1000", *metric, "--blocks", "3", *read)
+    assert EXPIRE.read_text() == before
+    means = {c["name"]: c["metrics"]["value"]["mean"] for c in said["configurations"]}
+    assert means == {"vm.dirty_expire_centisecs=2900": 2900, "vm.dirty_expire_centisecs=1000": 1000}
+
+    said = compared(ajuste, "--set", "vm.dirty_expire_centisecs=29s", *metric, "--blocks", "3", *read)
+    assert EXPIRE.read_text() == before
+    plain, changed = said["configurations"]
+    assert (plain["name"], plain["baseline"], plain["metrics"]["value"]["mean"]) == ("as it is", True, int(before))
+    assert changed["metrics"]["value"]["mean"] == 2900
+
+
+def test_a_dry_run_does_nothing_and_a_saved_study_would_do_the_same(ajuste: Shell) -> None:
+    asked = ("compare", "--vm", "--nice", "0,10", "--background", "spin", "--prepare", "touch done", "--", "sleep", "1")
+    said, _ = ajuste(*asked[:1], "--dry-run", "--save", "saved.toml", *asked[1:])
+    assert "Nothing was written and nothing was run." in said
+    saved = (ajuste.directory / "saved.toml").read_text()
+    assert saved.startswith("# Does the same as: ajuste compare --dry-run --save saved.toml --vm --nice 0,10 ")
+    assert tomllib.loads(saved)["factor"] == [{"name": "nice", "levels": ["0", "10"]}]
+    assert ajuste("plan", "saved.toml")[0] == said
+    assert not (ajuste.directory / "done").exists()
+    assert ajuste.json("report") == []
+
+
+@pytest.mark.vm
+def test_in_a_guest_the_same_question_has_the_same_answer_to_the_bit(ajuste: Shell) -> None:
+    asked = ("--vm", "--blocks", "2", "--prepare", "true", "--", "sleep", "0.01", "--", "sleep", "0.02")
+    first: dict[str, Any] = compared(ajuste, *asked)
+    assert (first["clock"], first["blocks"]) == ("virtual", 2)
+    assert [c["name"] for c in first["configurations"]] == ["sleep 0.01", "sleep 0.02"]
+    assert re.match(r"ajuste compare --kernel debian:6\.12\.\d+\S* --json --vm --blocks 2", first["reproduce"][0])
+    again = compared(ajuste, *asked)
+    assert again["run"] == first["run"], "under the virtual clock it is shown again"
+    anew = compared(ajuste, "--fresh", *asked)
+    assert anew["run"] != first["run"]
+    assert anew["digest"] == first["digest"]

@@ -1,0 +1,55 @@
+"""Wrong requests of ``ajuste compare``: one clear message that names the option, exit code 2, and nothing changed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from shell import Shell
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "no command": ((), "there is no command to measure"),
+    "an empty command": (("--", "true", "--"), "there is no command after one of the --"),
+    "a program that is not there": (
+        ("--", "no-such-program", "x"),
+        r"no-such-program x: the program .* is not on",
+    ),
+    "a file that is not there": (("--", "./no-such-job"), r'\./no-such-job: there is no file "no-such-job"'),
+    "a second program that is not there": (("--", "true", "--", "no-such-program"), r'the program "no-such-program"'),
+    "an unknown tunable": (
+        ("--set", "vm.swapines=1,2", "--", "true"),
+        r"--set vm.swapines=1,2: .*did you mean vm.swa",
+    ),
+    "a level out of range": (("--set", "vm.swappiness=10,201", "--", "true"), r"--set vm.swappiness=10,201: .*201"),
+    "one of several is missing": (("--set", "block.scheduler=none", "--", "true"), r"--set block.scheduler=none: .*\["),
+    "an unknown policy": (("--policy", "batsh", "--", "true"), r"--policy batsh: .*did you mean batch"),
+    "a kernel that this machine does not run": (("--kernel", "debian:4.4", "--", "true"), r"--kernel debian:4.4: "),
+    "a clock that there is not": (
+        ("--vm", "--clock", "sun", "--", "true"),
+        r"--clock sun: found \"sun\"; expected 'virtual' or 'wall'",
+    ),
+    "a guest's option on this machine": (("--memory", "1GiB", "--", "true"), "--memory: is of a guest"),
+    "a metric without a direction": (
+        ("--metric", "a=json:/a", "--", "true"),
+        r"--metric a=json:/a: expected which is better",
+    ),
+    "an unknown option": (("--niec", "1", "--", "true"), r"No such option: --niec"),
+    "a report that cannot be written": (
+        ("--report", "/no/where.html", "--", "true"),
+        "--report /no/where.html: ",
+    ),
+    "a study that cannot be saved": (("--save", "/no/where.toml", "--", "true"), "--save /no/where.toml: No such file"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_request_is_refused_before_anything_happens(
+    ajuste: Shell, words: tuple[str, ...], message: str
+) -> None:
+    said, complained = ajuste("compare", *words, expect=2)
+    assert said == ""
+    told = " ".join(complained.split())
+    assert re.search(message, told), told
+    assert "Traceback" not in complained
+    assert ajuste.json("report") == []
