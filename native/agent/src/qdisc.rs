@@ -42,6 +42,9 @@ const RESTORABLE: [&str; 16] = [
     "tbf",
 ];
 
+/// Options that are times of CoDel: target, interval, ce_threshold (linux/pkt_sched.h).
+const CODEL_TIMES: [(&str, [u16; 3]); 2] = [("codel", [1, 3, 5]), ("fq_codel", [1, 3, 7])];
+
 /// One queueing discipline of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Qdisc {
@@ -136,6 +139,19 @@ impl Qdisc {
         Some(Qdisc { kind: kind.to_owned(), handle, options, parent: TC_H_ROOT, size_table: false })
     }
 
+    /// CoDel counts time in units of 1024 ns and tells and takes it in µs, both rounded down: what it tells of a time
+    /// would be taken for a shorter one. One µs more is always the same time again.
+    fn options_to_write(&self) -> Vec<u8> {
+        let Some((_, times)) = CODEL_TIMES.iter().find(|(kind, _)| *kind == self.kind) else {
+            return self.options.clone();
+        };
+        let rewrite = |(kind, content): (u16, &[u8])| match content.try_into().map(u32::from_ne_bytes) {
+            Ok(told_us) if times.contains(&kind) => attribute(kind, &told_us.saturating_add(1).to_ne_bytes()),
+            _ => attribute(kind, content),
+        };
+        attributes(&self.options).flat_map(rewrite).collect()
+    }
+
     /// Of a message of RTM_GETQDISC, if it is about the interface with this index.
     fn from_message(message: &[u8], index: i32) -> Option<Qdisc> {
         let word = |from: usize| message.get(from..from + 4)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
@@ -221,7 +237,7 @@ impl Interface {
         let mut body = self.message(qdisc.handle, TC_H_ROOT);
         body.extend(attribute(TCA_KIND, &[qdisc.kind.as_bytes(), b"\0"].concat()));
         if !qdisc.options.is_empty() {
-            body.extend(attribute(TCA_OPTIONS, &qdisc.options));
+            body.extend(attribute(TCA_OPTIONS, &qdisc.options_to_write()));
         }
         let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         let done = self.netlink.request(libc::RTM_NEWQDISC, flags, &body);
@@ -257,6 +273,24 @@ fn root_of(all: &[Qdisc]) -> Qdisc {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_codel_is_taken_for_what_it_was() {
+        // codel_params_init and codel_dump of net/sched/sch_codel.c
+        let taken = |us: u64| (us * 1000) >> 10;
+        let told = |time: u64| (time << 10) / 1000;
+        for time in (0..200_000).chain([4882, 97656, u64::from(u32::MAX) / 2]) {
+            assert_eq!(taken(told(time) + 1), time);
+        }
+        let options = [attribute(1, &6999_u32.to_ne_bytes()), attribute(2, &6999_u32.to_ne_bytes())].concat();
+        let expected = [attribute(1, &7000_u32.to_ne_bytes()), attribute(2, &6999_u32.to_ne_bytes())].concat();
+        let qdisc = |kind: &str, options: &[u8]| {
+            let (kind, options) = (kind.to_owned(), options.to_vec());
+            Qdisc { kind, handle: 1, options, parent: TC_H_ROOT, size_table: false }
+        };
+        assert_eq!(qdisc("codel", &options).options_to_write(), expected);
+        assert_eq!(qdisc("pie", &options).options_to_write(), options);
+    }
 
     #[test]
     fn what_is_kept_says_the_same_again() {
