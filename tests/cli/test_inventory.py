@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import platform
+from typing import Any
 
 from ajuste.inventory.document import Inventory
+from ajuste.store.store import Store
 from shell import Shell
 
 
@@ -42,6 +44,27 @@ def test_two_files_and_this_machine_can_be_compared(ajuste: Shell) -> None:
         ("memory", "transparent_huge_pages"),
     }
     assert found["differences"][0]["importance"] == "high"
+
+
+def test_a_run_of_the_store_is_compared_by_its_name_and_by_its_study(ajuste: Shell) -> None:
+    document = ajuste.json("inventory")
+    document["frequency"]["governor"] = "performance"
+    about: dict[str, Any] = {
+        "study": "nightly",
+        "fingerprint": "f",
+        "seed": 1,
+        "ajuste": "0",
+        "named": "nightly",
+        "resolved": "{}",
+    }
+    with Store(f"sqlite:///{ajuste.home / 'data' / 'store.sqlite'}") as store:
+        old = store.new_run(**about | {"study": "earlier"}, environment={"this machine": {}})
+        kept = store.new_run(**about, environment={"this machine": {}, "inventory": document})
+    for name in (kept.id, "nightly"):
+        found = ajuste.json("inventory", "--diff", name, "now")["differences"]
+        assert "performance" in {d["a"] for d in found if (d["area"], d["field"]) == ("frequency", "governor")}
+    _, complained = ajuste("inventory", "--diff", old.id, "now", expect=2)
+    assert "it was measured before inventories were kept" in complained
 
 
 def test_what_has_no_inventory_is_one_clear_error(ajuste: Shell) -> None:

@@ -53,13 +53,17 @@ class Disk(Section):
 
 
 def take_disks(source: Source) -> dict[str, Disk]:
-    """By the kernel's names, without RAM disks and loop devices that nothing is attached to.
+    """By the kernel's names, without RAM disks, and without loop devices that nothing is attached to.
 
     From Documentation/ABI/stable/sysfs-block.
     """
-    names = (name for name in source.names(_BLOCK) if not _IGNORED.fullmatch(name))
-    found = {name: _disk(source, name) for name in names}
-    return {name: disk for name, disk in found.items() if disk.size_bytes or disk.kind not in ("loop", "zram", "nbd")}
+    return {name: _disk(source, name) for name in source.names(_BLOCK) if _is_in_use(source, name)}
+
+
+def _is_in_use(source: Source, name: str) -> bool:
+    if _IGNORED.fullmatch(name):
+        return False
+    return source.whole(f"{_BLOCK}/{name}/size") != 0 or not name.startswith(("loop", "zram", "nbd"))
 
 
 def _disk(source: Source, name: str) -> Disk:

@@ -27,7 +27,7 @@ from ajuste.inventory.virtualisation import take_virtualisation
 def take_inventory(root: Path = Path("/"), *, programs: bool = False, ethtool: Ethtool | None = None) -> Inventory:
     """The inventory of the machine whose files are below ``root``. Never raises for what it finds there.
 
-    Nothing is written and, without ``programs``, nothing is started; it takes some ten milliseconds. The kernel is
+    Nothing is written and, without ``programs``, nothing is started. The kernel is
     asked about network interfaces through ``ethtool``, by default only for ``/``.
     """
     source = Source(root)
