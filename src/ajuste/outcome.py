@@ -41,6 +41,8 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     command = ["ajuste", "run", run.named, "--seed", str(study.design.seed), "--fresh"]
     if study.target.kernel:
         command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
+    if study.target.kind == "host":
+        command[3:3] = ["--target", "host"]
     return [shlex.join(command)]
 
 

@@ -8,14 +8,23 @@ from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import RequestError
 from ajuste.study.builtin import find_study
 from ajuste.study.read import read_study
+from ajuste.study.relocation import Where, relocated
 from ajuste.study.schema import Study
 
 
-def chosen_study(name: str, catalogue: Catalogue, kernel: str | None, seed: int | None) -> Study:
+def chosen_study(
+    name: str, catalogue: Catalogue, kernel: str | None, seed: int | None, target: Where | None = None
+) -> Study:
     """The study of that name or file, with the choices of the command line. Raises RequestError."""
     if kernel is not None:
         parse_spec(kernel)
     study = read_study(find_study(name), catalogue, parse_kernel=parse_spec)
     if kernel is not None and any(factor.name == KERNEL_FACTOR for factor in study.factors):
         raise RequestError(f"--kernel {kernel}: the kernel is a factor of {name}; change its levels in the study")
+    if target is not None:
+        study = relocated(study, target)
+        if target == "vm" and not (kernel or study.kernels):
+            raise RequestError("--target vm: which kernel is to be booted?", hint="--kernel debian:6.12, for example")
+    if kernel is not None and study.target.kind == "host":
+        raise RequestError(f"--kernel {kernel}: this machine has one kernel, the running one", hint="--target vm")
     return study.with_choices(kernel=kernel, seed=seed)

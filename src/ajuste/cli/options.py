@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,6 +11,10 @@ StudyName = Annotated[
 ]
 Kernel = Annotated[
     str | None, typer.Option(help="Another kernel than the study's, such as debian:6.12 or path:VMLINUZ.")
+]
+Target = Annotated[
+    Literal["vm", "host"] | None,
+    typer.Option(help="Elsewhere than the study says: in a guest, or on this machine by its own clock."),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Another seed than the study's.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -11,7 +11,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
 from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
-from ajuste.cli.options import AcceptRisk, Json, Kernel, Seed, StudyName
+from ajuste.cli.options import AcceptRisk, Json, Kernel, Seed, StudyName, Target
 from ajuste.experiment import Means
 from ajuste.home import home
 
@@ -21,6 +21,7 @@ def run(
     study: StudyName,
     kernel: Kernel = None,
     seed: Seed = None,
+    target: Target = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure anew what is in the store already.")] = False,
     report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
     jobs: Annotated[
@@ -40,7 +41,7 @@ def run(
     check_report(report)
     known = catalogue()
     measure(
-        chosen_study(study, known, kernel, seed),
+        chosen_study(study, known, kernel, seed, target),
         known,
         Showing(report, quiet, as_json),
         named=study,

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.model.error import RequestError
+from ajuste.study.builtin import find_study
+from ajuste.study.check import check
+from ajuste.study.read import read_study
+from ajuste.study.relocation import relocated
+from ajuste.study.schema import Study
+
+
+def builtin(name: str) -> Study:
+    return read_study(find_study(name), catalogue())
+
+
+@pytest.mark.parametrize("name", ["nice-share", "writeback-delay", "linpack-priority", "linpack-pinning"])
+def test_a_study_for_a_guest_makes_sense_on_this_machine_too(name: str) -> None:
+    here = relocated(builtin(name), "host")
+    assert (here.target.kind, here.target.clock, here.kernels) == ("host", "wall", ())
+    assert check(here, catalogue()) == []
+
+
+def test_the_guests_disk_and_what_is_set_of_it_stay_behind() -> None:
+    here = relocated(builtin("writeback-delay"), "host")
+    assert here.scratch is not None
+    assert here.scratch.device is None
+    assert [factor.name for factor in here.factors] == ["vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("journal-mode", "figures of the guest's disk nullb0"), ("linpack-isolation", "booting guests")]
+)
+def test_what_needs_a_guest_says_why(name: str, why: str) -> None:
+    with pytest.raises(RequestError, match=why):
+        relocated(builtin(name), "host")
+
+
+def test_a_study_stays_as_it_is_where_it_belongs() -> None:
+    study = builtin("granularity")
+    assert relocated(study, "vm") is study
+
+
+def test_a_study_for_this_machine_can_be_tried_in_a_guest() -> None:
+    there = relocated(relocated(builtin("nice-share"), "host"), "vm")
+    assert (there.target.kind, there.target.clock, there.kernels) == ("vm", "wall", ())
