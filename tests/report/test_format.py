@@ -115,6 +115,8 @@ def test_a_spread_is_a_percentage_of_the_mean(sd: float, mean: float, text: str)
         ("1234567", "ns", "1,234,567 ns"),
         ("-1", "us", "−1 us"),
         ("0", "ns", "0 ns"),
+        ("3000", "centisecs", "30 s"),
+        ("0", "centisecs", "0 centisecs"),
         ("65536", "bytes", "64 KiB"),
         ("-15", "", "−15"),
         ("fifo", "ns", "fifo"),

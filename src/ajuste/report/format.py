@@ -10,7 +10,7 @@ from typing import Final
 MINUS: Final = "−"
 NOTHING: Final = "–"
 
-_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "centisecs": 1e-2, "s": 1.0}
 _SECONDS_SHOWN: Final = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 _BYTES: Final = {
     "B": 1.0,

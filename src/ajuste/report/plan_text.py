@@ -77,7 +77,7 @@ def _print_configurations(out: Sheet, plan: PlannedStudy) -> None:
     ]
     if shared:
         out.heading("Every trial runs")
-        if plan.settle_s:
+        if plan.settle_s and any(command.role == "background" for c in plan.configurations for command in c.commands):
             out.say(f"The background load runs {plan.settle_s:g} s before the workload starts.", indent=INDENT)
         for command in shared:
             _print_command(out, command, INDENT)
