@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -96,18 +97,18 @@ fn whole_characters(bytes: &[u8]) -> usize {
 /// Keeps streams from filling the memory.
 pub struct Watch {
     /// Until something is printed.
-    inotify: Option<OwnedFd>,
+    inotify: Option<BorrowedFd<'static>>,
     /// Afterwards: when to look again, and how long that is after the last time.
     look: Option<(Instant, Duration)>,
 }
 
 impl Watch {
     pub fn start() -> Watch {
-        Watch { inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(), look: None }
+        Watch { inotify: first_writes(), look: None }
     }
 
     pub fn add(&self, capture: &Capture) {
-        if let Some(inotify) = &self.inotify {
+        if let Some(inotify) = self.inotify {
             let path = format!("/proc/self/fd/{}", capture.file.as_raw_fd());
             let _ = inotify::add_watch(inotify, path, WatchFlags::MODIFY | WatchFlags::ONESHOT);
         }
@@ -115,7 +116,7 @@ impl Watch {
 
     /// Readable at the first write to any stream; `None` from then on.
     pub fn first_write(&self) -> Option<BorrowedFd<'_>> {
-        self.inotify.as_ref().map(AsFd::as_fd)
+        self.inotify
     }
 
     /// When [`Watch::look`] wants to be called next.
@@ -138,6 +139,16 @@ impl Watch {
         let interval = if much { FIRST_LOOK } else { interval * 2 };
         self.look = Some((now + interval, interval));
     }
+}
+
+/// One for all trials, with nothing in it: closing one takes the kernel several milliseconds (it waits for an RCU grace
+/// period), during which the agent would not see that a process has ended.
+fn first_writes() -> Option<BorrowedFd<'static>> {
+    static INOTIFY: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    let inotify = INOTIFY.get_or_init(|| inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()).as_ref()?;
+    // What is left of earlier trials.
+    while rustix::io::read(inotify, &mut [0; 4096]).is_ok_and(|count| count > 0) {}
+    Some(inotify.as_fd())
 }
 
 #[cfg(test)]
@@ -185,7 +196,8 @@ mod tests {
         watch.add(&capture);
         assert!(watch.first_write().is_some() && watch.next_look().is_none());
         capture.file.write_all(b"x").unwrap();
-        let mut waiting = [rustix::event::PollFd::new(watch.inotify.as_ref().unwrap(), rustix::event::PollFlags::IN)];
+        let inotify = watch.inotify.unwrap();
+        let mut waiting = [rustix::event::PollFd::new(&inotify, rustix::event::PollFlags::IN)];
         assert_eq!(rustix::event::poll(&mut waiting, Some(&Default::default())).unwrap(), 1);
         let now = Instant::now();
         watch.printed(now);
