@@ -160,16 +160,23 @@ impl Timed {
 
 impl Record {
     fn note(&mut self, name: &str, value: u64) {
-        let number = match self.numbers.get(name) {
-            Some(number) => *number,
-            None => {
-                let number = self.names.len() as u32;
-                self.names.push(name.to_owned());
-                self.numbers.insert(name.to_owned(), number);
-                number
-            }
+        // Figures come in the same order every time: the next one is mostly the one after the last.
+        let next = self.values.last().map_or(0, |(number, _)| number + 1);
+        let number = match self.names.get(next as usize) {
+            Some(expected) if expected == name => next,
+            _ => self.number(name),
         };
         self.values.push((number, value));
+    }
+
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
     }
 
     fn sample(&self, place: usize, sources: &[Source]) -> Event {
