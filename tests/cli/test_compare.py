@@ -58,8 +58,8 @@ def test_metrics_of_ones_own_are_read_from_the_output_and_programs_from_here(aju
     job = ajuste.directory / "job"
     job.write_text("#!/bin/sh\necho '{\"jobs\": [{\"iops\": '$1'}]}'\necho took $2 ms >&2\n")
     job.chmod(0o755)
-    said = ajuste.json(
-        "compare",
+    said = compared(
+        ajuste,
         *(
             "--metric",
             "iops,1/s,higher=json:/jobs/0/iops",
