@@ -25,6 +25,7 @@ from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
 from ajuste.target.caller import host_site
 from ajuste.target.host import HostTarget
+from ajuste.target.listing import of_this_machine
 from ajuste.target.machine_marks import machine_marks
 from ajuste.target.possible import require_possible
 from ajuste.target.prepared import PreparedHost
@@ -63,7 +64,7 @@ def resolved_study(study: Study, catalogue: Catalogue, means: Means) -> Resolved
     """
     if study.target.kind == "host":
         here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
-        return resolve(study, catalogue, here, shutil.which, host_site())
+        return resolve(study, of_this_machine(catalogue), here, shutil.which, host_site())
     versions = {spec: _version(spec, means) for spec in study.kernels}
     return resolve(study, catalogue, versions, shutil.which)
 

@@ -42,6 +42,8 @@ class Catalogue:
     metrics: Mapping[str, Metric]
     parts: Mapping[str, Part] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
+    there: Callable[[Catalogue, Tunable, KernelVersion], tuple[str, ...]] = lambda *_: ()
+    """Which of several the machine has that is spoken of; none where no machine is (see ``target.listing``)."""
 
     def find_tunable(self, text: str) -> Tunable:
         """The tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.
@@ -92,7 +94,7 @@ class Catalogue:
         how to name one of several.
         """
         if tunable.parts and tunable.place_in(version):
-            raise instance.missing(self.parts, tunable)
+            raise instance.missing(self.parts, tunable, self.there(self, tunable, version))
         return place.locate(self.tunables, tunable, version)
 
     def companions(

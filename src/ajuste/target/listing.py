@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
@@ -34,6 +35,11 @@ def instances_here(
         elif named := named_parts(template, catalogue.parts, path):
             found.add("/".join(named[part] for part in tunable.parts))
     return tuple(sorted(found, key=_natural))
+
+
+def of_this_machine(catalogue: Catalogue) -> Catalogue:
+    """The catalogue, naming what this machine has where one of several must be named."""
+    return replace(catalogue, there=instances_here)
 
 
 def files_in(directory: str, root: Path = _ROOT) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Command, Plan
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
+from ajuste.target.availability import why_not_writable
+from ajuste.target.machine import Machine
 from ajuste.target.rights import require_rights
 
 REAL_TIME = ("fifo", "rr")
@@ -13,12 +15,13 @@ REAL_TIME_NOTE = "a real-time process that never sleeps leaves nothing to anybod
 
 
 def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool) -> None:
-    """Raises RequestError for what needs root if there is none, and for what can hang the machine unless the person
-    has accepted that.
+    """Raises RequestError for what needs root if there is none, for a tunable that this machine lacks or locks, and for
+    what can hang the machine unless the person has accepted that.
     """
     once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
     for plan in (once, *map(_plan, resolved.configurations)):
         require_rights(plan)
+    _require_writable(resolved, catalogue)
     if accept_risk:
         return
     for configuration in resolved.configurations:
@@ -26,6 +29,17 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
             raise RequestError(
                 f"{configuration.configuration.name} can hang this machine: {reason}",
                 hint="--accept-risk does it all the same; in a virtual machine there is no risk",
+            )
+
+
+def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue) -> None:
+    machine = Machine()
+    names = (write.tunable for configuration in resolved.configurations for write in configuration.writes)
+    for name in dict.fromkeys(names):
+        tunable = catalogue.find_tunable(name)
+        if why := why_not_writable(catalogue, tunable, machine):
+            raise RequestError(
+                f"{name} cannot be changed on this machine: {why}", hint=f"ajuste tunables show '{name}' says more"
             )
 
 
