@@ -38,3 +38,10 @@ def test_only_clean_trials_are_summarised_and_what_was_read_back_is_shown(config
     assert found.metrics["elapsed"].maximum == 2.0
     assert found.read_back == {"knob": "1, 4"}
     assert found.not_supported == {"cycles": "no PMU"}
+
+
+def test_a_value_that_the_kernel_only_writes_otherwise_is_not_another(configurations: Any, trials: Any) -> None:
+    write = Written(at_ns=1, tunable="knob", asked="1 2", before="5", after="1\t2")
+    data = [t.model_copy(update={"written": (write,)}) for t in trials({"knob=1": [1.0, 2.0]})]
+    (found,) = measured(configurations("1"), data)
+    assert found.read_back == {"knob": "1 2"}

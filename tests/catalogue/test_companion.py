@@ -52,3 +52,11 @@ def test_every_companion_is_another_entry_for_the_same_parts(tunable):
     assert all(set(other.parts) <= set(tunable.parts) for other in others)
     one = catalogue().example(tunable)
     assert all("{" not in getattr(place, "path", "") for place in catalogue().companions(one, NOW, lambda d: [d]))
+
+
+def test_what_a_machine_cannot_change_is_no_companion(every_kind: Catalogue):
+    scheduler = every_kind.find_tunable("block.scheduler[sda]")
+    asked: list[str] = []
+    found = every_kind.companions(scheduler, NOW, can_change=lambda other: bool(asked.append(other.name)))
+    assert found == ()
+    assert asked == ["block.depth[sda]"]

@@ -20,7 +20,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Choice, Command, File, Plan, Read, Write
 from ajuste.model.results import Clock
 from ajuste.model.tunable import WORKLOAD_KINDS, Tunable
-from ajuste.parse.trial import same_value
+from ajuste.model.value import same_value
 from ajuste.target.current import Current, current_values
 from ajuste.target.vm import VmTarget
 from ajuste.vm.guest_files import GuestFiles

@@ -12,9 +12,10 @@ from ajuste.model.event import Accepted, Counter, End, Event, Exited, Failed, Ou
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Command, File, Plan, Write
 from ajuste.model.trial import Slot, Trial
+from ajuste.model.value import same_value
 from ajuste.parse.base import BASE_METRICS, counters_for
 from ajuste.parse.pattern import Pattern
-from ajuste.parse.trial import Reading, same_value, trial
+from ajuste.parse.trial import Reading, trial
 
 SLOT = Slot(block=0, position=2, configuration="knob=1", seed=9)
 PLAN = Plan(

@@ -12,6 +12,7 @@ from ajuste.analysis.precision import Precision
 from ajuste.model.configuration import Configuration
 from ajuste.model.results import Measured, Summary
 from ajuste.model.trial import Trial
+from ajuste.model.value import same_value
 
 
 def summarise(values: Sequence[float]) -> Summary:
@@ -76,6 +77,7 @@ def _read_back(trials: Sequence[Trial]) -> dict[str, str]:
     for trial in trials:
         for write in trial.written:
             values = seen.setdefault(write.tunable, [])
-            if write.after not in values:
-                values.append(write.after)
+            shown = write.asked if same_value(write.after, write.asked) else write.after
+            if shown not in values:
+                values.append(shown)
     return {name: ", ".join(values) for name, values in seen.items()}

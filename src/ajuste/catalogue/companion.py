@@ -15,12 +15,16 @@ ListFiles = Callable[[str], Iterable[str]]
 """From a directory to the paths of the files in it; none if it is not there."""
 
 
+CanChange = Callable[[Tunable], bool]
+"""Whether a machine can change a tunable: what it cannot, nothing else changes either."""
+
+
 def companions(
-    tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion, files: ListFiles
+    tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion, files: ListFiles, can_change: CanChange
 ) -> tuple[Location, ...]:
     """See ``Catalogue.companions``."""
     named = (_same_instance(tunables[name], tunable) for name in tunable.companions)
-    places = (location(where) for other in named if (where := other.place_in(version)))
+    places = (location(where) for other in named if (where := other.place_in(version)) and can_change(other))
     found = [place for place in places if not isinstance(place, ProcessAttribute | CgroupLimit | ScratchAttribute)]
     listed = chain.from_iterable(sorted(files(_of(path, tunable))) for path in tunable.companion_directories)
     found += [File(path=path) for path in listed]

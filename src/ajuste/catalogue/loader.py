@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from rapidfuzz import fuzz, process
 
 from ajuste.catalogue import companion, instance, level, names, place
-from ajuste.catalogue.companion import ListFiles
+from ajuste.catalogue.companion import CanChange, ListFiles
 from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
@@ -98,14 +98,18 @@ class Catalogue:
         return place.locate(self.tunables, tunable, version)
 
     def companions(
-        self, tunable: Tunable, version: KernelVersion, files: ListFiles = lambda _: ()
+        self,
+        tunable: Tunable,
+        version: KernelVersion,
+        files: ListFiles = lambda _: (),
+        can_change: CanChange = lambda _: True,
     ) -> tuple[Location, ...]:
         """What the kernel changes along with ``tunable`` (one instance, where there are several).
 
-        To put everything back, read these too before writing it, and restore them, in this order, after it. Some of
-        them can be missing on a machine. ``files`` lists a directory of that machine: see ``target.listing``.
+        To put everything back, read these too before writing it, and restore them, in this order, after it. ``files``
+        lists a directory of the machine (see ``target.listing``), ``can_change`` leaves out what it lacks or locks.
         """
-        return companion.companions(self.tunables, tunable, version, files)
+        return companion.companions(self.tunables, tunable, version, files, can_change)
 
     def counterpart(self, tunable: Tunable, version: KernelVersion) -> Tunable | None:
         """The related but different tunable that a kernel of ``version`` has instead, if there is one."""

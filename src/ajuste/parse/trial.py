@@ -9,6 +9,7 @@ from ajuste.model.event import Accepted, Counter, End, Exited, Failed, Output, R
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Slot, Status, Trial
+from ajuste.model.value import same_value
 from ajuste.parse.base import base_metrics
 from ajuste.parse.failure import ParseError
 from ajuste.parse.pattern import Pattern, search
@@ -170,22 +171,6 @@ def _check_others(
                 f"{name} was changed by someone else before the trial (from {earlier[name]} to {event.before})"
             )
     findings.flagged.extend(observation.disturbances)
-
-
-def same_value(one: str, other: str) -> bool:
-    """Whether two texts are one value to the kernel: blanks and the way that numbers are written do not matter."""
-    return _normalised(one) == _normalised(other)
-
-
-def _normalised(text: str) -> list[str | int]:
-    words: list[str | int] = []
-    for word in text.split():
-        try:
-            words.append(int(word, 0) if word.lower().startswith("0x") else int(word))
-        except ValueError:
-            # A mask of CPUs is shown without leading zeros.
-            words.append({"Y": 1, "N": 0}.get(word, word.lstrip("0,")))
-    return words
 
 
 def _check_exit(exited: Exited, any_exit: bool, findings: _Findings) -> None:

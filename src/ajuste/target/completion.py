@@ -8,8 +8,11 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Command, Location, Plan, User, Write
+from ajuste.model.tunable import Tunable
+from ajuste.target.availability import why_not_writable
 from ajuste.target.caller import callers_environment
 from ajuste.target.listing import files_in
+from ajuste.target.machine import Machine
 
 
 class Completion:
@@ -18,6 +21,7 @@ class Completion:
     def __init__(self, catalogue: Catalogue, version: KernelVersion) -> None:
         self._catalogue = catalogue
         self._version = version
+        self._machine = Machine()
         self._companions: dict[str, tuple[Location, ...]] = {}
         self._environments: dict[User | None, dict[str, str]] = {}
 
@@ -49,4 +53,7 @@ class Completion:
             tunable = self._catalogue.find_tunable(write.tunable)
         except RequestError:
             return ()
-        return self._catalogue.companions(tunable, self._version, files_in)
+        return self._catalogue.companions(tunable, self._version, files_in, self._can_change)
+
+    def _can_change(self, tunable: Tunable) -> bool:
+        return not why_not_writable(self._catalogue, tunable, self._machine)
