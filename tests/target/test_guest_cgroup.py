@@ -79,3 +79,42 @@ def test_a_value_that_the_kernel_refuses_is_said_with_its_place(target: VmTarget
     (failed,) = [event for event in observation.events if isinstance(event, Failed)]
     assert failed.stage == "workload"
     assert failed.message.startswith(f'{BUSYBOX}: writing "1 2" to /sys/fs/cgroup/ajuste-1-workload/cpu.max: Invalid')
+
+
+def as_on_a_host(target: VmTarget, script: str, **inner: Attributes) -> str:
+    """What a script prints that uses the agent as a host does, with a plan for each name in /tmp."""
+    plans = {
+        name: Plan(id=name, workload=Command(argv=(BUSYBOX, "sleep", "100"), attributes=attributes)).model_dump_json()
+        for name, attributes in inner.items()
+    }
+    files = "".join(f"cat >/tmp/{name} <<'END'\n{document}\nEND\n" for name, document in plans.items())
+    install = f"{BUSYBOX} mkdir /applets; {BUSYBOX} --install -s /applets; mkdir /tmp/journals\n"
+    workload = Command(argv=(BUSYBOX, "sh", "-c", install + files + script), environment={"PATH": "/applets"})
+    observation = target.run(Plan(id="host", workload=workload, timeout_ns=20_000_000_000))
+    assert observation.problem == "", observation.problem
+    return "".join(event.text for event in observation.events if isinstance(event, Output))
+
+
+def test_on_a_host_controllers_are_not_enabled_but_named(target: VmTarget) -> None:
+    said = as_on_a_host(
+        target,
+        "/init run --plan /tmp/lacking --journal /tmp/journals; cat /sys/fs/cgroup/cgroup.subtree_control",
+        lacking=Attributes(cgroup_limits={"pids.max": "5"}),
+    )
+    place = "/sys/fs/cgroup/cgroup.subtree_control"
+    assert f"pids.max: groups do not have the controller pids; to enable it: echo +pids > {place}" in said
+    assert said.splitlines()[-1] == "cpu"
+
+
+def test_the_group_of_a_killed_agent_is_removed(target: VmTarget) -> None:
+    script = """
+        /init run --plan /tmp/limited --journal /tmp/journals >/dev/null & agent=$!
+        until grep -q . /sys/fs/cgroup/ajuste-$agent-workload/cgroup.procs; do sleep 0.1; done
+        cat /sys/fs/cgroup/ajuste-$agent-workload/cpu.max
+        kill -9 $agent
+        while [ -n "$(ls /tmp/journals)" ]; do sleep 0.1; done
+        ls -d /sys/fs/cgroup/ajuste-*
+    """
+    said = as_on_a_host(target, script, limited=Attributes(cgroup_limits={"cpu.max": "60000 100000"}))
+    assert "60000 100000\n" in said
+    assert "ajuste-*: No such file" in said
