@@ -7,7 +7,17 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import boot, cold_start, coverage, demo, next_trial, perf_agreement, sampler_overhead
+from benchmarks import (
+    boot,
+    cold_start,
+    coverage,
+    demo,
+    next_trial,
+    perf_agreement,
+    restore_time,
+    sampler_overhead,
+    short_runs,
+)
 from benchmarks.comparison import Comparison, show
 
 BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
@@ -18,6 +28,8 @@ BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
     "perf-agreement": perf_agreement.measure,
     "cold-start": cold_start.measure,
     "demo": demo.measure,
+    "restore-time": restore_time.measure,
+    "short-runs": short_runs.measure,
 }
 
 

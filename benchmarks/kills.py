@@ -44,6 +44,7 @@ TESTS_LOCK = Path("/run/lock/ajuste-tests")
 
 LONGEST_SECONDS = 120
 ENDING_SECONDS = 5
+TURN_SECONDS = 0.3
 SPAN_SECONDS = 0.8
 """A kill falls somewhere within this after the agent has begun."""
 SLEEP = "0.0200731"
@@ -164,8 +165,15 @@ class Place:
         try:
             yield
         except BaseException:
-            exit_of(self.begin(lambda: restore(None)))
+            self.restored()
             raise
+
+    def restored(self) -> int:
+        """The exit code of `ajuste restore`, once nobody else has the machine."""
+        deadline = time.monotonic() + LONGEST_SECONDS
+        while (code := exit_of(self.begin(lambda: restore(None)))) == 2 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return code
 
 
 def stat_of(pid: int) -> tuple[str, str, int] | None:
@@ -313,7 +321,7 @@ class Killer:
         if left:
             tally.restored_by_hand += 1
             refused = exit_of(self.place.begin(lambda: self.place.carry_out(0)))
-            restored = exit_of(self.place.begin(lambda: restore(None)))
+            restored = self.place.restored()
             if (refused, restored) != (2, 0):
                 tally.wrong_ends += 1
                 self.outcome.notes.append(f"{parts}: refused with {refused}, restored with {restored}")
@@ -346,11 +354,15 @@ def kill(kills: int, seed: int, say: Callable[[str], None]) -> Outcome:
     place = Place(root, root / "killed.toml")
     place.study.write_text(study_text())
     killer = Killer(place, generator)
-    while killer.outcome.kills < kills:
-        # Others who change settings of this machine get their turn in between.
-        with locked(TESTS_LOCK), place.put_back():
-            killer.one_study(killer.outcome.studies + 1, kills - killer.outcome.kills)
-        say(f"{killer.outcome.kills} kills, {killer.outcome.studies} studies")
+    try:
+        while killer.outcome.kills < kills:
+            with locked(TESTS_LOCK), place.put_back():
+                killer.one_study(killer.outcome.studies + 1, kills - killer.outcome.kills)
+            say(f"{killer.outcome.kills} kills, {killer.outcome.studies} studies")
+            # Others who change settings of this machine get their turn.
+            time.sleep(TURN_SECONDS)
+    except KeyboardInterrupt:
+        say("interrupted; this is what was found until then")
     shutil.rmtree(root)
     return killer.outcome
 

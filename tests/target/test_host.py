@@ -12,7 +12,7 @@ import pytest
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited, Failed, Output, ReadBack, Restored, Written
-from ajuste.model.plan import Command, File, Plan, Read, Write
+from ajuste.model.plan import Command, File, Plan, Read, User, Write
 from ajuste.target.host import HostTarget
 
 OSTYPE = File(path="/proc/sys/kernel/ostype")
@@ -169,3 +169,10 @@ class TestChanging:
         finally:
             subprocess.run(["umount", place.journals], check=True)
         assert EXPIRE.read_text() == before
+
+
+@needs_root
+def test_a_command_is_its_users_and_not_roots() -> None:
+    with HostTarget() as host:
+        plan = Plan(id="p", workload=command("/usr/bin/id", "-u", user=User(uid=65534, gid=65534)))
+        assert said(host, plan) == ["65534\n"]

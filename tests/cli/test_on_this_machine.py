@@ -1,0 +1,287 @@
+"""Studies on this machine from the command line: what they change is there, and afterwards is as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ajuste.target.machine_lock import boot_id
+from shell import Shell
+
+EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
+RATIO = Path("/proc/sys/vm/dirty_ratio")
+BYTES = Path("/proc/sys/vm/dirty_bytes")
+STUDY = """\
+schema = 1
+name = "here"
+[[factor]]
+name = "FACTOR"
+levels = LEVELS
+[workload]
+command = COMMAND
+MORE
+[target]
+kind = "host"
+[analysis]
+metrics = ["elapsed"]
+[budget]
+min_blocks = 2
+max_blocks = 2
+"""
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing settings needs root")
+pytestmark = pytest.mark.usefixtures("machine_lock")
+
+
+def study(
+    ajuste: Shell,
+    factor: str = "vm.dirty_expire_centisecs",
+    levels: str = "[3100, 1500]",
+    command: str = '["cat", "/proc/sys/vm/dirty_expire_centisecs"]',
+    more: str = "",
+) -> str:
+    text = STUDY.replace("FACTOR", factor).replace("LEVELS", levels).replace("COMMAND", command).replace("MORE", more)
+    (ajuste.directory / "here.toml").write_text(text)
+    return "here.toml"
+
+
+def outputs(ajuste: Shell) -> dict[str, set[str]]:
+    """What the workload printed under each configuration."""
+    (run,) = ajuste.json("report")
+    found: dict[str, set[str]] = {}
+    for trial in ajuste.json("report", run["run"], "--trials"):
+        for line in trial["events"].splitlines():
+            event = json.loads(line)
+            if event["event"] == "output" and event["role"] == "workload" and event["stream"] == "stdout":
+                found.setdefault(trial["slot"]["configuration"], set()).add(event["text"].strip())
+    return found
+
+
+@needs_root
+class TestChanging:
+    def test_a_study_changes_what_it_says_and_puts_it_back(self, ajuste: Shell) -> None:
+        before = EXPIRE.read_text()
+        document = ajuste.json("run", study(ajuste))
+        assert document["stopped"] in ("budget", "decided")
+        assert outputs(ajuste) == {
+            "vm.dirty_expire_centisecs=3100": {"3100"},
+            "vm.dirty_expire_centisecs=1500": {"1500"},
+        }
+        assert EXPIRE.read_text() == before
+        assert ajuste("restore") == ("There is nothing to put back.\n", "")
+
+    def test_what_the_kernel_changes_along_is_put_back_too(self, ajuste: Shell) -> None:
+        before = RATIO.read_text(), BYTES.read_text()
+        ajuste("run", study(ajuste, "vm.dirty_bytes", "[8388608, 16777216]"))
+        assert (RATIO.read_text(), BYTES.read_text()) == before
+
+    def test_a_value_that_the_kernel_refuses_is_said_before_anything_runs(self, ajuste: Shell, tmp_path: Path) -> None:
+        mark = tmp_path / "mark"
+        name = study(ajuste, "sched_rt_runtime_us", "[950000, 999999999]", f'["touch", "{mark}"]')
+        _, said = ajuste("run", name, "--accept-risk", expect=2)
+        assert "sched_rt_runtime_us" in said
+        assert not mark.exists()
+
+    def test_a_second_one_at_the_same_time_is_refused(self, ajuste: Shell) -> None:
+        first = ajuste.start("run", study(ajuste, command='["sleep", "1"]'))
+        try:
+            deadline = time.monotonic() + 60
+            while not list(ajuste.home.glob("state/journals/*.journal")) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            _, said = Shell(ajuste.directory, ajuste.home.with_name("other-home"))("run", "here.toml", expect=2)
+        finally:
+            first.terminate()
+            first.communicate()
+        assert f"another experiment goes on on this machine: process {first.pid}, since 20" in said
+
+    def test_an_interrupted_study_leaves_nothing(self, ajuste: Shell) -> None:
+        before = EXPIRE.read_text()
+        started = ajuste.start("run", study(ajuste, command='["sleep", "600"]'))
+        deadline = time.monotonic() + 60
+        while EXPIRE.read_text() == before and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert EXPIRE.read_text() != before
+        started.send_signal(2)
+        _, said = started.communicate()
+        assert started.returncode == 130, said
+        assert EXPIRE.read_text() == before
+        assert list(ajuste.home.glob("state/journals/*")) == []
+
+    def test_a_full_disk_changes_nothing(self, ajuste: Shell) -> None:
+        before = EXPIRE.read_text()
+        journals = ajuste.home / "state" / "journals"
+        journals.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", journals], check=True)
+        try:
+            (journals / "full").write_bytes(bytes(4096))
+            _, said = ajuste("run", study(ajuste), expect=1)
+        finally:
+            subprocess.run(["umount", journals], check=True)
+        assert "the journal cannot be written, so nothing was changed" in said
+        assert EXPIRE.read_text() == before
+
+    def test_commands_are_whose_who_called_sudo(self, ajuste: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SUDO_UID", "65534")
+        monkeypatch.setenv("SUDO_GID", "65534")
+        ajuste("run", study(ajuste, "nice", "[0, 5]", '["id", "-u"]'))
+        assert set().union(*outputs(ajuste).values()) == {"65534"}
+        plan = ajuste.json("plan", "here.toml")
+        assert {c["user"] for one in plan["configurations"] for c in one["commands"]} == {"user 65534"}
+
+    def test_set_up_and_clean_up_run_once(self, ajuste: Shell, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        more = f'setup = ["sh", "-c", "echo setup >> {log}"]\ncleanup = ["sh", "-c", "echo cleanup >> {log}"]'
+        ajuste("run", study(ajuste, "nice", "[0, 5]", f'["sh", "-c", "echo trial >> {log}"]', more))
+        assert log.read_text().split() == ["setup", *["trial"] * 4, "cleanup"]
+
+
+@needs_root
+class TestLeftBehind:
+    @pytest.fixture
+    def journal(self, ajuste: Shell) -> Path:
+        """The journal of an experiment that was killed with its guardian, after it had changed a value."""
+        header = {"journal": 1, "session": "s", "boot": boot_id(), "pid": 1, "started_ticks": 2, "began_s": 3}
+        location = {"kind": "file", "path": str(EXPIRE)}
+        step = {
+            "undo": "value",
+            "tunable": "vm.dirty_expire_centisecs",
+            "location": location,
+            "before": EXPIRE.read_text().strip(),
+        }
+        path = ajuste.home / "state" / "journals" / "s.journal"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(header) + "\n" + json.dumps(step) + "\n")
+        path.chmod(0o600)
+        return path
+
+    def test_it_stands_in_the_way_until_it_is_put_back(self, ajuste: Shell, journal: Path) -> None:
+        before = EXPIRE.read_text()
+        EXPIRE.write_text("1234\n")
+        try:
+            _, said = ajuste("run", study(ajuste), expect=2)
+            assert str(journal) in said
+            assert "ajuste restore" in said
+            assert EXPIRE.read_text() == "1234\n"
+            shown, _ = ajuste("restore", "--dry-run")
+            assert f"vm.dirty_expire_centisecs would be {before.strip()} again" in shown
+            assert EXPIRE.read_text() == "1234\n"
+            shown, _ = ajuste("restore")
+            assert f"vm.dirty_expire_centisecs is {before.strip()} (it was 1234)" in shown
+            assert EXPIRE.read_text() == before
+        finally:
+            EXPIRE.write_text(before)
+        assert not journal.exists()
+        ajuste("run", "here.toml")
+
+    def test_restoring_speaks_json(self, ajuste: Shell, journal: Path) -> None:
+        document = ajuste.json("restore")
+        assert document["done"] is True
+        assert [event["event"] for event in document["events"]] == ["restored", "journal"]
+        assert ajuste.json("restore") == {"done": True, "events": []}
+
+    def test_one_that_cannot_be_put_back_is_a_failure_and_is_kept(self, ajuste: Shell, journal: Path) -> None:
+        journal.write_text(journal.read_text().replace(str(EXPIRE), "/proc/sys/kernel/ostype"))
+        _, said = ajuste("restore", expect=1)
+        assert "not everything was put back" in said
+        assert journal.exists()
+        journal.unlink()
+
+
+@needs_root
+def test_what_can_hang_the_machine_needs_to_be_accepted(ajuste: Shell) -> None:
+    name = study(ajuste, "policy", '["other", "fifo"]', '["true"]')
+    _, said = ajuste("run", name, expect=2)
+    assert "can hang this machine: policy fifo" in said
+    assert "--accept-risk" in said
+    ajuste("run", name, "--accept-risk")
+
+
+def test_a_plan_shows_values_users_and_commands_and_does_nothing(ajuste: Shell, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    before = EXPIRE.read_text()
+    document = ajuste.json("plan", study(ajuste, command=f'["touch", "{mark}"]'))
+    assert document["target"] == "this machine"
+    writes = [write for one in document["configurations"] for write in one["writes"]]
+    assert [(write["where"], write["value"], write["now"]) for write in writes] == [
+        (str(EXPIRE), "3100", before.strip()),
+        (str(EXPIRE), "1500", before.strip()),
+    ]
+    assert not mark.exists()
+    assert EXPIRE.read_text() == before
+    assert not (ajuste.home / "state" / "journals").exists()
+
+
+def test_a_program_that_is_not_there_is_named(ajuste: Shell) -> None:
+    _, said = ajuste("run", study(ajuste, command='["no-such-program"]'), expect=2)
+    assert 'the program "no-such-program" is not on this machine' in said
+
+
+def test_a_cpu_that_is_not_there_is_named(ajuste: Shell) -> None:
+    _, said = ajuste("run", study(ajuste, "affinity", '["0", "4000"]', '["true"]'), expect=2)
+    assert "CPU 4000 was asked for" in said
+
+
+WITHOUT_ROOT = """
+import os, sys
+from pathlib import Path
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.edge import exit_code
+from ajuste.experiment import Means, conduct, prepare
+from ajuste.home import Home
+from ajuste.report.progress import Progress
+from ajuste.store.store import Store
+from ajuste.study.read import read_study
+
+known, place = catalogue(), Home(*(Path("home") / name for name in ("data", "cache", "state")))
+with Store("sqlite://"):
+    pass
+os.setgroups([]), os.setresgid(65534, 65534, 65534), os.setresuid(65534, 65534, 65534)
+
+def work():
+    study = read_study(Path("here.toml"), known)
+    watcher = Progress(min_blocks=2, max_blocks=2, max_seconds=60, metric=None, quiet=True)
+    experiment = prepare(study, known, Means(place))
+    with Store(place.store_url) as store:
+        run = conduct(experiment, store, watcher, Means(place), named="here")
+        print([trial.status for trial in store.trials(run)])
+
+sys.exit(exit_code(work))
+"""
+
+
+@needs_root
+class TestWithoutRoot:
+    def run(self, ajuste: Shell) -> subprocess.CompletedProcess[str]:
+        """As nobody, in a process that has loaded all it needs before: the tests' Python may be root's alone."""
+        ajuste.directory.chmod(0o777)
+        for parent in ajuste.directory.parents[:3]:
+            parent.chmod(parent.stat().st_mode | 0o011)
+        return subprocess.run(
+            [sys.executable, "-c", WITHOUT_ROOT], cwd=ajuste.directory, capture_output=True, text=True, check=False
+        )
+
+    def test_much_can_be_done(self, ajuste: Shell) -> None:
+        study(ajuste, "nice", "[0, 19]", '["true"]', 'attributes = { affinity = "0" }')
+        done = self.run(ajuste)
+        assert (done.returncode, done.stdout) == (0, "['ok', 'ok', 'ok', 'ok']\n"), done.stderr
+
+    @pytest.mark.parametrize(
+        ("factor", "levels", "words"),
+        [
+            ("nice", "[0, -5]", "nice -5 needs root"),
+            ("vm.swappiness", "[50, 60]", "changing vm.swappiness needs root"),
+        ],
+    )
+    def test_what_cannot_is_refused_with_what_can(self, ajuste: Shell, factor: str, levels: str, words: str) -> None:
+        study(ajuste, factor, levels, '["true"]')
+        done = self.run(ajuste)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert "virtual machine" in done.stderr
+        assert not (ajuste.directory / "home" / "state" / "journals").exists()
