@@ -17,8 +17,10 @@ from datetime import datetime
 from pathlib import Path
 from statistics import median
 
+from ajuste.lock import locked
 from ajuste.store.store import Store
 from benchmarks.comparison import Comparison, by_turns, seconds
+from benchmarks.kills import TESTS_LOCK
 
 RUNS = 500
 ROUNDS = 5
@@ -48,7 +50,8 @@ def measure() -> tuple[Comparison, ...]:
         spans[name].append(_ajuste() if name == "ajuste" else _hyperfine())
         return spans[name][-1][0]
 
-    by_turns({name: lambda name=name: of(name) for name in spans}, ROUNDS)  # type: ignore[misc]
+    with locked(TESTS_LOCK):
+        by_turns({name: lambda name=name: of(name) for name in spans}, ROUNDS)  # type: ignore[misc]
     for name, found in spans.items():
         for part, values in zip(PARTS, zip(*found, strict=True), strict=True):
             figures[part][name] = list(values)

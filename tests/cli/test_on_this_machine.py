@@ -89,7 +89,7 @@ class TestChanging:
         assert not mark.exists()
 
     def test_a_second_one_at_the_same_time_is_refused(self, ajuste: Shell) -> None:
-        first = ajuste.start("run", study(ajuste, command='["sleep", "1"]'))
+        first = ajuste.start("run", study(ajuste, command='["sleep", "600"]'))
         try:
             deadline = time.monotonic() + 60
             while not list(ajuste.home.glob("state/journals/*.journal")) and time.monotonic() < deadline:
