@@ -1,0 +1,92 @@
+"""The built-in studies with small budgets, in real guests: what their pages claim."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ajuste.study.builtin import find_study
+from shell import Shell
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+
+Results = dict[str, Any]
+Run = Callable[..., Results]
+
+
+@pytest.fixture
+def run(tmp_path: Path, ajuste_home: Path) -> Run:
+    """``run(NAME, old=new, …)``: the results of one block of a built-in study, after replacing parts of its text."""
+
+    def running(name: str, *replaced: tuple[str, str]) -> Results:
+        text = find_study(name).read_text()
+        for old, new in (*replaced, (r"min_blocks = \d+", "min_blocks = 1"), (r"max_blocks = \d+", "max_blocks = 1")):
+            text, count = re.subn(old, lambda _, new=new: new, text, flags=re.DOTALL)
+            assert count, f"nothing like {old} in {name}"
+        (tmp_path / "study.toml").write_text(text)
+        results: Results = Shell(tmp_path, ajuste_home).json("run", "study.toml", "--quiet")
+        assert {trial["status"] for trial in results["trials"]} == {"ok"}, results["notes"]
+        return results
+
+    return running
+
+
+def means(results: Results, metric: str) -> dict[str, float]:
+    return {c["name"]: c["metrics"][metric]["mean"] for c in results["configurations"]}
+
+
+@pytest.mark.parametrize("kernel", ["debian:5.10", "debian:6.12"])
+def test_shares_are_what_the_weights_say_within_one_percentage_point(run: Run, kernel: str) -> None:
+    results = run("nice-share", ("debian:5.10", kernel))
+    assert len(results["predictions"]) == len(results["configurations"]) == 17
+    assert all(abs(prediction["residual"]) < 1 for prediction in results["predictions"])
+    assert results["rule"]["name"] == "nice-weights"
+
+
+def test_what_was_written_reaches_the_disk_when_the_flusher_finds_it_expired(run: Run) -> None:
+    results = run("writeback-delay")
+    delays = means(results, "written-after")
+    assert 30 <= delays["vm.dirty_expire_centisecs=3000 vm.dirty_writeback_centisecs=500"] <= 35.5
+    assert 10 <= delays["vm.dirty_expire_centisecs=1000 vm.dirty_writeback_centisecs=500"] <= 15.5
+    # The writing itself takes a moment, and is looked at every quarter of a second.
+    assert all(abs(prediction["residual"]) < 0.6 for prediction in results["predictions"])
+
+
+def test_with_data_in_the_journal_twice_as_much_is_written(run: Run) -> None:
+    written = means(run("journal-mode"), "written")
+    assert written["fs.data=journal"] / written["fs.data=ordered"] == pytest.approx(2, abs=0.05)
+    assert written["fs.data=writeback"] == pytest.approx(written["fs.data=ordered"], rel=0.02)
+    assert written["fs.data=ordered"] >= 8 * 2048  # sectors of 512 bytes
+
+
+def test_small_synced_writes_need_fewer_writes_where_the_journal_takes_the_data_too(run: Run) -> None:
+    results = run("journal-sync")
+    writes = means(results, "writes")
+    assert writes["fs.data=journal"] < 0.8 * writes["fs.data=ordered"]
+
+
+def test_priority_matters_beside_a_load_and_not_alone(run: Run) -> None:
+    results = run("linpack-priority", (r"levels = \[0, -20, -10, 10, 19\]", "levels = [0, 10]"))
+    elapsed, speed = means(results, "elapsed"), means(results, "linpack.kflops")
+    assert elapsed["nice=10 load=alone"] == pytest.approx(elapsed["nice=0 load=alone"], rel=0.05)
+    assert elapsed["nice=10 load=disturbed"] > 1.7 * elapsed["nice=10 load=alone"]
+    assert max(speed.values()) < 1.05 * min(speed.values())
+    assert results["three_sigma"]
+
+
+def test_an_isolated_cpu_keeps_the_load_away(run: Run) -> None:
+    results = run("linpack-isolation")
+    switches = means(results, "involuntary-switches")
+    assert switches["isolation=fifo on an isolated CPU"] == 0
+    assert switches["isolation=plain"] > 10
+    assert any("isolcpus=1" in name for name in results["environment"])
+
+
+def test_the_same_study_gives_the_same_digest(run: Run, tmp_path: Path, ajuste_home: Path) -> None:
+    first = run("journal-mode")
+    again = Shell(tmp_path, ajuste_home).json("run", "study.toml", "--quiet", "--fresh")
+    assert again["digest"] == first["digest"]
