@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ajuste.analysis.prediction.weights import weight_of_nice
 from ajuste.study.builtin import find_study
 from shell import Shell
 
@@ -90,3 +91,43 @@ def test_the_same_study_gives_the_same_digest(run: Run, tmp_path: Path, ajuste_h
     first = run("journal-mode")
     again = Shell(tmp_path, ajuste_home).json("run", "study.toml", "--quiet", "--fresh")
     assert again["digest"] == first["digest"]
+
+
+def test_the_table_of_weights_is_the_running_kernels(tmp_path: Path, ajuste_home: Path) -> None:
+    levels = [-20, -10, -1, 0, 1, 10, 19]
+    (tmp_path / "weights.toml").write_text(WEIGHTS_STUDY % levels)
+    results = Shell(tmp_path, ajuste_home).json("run", "weights.toml", "--quiet")
+    shown = means(results, "weight")
+    # The kernel scales a weight by 1024 (scale_load of kernel/sched/sched.h).
+    assert shown == {f"nice={nice}": 1024 * weight_of_nice(nice) for nice in levels}
+
+
+WEIGHTS_STUDY = """\
+schema = 1
+name = "weights"
+question = "What does a task weigh?"
+
+[[factor]]
+name = "nice"
+levels = %s
+
+[workload]
+command = ["/bin/cat", "/proc/self/sched"]
+
+[[workload.metric]]
+name = "weight"
+pattern = '^se\\.load\\.weight\\s*:\\s*(\\d+)'
+direction = "none"
+
+[target]
+kernel = "debian:6.1"
+instruction_ns = 16
+
+[analysis]
+metrics = ["weight"]
+describe = []
+
+[budget]
+min_blocks = 1
+max_blocks = 1
+"""
