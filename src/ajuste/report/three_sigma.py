@@ -37,7 +37,8 @@ def three_sigma_listing(results: Results, labels: Labels) -> Listing | None:
     if not groups:
         return None
     disagreeing = sum(row.disagrees for row in results.three_sigma)
-    said = f"Rule and verdict disagree in {count_of(disagreeing, 'case')}." if disagreeing else "Rule and verdicts agree here."
+    cases = f"disagree in {count_of(disagreeing, 'case')}" if disagreeing else "agree here"
+    said = f"Rule and verdict {cases}."
     return Listing("three-sigma", "What the 3-sigma rule says", f"{_LEAD} {said}", _COLUMNS, groups, _SOURCE)
 
 
