@@ -234,6 +234,7 @@ def survivors(pids: Mapping[str, int]) -> list[int]:
 @contextmanager
 def machine_free() -> Iterator[None]:
     """Until nobody, no guardian either, holds the machine."""
+    LOCK.touch()
     with LOCK.open("rb") as file:
         deadline = time.monotonic() + LONGEST_SECONDS
         while True:
@@ -258,7 +259,8 @@ class Killer:
 
     def one_study(self, seed: int, most: int) -> None:
         """At most ``most`` kills, until the study has come to its end."""
-        before, kills = values(), 0
+        with machine_free():
+            before, kills = values(), 0
         while True:
             orchestrator = self.place.begin(lambda: self.place.carry_out(seed))
             parts = self._next_parts() if kills < most else ()
@@ -331,7 +333,8 @@ class Killer:
         tally.journals_left += len(list(self.place.home.journals.iterdir()))
         tally.processes_left += len(survivors(pids))
         if differing:
-            self.outcome.notes.append(f"{parts}: {', '.join(differing)} left changed")
+            told = ", ".join(f"{name} is {found[name].strip()}, was {before[name].strip()}" for name in differing)
+            self.outcome.notes.append(f"{parts}: {told}")
 
     def _count_trials(self) -> None:
         with Store(self.place.home.store_url) as store:
@@ -388,6 +391,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     if os.geteuid() != 0:
         parser.error("changing settings needs root")
     outcome = kill(chosen.kills, chosen.seed, lambda text: print(text, file=sys.stderr, flush=True))
