@@ -51,6 +51,13 @@ def study(
     return "here.toml"
 
 
+def open_to_all(directory: Path) -> None:
+    """The directories of tests are their user's alone."""
+    directory.chmod(0o777)
+    for parent in directory.parents[:3]:
+        parent.chmod(parent.stat().st_mode | 0o011)
+
+
 def outputs(ajuste: Shell) -> dict[str, set[str]]:
     """What the workload printed under each configuration."""
     (run,) = ajuste.json("report")
@@ -127,6 +134,7 @@ class TestChanging:
         assert EXPIRE.read_text() == before
 
     def test_commands_are_whose_who_called_sudo(self, ajuste: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        open_to_all(ajuste.directory)
         monkeypatch.setenv("SUDO_UID", "65534")
         monkeypatch.setenv("SUDO_GID", "65534")
         ajuste("run", study(ajuste, "nice", "[0, 5]", '["id", "-u"]'))
@@ -228,8 +236,10 @@ def test_a_cpu_that_is_not_there_is_named(ajuste: Shell) -> None:
 
 
 WITHOUT_ROOT = """
-import os, sys
+import email, os, sys
 from pathlib import Path
+from ajuste.inventory.take import take_inventory
+from ajuste.version import ajuste_version
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
 from ajuste.experiment import Means, conduct, prepare
@@ -239,8 +249,9 @@ from ajuste.store.store import Store
 from ajuste.study.read import read_study
 
 known, place = catalogue(), Home(*(Path("home") / name for name in ("data", "cache", "state")))
+# What is loaded only when it is needed, is loaded now.
 with Store("sqlite://"):
-    pass
+    ajuste_version(), take_inventory(), email.message_from_string("")
 os.setgroups([]), os.setresgid(65534, 65534, 65534), os.setresuid(65534, 65534, 65534)
 
 def work():
@@ -259,9 +270,7 @@ sys.exit(exit_code(work))
 class TestWithoutRoot:
     def run(self, ajuste: Shell) -> subprocess.CompletedProcess[str]:
         """As nobody, in a process that has loaded all it needs before: the tests' Python may be root's alone."""
-        ajuste.directory.chmod(0o777)
-        for parent in ajuste.directory.parents[:3]:
-            parent.chmod(parent.stat().st_mode | 0o011)
+        open_to_all(ajuste.directory)
         return subprocess.run(
             [sys.executable, "-c", WITHOUT_ROOT], cwd=ajuste.directory, capture_output=True, text=True, check=False
         )
