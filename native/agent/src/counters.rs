@@ -7,8 +7,9 @@ use std::os::fd::FromRawFd;
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings as abi;
 
+use crate::clock;
+use crate::errno;
 use crate::event::Counter;
-use crate::{clock, errno};
 
 const HARDWARE: u32 = abi::PERF_TYPE_HARDWARE;
 const SOFTWARE: u32 = abi::PERF_TYPE_SOFTWARE;

@@ -7,14 +7,19 @@ use std::path::PathBuf;
 
 use rustix::io::{fcntl_getfd, fcntl_setfd, FdFlags};
 
+use crate::clock;
+use crate::errno;
 use crate::event::{Accepted, Event, Stage};
-use crate::interrupts::Interrupts;
-use crate::keeper::Keeper;
+use crate::machine;
 use crate::plan::{Attributes, Plan, Scratch, PLAN_LIMIT_BYTES};
+use crate::process::account;
+use crate::process::interrupts::Interrupts;
+use crate::process::lifted;
+use crate::process::surroundings::Surroundings;
+use crate::safety::keeper::Keeper;
+use crate::scratch::mount_point;
 use crate::stream::EventStream;
-use crate::surroundings::Surroundings;
 use crate::trial::Trial;
-use crate::{clock, errno, lifted, machine, mount_point, process};
 
 const NO_JOURNAL: &str = "writing on this machine needs a journal: --journal DIR";
 
@@ -56,7 +61,7 @@ pub struct Host {
 impl Host {
     pub fn prepare(custody: Custody) -> io::Result<Host> {
         let interrupts = Interrupts::catch(rustix::stdio::stdout())?;
-        process::adopt_orphans();
+        account::adopt_orphans();
         let held = custody.held.map(take_over).transpose()?;
         let (keeper, held) = match custody.journal {
             Some(directory) => (Some(Keeper::new(directory, held)), None),

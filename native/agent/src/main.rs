@@ -2,8 +2,13 @@
 
 use std::process::ExitCode;
 
+use ajuste_agent::errno;
+use ajuste_agent::guest;
+use ajuste_agent::host;
 use ajuste_agent::host::{Custody, Outcome};
-use ajuste_agent::{errno, guest, host, recovery, serve, sweep};
+use ajuste_agent::safety::recovery;
+use ajuste_agent::serve;
+use ajuste_agent::sweep;
 use lexopt::prelude::*;
 
 const USAGE: &str = "\

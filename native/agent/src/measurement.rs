@@ -3,17 +3,19 @@
 use std::io::Write;
 use std::time::Duration;
 
+use crate::clock;
 use crate::counters::{self, OpenCounter};
+use crate::errno;
 use crate::event::{Event, Exited, Output, Role, Stage, Started, Stream};
 use crate::failure::{failure, Stop};
-use crate::interrupts::Interrupts;
-use crate::launch::{launch, Launched};
 use crate::plan::{Command, Plan};
-use crate::sampler::Samplers;
+use crate::process::account;
+use crate::process::interrupts::Interrupts;
+use crate::process::launch::{launch, Launched};
+use crate::process::supervise::{Supervision, Woken};
+use crate::process::surroundings::Surroundings;
+use crate::sampling::sampler::Samplers;
 use crate::stream::EventStream;
-use crate::supervise::{Supervision, Woken};
-use crate::surroundings::Surroundings;
-use crate::{clock, errno, process};
 
 /// What is measured, and how its processes are run.
 pub struct Measurement<'a> {
@@ -25,7 +27,7 @@ pub struct Measurement<'a> {
 impl Measurement<'_> {
     /// Run `workload` beside the plan's background load, to the end of both.
     pub fn carry_out<W: Write>(&self, workload: &Command, stream: &mut EventStream<W>) -> Result<(), Stop> {
-        let spared = if self.plan.before.is_empty() { Vec::new() } else { process::children() };
+        let spared = if self.plan.before.is_empty() { Vec::new() } else { account::children() };
         let mut supervision = Supervision::new(self.interrupts, spared);
         for (index, command) in self.plan.background.iter().enumerate() {
             self.start_background(index, command, &mut supervision, stream)?;

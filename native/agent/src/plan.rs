@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::counters;
-pub use crate::location::*;
+pub use crate::place::location::*;
 
 /// Of plans and events. Changes when an old reader would misunderstand a new document.
 pub const CONTRACT_VERSION: u32 = 1;

@@ -10,9 +10,9 @@ use rustix::io::Errno;
 
 use crate::event::{Event, Stage};
 use crate::host::{complain, Custody, Host, Outcome};
-use crate::interrupts::Interrupts;
 use crate::machine;
 use crate::plan::{Plan, PLAN_LIMIT_BYTES};
+use crate::process::interrupts::Interrupts;
 use crate::stream::EventStream;
 
 /// As much is read at once.

@@ -2,8 +2,9 @@
 
 use std::io::{self, BufWriter, Write};
 
+use crate::clock;
+use crate::event;
 use crate::event::{Event, Failed, Stage};
-use crate::{clock, event};
 
 /// Where events go: standard output on a host, a port in a guest.
 pub struct EventStream<W: Write> {

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
-use crate::{clock, errno};
+use crate::clock;
+use crate::errno;
 
 /// Only a directory with this file in it is a session's.
 pub const MARKER: &str = ".ajuste-session";

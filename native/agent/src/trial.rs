@@ -2,17 +2,19 @@
 
 use std::io::{self, Write};
 
+use crate::clock;
 use crate::event::{Accepted, Event, ReadBack, Role, Stage, Written};
 use crate::failure::{failure, Failure, Stop};
-use crate::interrupts::Interrupts;
-use crate::keeper::Keeper;
 use crate::measurement::Measurement;
+use crate::place::tunable;
 use crate::plan::{self, Plan};
-use crate::roll::Roll;
+use crate::process::account;
+use crate::process::interrupts::Interrupts;
+use crate::process::surroundings::Surroundings;
+use crate::safety::keeper::Keeper;
+use crate::safety::roll::Roll;
 use crate::scratch::Mounted;
 use crate::stream::EventStream;
-use crate::surroundings::Surroundings;
-use crate::{clock, process, tunable};
 
 /// A plan and the machine that it is carried out on.
 pub struct Trial<'a> {
@@ -82,7 +84,7 @@ impl Trial<'_> {
         say_failure(done, stream);
         let after_done = measurement.run_errands(Role::After, after, stream);
         if !before.is_empty() || !after.is_empty() {
-            process::kill_children(&[]);
+            account::kill_children(&[]);
             measurement.surroundings.roll.iter().for_each(|roll| roll.clear());
         }
         after_done

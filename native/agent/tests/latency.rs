@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use ajuste_agent::place::tunable::{keep, read, write};
 use ajuste_agent::plan::Location;
-use ajuste_agent::tunable::{keep, read, write};
 
 fn opened() -> usize {
     let links = fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
+use ajuste_agent::place::tunable::{keep, read, state, write};
 use ajuste_agent::plan::Location;
-use ajuste_agent::tunable::{keep, read, state, write};
 
 /// Go into a new network with a veth pair `v0` and `v1`, both up. False if that is not permitted.
 fn enter_network() -> bool {

@@ -3,8 +3,13 @@
 use std::ffi::CString;
 use std::path::Path;
 
+use crate::place::coalesce;
+use crate::place::feature;
+use crate::place::kernel_file;
+use crate::place::latency;
+use crate::place::qdisc;
+use crate::place::ring;
 use crate::plan::{DeviceLocation, Location, QdiscLocation};
-use crate::{coalesce, feature, kernel_file, latency, qdisc, ring};
 
 /// Whether the place is there at all, readable or not.
 pub fn is_there(location: &Location) -> bool {

@@ -2,18 +2,30 @@
 //!
 //! Whatever happens, the last thing is to power off: a guest that hangs says nothing about why.
 
+pub mod boot;
+pub mod firmware;
+pub mod gate;
+pub mod modules;
+pub mod mounts;
+pub mod perturb;
+pub mod ports;
+
 use std::io::{self, Write};
 
 use rustix::system::RebootCommand;
 
-use crate::boot::Boot;
+use crate::clock;
+use crate::errno;
 use crate::event::{Event, Gate, Stage};
+use crate::guest::boot::Boot;
+use crate::guest::ports::{Ports, EVENT_PORT};
+use crate::machine;
 use crate::plan::{Plan, PLAN_LIMIT_BYTES};
-use crate::ports::{Ports, EVENT_PORT};
+use crate::process::cgroup;
+use crate::process::lifted;
+use crate::process::surroundings::Surroundings;
 use crate::stream::EventStream;
-use crate::surroundings::Surroundings;
 use crate::trial::Trial;
-use crate::{cgroup, clock, errno, firmware, gate, lifted, machine, modules, mounts, perturb};
 
 const PLAN_ITEM: &str = "opt/ajuste/plan";
 

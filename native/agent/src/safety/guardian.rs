@@ -15,11 +15,13 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::pipe::{pipe_with, PipeFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
-use crate::journal::Journal;
-use crate::leftovers;
-use crate::recovery;
-use crate::roll::Roll;
-use crate::{clock, errno, process};
+use crate::clock;
+use crate::errno;
+use crate::process::account;
+use crate::safety::journal::Journal;
+use crate::safety::leftovers;
+use crate::safety::recovery;
+use crate::safety::roll::Roll;
 
 /// As `/proc/PID/comm` shows it.
 pub const NAME: &std::ffi::CStr = c"ajuste-guardian";
@@ -42,7 +44,7 @@ impl Guardian {
         let [file, directory] = journal.descriptors();
         let mut kept = vec![end.as_raw_fd(), ready.as_raw_fd(), file.as_raw_fd(), directory.as_raw_fd()];
         kept.extend(held);
-        process::fork_stranger(|| {
+        account::fork_stranger(|| {
             isolate(&mut kept);
             let pid = std::process::id() as i32;
             let _ = rustix::io::write(&ready, &pid.to_ne_bytes());

@@ -12,10 +12,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::clock;
 use crate::event::{Event, Failed, Restored, Stage};
+use crate::place::tunable;
 use crate::plan::Location;
-use crate::undo::{Made, OldValue, Undo};
-use crate::{cgroup, clock, mount_point, tunable};
+use crate::process::cgroup;
+use crate::safety::undo::{Made, OldValue, Undo};
+use crate::scratch::mount_point;
 
 /// Two are needed for the couplings that are known.
 const ROUNDS: usize = 4;

@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::fs;
 
 use crate::errno;
-use crate::netlink::{attribute, attributes, text, Netlink};
+use crate::place::netlink::{attribute, attributes, text, Netlink};
 
 // linux/pkt_sched.h, linux/rtnetlink.h
 const TC_H_ROOT: u32 = u32::MAX;

@@ -5,7 +5,7 @@ use std::fs;
 use serde::Deserialize;
 
 use crate::errno;
-use crate::ports::EVENT_PORT;
+use crate::guest::ports::EVENT_PORT;
 
 pub const BOOT_FILE: &str = "/ajuste/boot.json";
 

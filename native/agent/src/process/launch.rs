@@ -15,15 +15,16 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::pipe::{pipe_with, PipeFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
-use crate::capture::Capture;
-use crate::cgroup::Group;
+use crate::clock;
+use crate::errno;
 use crate::event::Stream;
-use crate::image::{Image, Report, Streams};
 use crate::plan::Command;
-use crate::process::{self, Baseline};
-use crate::roll::{Leader, Roll};
-use crate::surroundings::Surroundings;
-use crate::{clock, errno};
+use crate::process::account::{self, Baseline};
+use crate::process::capture::Capture;
+use crate::process::cgroup::Group;
+use crate::process::image::{Image, Report, Streams};
+use crate::process::surroundings::Surroundings;
+use crate::safety::roll::{Leader, Roll};
 
 /// Where commands are searched for if their environment has no PATH (as execvp(3) of most shells).
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -90,7 +91,7 @@ pub fn launch(
     let pidfd = ready.map_err(|reason| {
         // SAFETY: our own child, not reaped yet.
         unsafe { libc::kill(pid, libc::SIGKILL) };
-        let _ = process::reap(pid);
+        let _ = account::reap(pid);
         says(reason)
     })?;
     let baseline = Baseline::of_sleeping(pid);

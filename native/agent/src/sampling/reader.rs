@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::errno;
-use crate::figures::{self, Chosen, Keys};
 use crate::plan::Source;
+use crate::sampling::figures::{self, Chosen, Keys};
 
 const FIRST_BYTES: usize = 16 << 10;
 /// A file of the kernel that is longer than that is something else.

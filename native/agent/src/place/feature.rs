@@ -1,6 +1,6 @@
 //! Offloads of a network interface, by the kernel's name of a feature or by ethtool's name of a group of them.
 
-use crate::ethtool::Interface;
+use crate::place::ethtool::Interface;
 
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;

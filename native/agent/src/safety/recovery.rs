@@ -5,12 +5,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::clock;
+use crate::errno;
 use crate::event::{Event, JournalState, Left, Stage};
-use crate::journal::{self, Header, Journal, Refused};
-use crate::restore::{restore, Machine, Outcome};
-use crate::roll::Roll;
+use crate::process::account;
+use crate::safety::journal::{self, Header, Journal, Refused};
+use crate::safety::leftovers;
+use crate::safety::restore::{restore, Machine, Outcome};
+use crate::safety::roll::Roll;
 use crate::stream::EventStream;
-use crate::{clock, errno, leftovers, process};
 
 /// For a guardian that is at work to be done.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -100,7 +103,7 @@ fn is_session_alive(path: &Path) -> bool {
 }
 
 fn is_alive(header: &Header) -> bool {
-    process::start_ticks(header.pid) == Some(header.started_ticks)
+    account::start_ticks(header.pid) == Some(header.started_ticks)
 }
 
 fn undo(journal: &Journal, said: &mut Vec<Event>) -> (JournalState, Option<String>) {

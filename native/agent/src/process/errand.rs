@@ -10,8 +10,8 @@ use crate::event::{Role, Stage, Stream};
 use crate::failure::{failure, Stop};
 use crate::measurement::{report, started, Measurement};
 use crate::plan::Command;
+use crate::process::supervise::{Supervision, Woken};
 use crate::stream::EventStream;
-use crate::supervise::{Supervision, Woken};
 
 impl Measurement<'_> {
     /// Run `commands` one after the other. The first that does not end with the exit code 0 is the last.

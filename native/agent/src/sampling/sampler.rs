@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::clock;
 use crate::event::{Event, Sample, Sampled};
-use crate::figures::Keys;
 use crate::plan::{Sampler, Source};
-use crate::reader::Reader;
+use crate::sampling::figures::Keys;
+use crate::sampling::reader::Reader;
 
 /// What is kept of all samplers together: that of 5 s at the highest rate, or of an hour and more at 10 Hz.
 const MOST_READINGS: usize = 50_000;

@@ -23,9 +23,10 @@ use rustix::fs::{flock, fsync, openat, statat, unlinkat, AtFlags, FlockOperation
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::roll::Leader;
-use crate::undo::Undo;
-use crate::{errno, process};
+use crate::errno;
+use crate::process::account;
+use crate::safety::roll::Leader;
+use crate::safety::undo::Undo;
 
 pub const JOURNAL_VERSION: u32 = 1;
 pub const EXTENSION: &str = "journal";
@@ -162,7 +163,7 @@ impl Journal {
         let pid = std::process::id() as i32;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let session = format!("{:x}-{pid}", now.as_nanos());
-        let started_ticks = process::start_ticks(pid).unwrap_or(0);
+        let started_ticks = account::start_ticks(pid).unwrap_or(0);
         let header =
             Header { journal: JOURNAL_VERSION, session, boot: boot_id()?, pid, started_ticks, began_s: now.as_secs() };
         let name = PathBuf::from(format!("{}.{EXTENSION}", header.session));
@@ -317,7 +318,7 @@ pub fn is_named_so(path: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::plan::{FileLocation, Location};
-    use crate::undo::OldValue;
+    use crate::safety::undo::OldValue;
 
     fn step(name: &str, before: &str) -> Undo {
         let location = Location::File(FileLocation { path: format!("/proc/sys/{name}") });

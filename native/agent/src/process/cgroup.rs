@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::clock;
+use crate::errno;
 use crate::plan::Attributes;
-use crate::{clock, errno};
 
 /// Where cgroup v2 is mounted.
 pub const ROOT: &str = "/sys/fs/cgroup";

@@ -8,9 +8,9 @@ use std::os::fd::RawFd;
 use std::ptr;
 
 use crate::errno;
+use crate::guest::ports;
 use crate::plan::{Command, Policy, User};
-use crate::ports;
-use crate::surroundings::Surroundings;
+use crate::process::surroundings::Surroundings;
 
 /// `AJUSTE_PADDING=` and its final zero are 16 bytes; the rest of the padding follows.
 const PADDING_NAME: &str = "AJUSTE_PADDING=";

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::errand::verdict;
 use crate::event::{Role, Stage};
 use crate::failure::{failure, Stop};
-use crate::launch::DEFAULT_PATH;
 use crate::measurement::Measurement;
 use crate::plan::{Attributes, Command, Scratch};
+use crate::process::errand::verdict;
+use crate::process::launch::DEFAULT_PATH;
+use crate::process::supervise::{Supervision, Woken};
 use crate::scratch::{Device, Mounted};
-use crate::supervise::{Supervision, Woken};
 
 impl Measurement<'_> {
     /// The plan's scratch file system, mounted. It is gone when the value is dropped.

@@ -12,7 +12,7 @@ use rustix::thread::{clock_nanosleep_absolute, ClockId};
 use rustix::time::{clock_gettime, ClockId as ReadableClock};
 
 use crate::clock;
-use crate::ports::Ports;
+use crate::guest::ports::Ports;
 
 /// The watchdog goes off after half of it.
 const SLEEP_SECONDS: i64 = 4;

@@ -3,6 +3,12 @@
 //! Nothing of it stays: the mount is in a namespace of the agent's, which ends with the last of its processes; the loop
 //! device is cleared when the mount is gone, and with it the file, which has no name.
 
+pub mod formatter;
+pub mod kernel_log;
+pub mod loopdev;
+pub mod mount_options;
+pub mod mount_point;
+
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -14,11 +20,10 @@ use rustix::mount::{mount, mount_change, unmount, MountPropagationFlags, Unmount
 use rustix::thread::{unshare_unsafe, UnshareFlags};
 
 use crate::errno;
-use crate::kernel_log::KernelLog;
-use crate::loopdev::LoopDevice;
-use crate::mount_options;
-use crate::mount_point::{self, MountPoint};
 use crate::plan::{Scratch, User};
+use crate::scratch::kernel_log::KernelLog;
+use crate::scratch::loopdev::LoopDevice;
+use crate::scratch::mount_point::MountPoint;
 
 /// What is formatted and mounted.
 pub enum Device {

@@ -1,6 +1,6 @@
 //! Interrupt coalescing of a network interface (ETHTOOL_GCOALESCE, ETHTOOL_SCOALESCE).
 
-use crate::ethtool::Interface;
+use crate::place::ethtool::Interface;
 
 const ETHTOOL_GCOALESCE: u32 = 0x0e;
 const ETHTOOL_SCOALESCE: u32 = 0x0f;

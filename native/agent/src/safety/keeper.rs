@@ -8,15 +8,18 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
+use crate::errno;
 use crate::event::{Event, Stage};
 use crate::failure::Failure;
-use crate::guardian::Guardian;
-use crate::journal::Journal;
+use crate::place::tunable;
 use crate::plan::{Attributes, Plan, Write};
-use crate::restore::{restore, Machine, Outcome};
-use crate::roll::Roll;
-use crate::undo::{Made, OldValue, Undo};
-use crate::{cgroup, errno, mount_point, tunable};
+use crate::process::cgroup;
+use crate::safety::guardian::Guardian;
+use crate::safety::journal::Journal;
+use crate::safety::restore::{restore, Machine, Outcome};
+use crate::safety::roll::Roll;
+use crate::safety::undo::{Made, OldValue, Undo};
+use crate::scratch::mount_point;
 
 pub struct Keeper {
     directory: PathBuf,

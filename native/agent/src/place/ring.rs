@@ -1,6 +1,6 @@
 //! Ring sizes of a network interface (ETHTOOL_GRINGPARAM, ETHTOOL_SRINGPARAM).
 
-use crate::ethtool::Interface;
+use crate::place::ethtool::Interface;
 
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
 const ETHTOOL_SRINGPARAM: u32 = 0x11;

@@ -133,6 +133,6 @@ mod tests {
         Roll::remove(owner);
         assert!(Roll::left_by(owner).is_none());
         rustix::io::write(&writer, &[1]).unwrap();
-        assert_eq!(crate::process::reap(child).unwrap().exit_code, Some(0));
+        assert_eq!(crate::process::account::reap(child).unwrap().exit_code, Some(0));
     }
 }

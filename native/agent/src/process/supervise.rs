@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::Errno;
 
-use crate::capture::Watch;
 use crate::clock;
 use crate::event::{Exited, Role};
-use crate::interrupts::Interrupts;
-use crate::launch::Launched;
-use crate::process::{self, Ended};
-use crate::sampler::Samplers;
+use crate::process::account::{self, Ended};
+use crate::process::capture::Watch;
+use crate::process::interrupts::Interrupts;
+use crate::process::launch::Launched;
+use crate::sampling::sampler::Samplers;
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(100);
@@ -143,9 +143,9 @@ impl<'a> Supervision<'a> {
     /// End the process at `place` before it does so itself: SIGTERM to its group, SIGKILL a moment later.
     pub fn end(&mut self, place: usize, timed_out: bool) {
         self.running[place].timed_out = timed_out;
-        process::signal_group(self.running[place].launched.pid, libc::SIGTERM);
+        account::signal_group(self.running[place].launched.pid, libc::SIGTERM);
         if !self.running[place].ends_within(GRACE) {
-            process::signal_group(self.running[place].launched.pid, libc::SIGKILL);
+            account::signal_group(self.running[place].launched.pid, libc::SIGKILL);
         }
         self.running[place].die();
     }
@@ -153,20 +153,20 @@ impl<'a> Supervision<'a> {
     /// Kill whatever is left, and all of its descendants. The error names a process that cannot be killed.
     pub fn stop(&mut self) -> Result<(), String> {
         for running in self.running.iter().filter(|running| running.ended.is_none()) {
-            process::signal_group(running.launched.pid, libc::SIGKILL);
+            account::signal_group(running.launched.pid, libc::SIGKILL);
         }
         for running in &mut self.running {
             if !running.die() {
                 return Err(format!("process {} cannot be killed: it hangs in the kernel", running.launched.pid));
             }
         }
-        process::kill_children(&self.spared);
+        account::kill_children(&self.spared);
         Ok(())
     }
 
     /// Let go of processes that have ended, and of all that they have left running.
     pub fn leave(mut self) {
-        self.spared.extend(process::children());
+        self.spared.extend(account::children());
         for running in self.running.drain(..) {
             running.launched.stay_on_roll();
         }
@@ -197,9 +197,9 @@ impl Running {
     /// command before or after the trial leaves running may go on.
     fn note_end(&mut self, at_ns: u64) {
         if matches!(self.role, Role::Workload | Role::Background) || self.timed_out {
-            process::signal_group(self.launched.pid, libc::SIGKILL);
+            account::signal_group(self.launched.pid, libc::SIGKILL);
         }
-        if let Ok(ended) = process::reap(self.launched.pid) {
+        if let Ok(ended) = account::reap(self.launched.pid) {
             self.ended = Some((ended, at_ns.saturating_sub(self.released_ns)));
         }
     }

@@ -16,8 +16,8 @@ use rustix::fd::OwnedFd;
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
 use crate::clock;
-use crate::process::{self, Kin};
-use crate::roll::{Leader, Roll};
+use crate::process::account::{self, Kin};
+use crate::safety::roll::{Leader, Roll};
 
 /// What is stopped may just have forked.
 const GOES: usize = 100;
@@ -53,7 +53,7 @@ fn everybody() -> Vec<Kin> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let me = std::process::id() as i32;
-    numbers.filter(|pid| *pid != me).filter_map(process::kin).filter(|kin| !kin.is_dead).collect()
+    numbers.filter(|pid| *pid != me).filter_map(account::kin).filter(|kin| !kin.is_dead).collect()
 }
 
 fn ours<'a>(alive: &'a [Kin], leaders: &[Leader]) -> Vec<&'a Kin> {
@@ -79,7 +79,7 @@ fn ours<'a>(alive: &'a [Kin], leaders: &[Leader]) -> Vec<&'a Kin> {
 /// The number is held by the pidfd first, so that what is checked and what is killed is the same process.
 fn stop((pid, started_ticks): (i32, u64)) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    if process::start_ticks(pid) != Some(started_ticks) {
+    if account::start_ticks(pid) != Some(started_ticks) {
         return None;
     }
     pidfd_send_signal(&pidfd, Signal::STOP).ok()?;

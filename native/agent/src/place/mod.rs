@@ -1,0 +1,12 @@
+//! Where tunables are: kernel files, and what network interfaces and the latency bound are asked for otherwise.
+
+pub mod coalesce;
+pub mod ethtool;
+pub mod feature;
+pub mod kernel_file;
+pub mod latency;
+pub mod location;
+pub mod netlink;
+pub mod qdisc;
+pub mod ring;
+pub mod tunable;

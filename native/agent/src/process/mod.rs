@@ -1,0 +1,12 @@
+//! Processes of a trial: started, limited, watched, accounted for.
+
+pub mod account;
+pub mod capture;
+pub mod cgroup;
+pub mod errand;
+pub mod image;
+pub mod interrupts;
+pub mod launch;
+pub mod lifted;
+pub mod supervise;
+pub mod surroundings;
