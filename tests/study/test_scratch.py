@@ -12,9 +12,10 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import User
 from ajuste.study.check import check
+from ajuste.study.job import ScratchTable
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.schema import ScratchTable, Study
+from ajuste.study.schema import Study
 from ajuste.study.scratch import MAKE, MOUNT, MOUNT_POINT, QUIETLY, scratch
 from ajuste.study.site import GUEST, Site
 

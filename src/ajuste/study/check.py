@@ -14,9 +14,10 @@ from ajuste.model.error import RequestError
 from ajuste.parse.pattern import check_pattern
 from ajuste.parse.pointer import check_pointer
 from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
+from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
 from ajuste.study.location import Path
 from ajuste.study.problem import Problem, nearest
-from ajuste.study.schema import AttributesTable, BackgroundTable, Study, TargetTable, WorkloadTable
+from ajuste.study.schema import Study, TargetTable
 from ajuste.study.scratch import PREFIX
 from ajuste.study.settings import names_set, varies
 from ajuste.study.shares import share_metrics

@@ -13,9 +13,10 @@ from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, Scratch
 from ajuste.study.cpus import parse_cpus
 from ajuste.study.files import is_own, own_name, study_directory, study_files
+from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
 from ajuste.study.location import Path
 from ajuste.study.resolved import Load
-from ajuste.study.schema import AttributesTable, BackgroundTable, Study, WorkloadTable
+from ajuste.study.schema import Study
 from ajuste.study.scratch import MOUNT_POINT, scratch
 from ajuste.study.site import GUEST, Site
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from ajuste.study.fields import Argv
 from ajuste.study.location import Path as Keys
 from ajuste.study.problem import Problem
-from ajuste.study.schema import Argv, Study
+from ajuste.study.schema import Study
 
 
 def study_files(study: Study) -> dict[str, Path]:

@@ -9,7 +9,8 @@ from ajuste.model.metric import Metric
 from ajuste.parse.base import counters_for
 from ajuste.parse.pattern import Pattern
 from ajuste.parse.pointer import Pointer
-from ajuste.study.schema import PatternTable, Study
+from ajuste.study.job import PatternTable
+from ajuste.study.schema import Study
 from ajuste.study.shares import share_metrics, wants_shares
 from ajuste.study.timelines import timeline_metrics
 

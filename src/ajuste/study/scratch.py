@@ -12,7 +12,7 @@ from typing import Final
 
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Scratch
-from ajuste.study.schema import ScratchTable
+from ajuste.study.job import ScratchTable
 from ajuste.study.site import Site
 
 MOUNT_POINT: Final = "/run/ajuste/scratch"

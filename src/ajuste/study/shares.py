@@ -6,7 +6,8 @@ from typing import Final
 
 from ajuste.model.metric import Metric
 from ajuste.parse.share import CPU_SHARE, background_share
-from ajuste.study.schema import BackgroundTable, Study
+from ajuste.study.job import BackgroundTable
+from ajuste.study.schema import Study
 
 UNIT: Final = "% CPU"
 """Not just %: a difference of shares would read like a change relative to the baseline."""

@@ -8,8 +8,9 @@ from ajuste.catalogue.figures import figure_sources
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler, chooses
 from ajuste.parse.timeline import Timeline
+from ajuste.study.job import SamplerTable, TimelineTable
 from ajuste.study.problem import Problem, nearest
-from ajuste.study.schema import SamplerTable, Study, TimelineTable
+from ajuste.study.schema import Study
 
 _COUNTED = ("growth", "maximum", "minimum", "last")
 
