@@ -25,7 +25,7 @@ from ajuste.parse.trial import Reading, trial
 from ajuste.store.store import Run, Store
 from ajuste.study.resolve import HOST_KERNEL
 from ajuste.study.resolved import Machine, ResolvedStudy
-from ajuste.target.target import Target
+from ajuste.target.target import Brisk, Target
 
 MOMENT_SECONDS = 0.25
 """Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more."""
@@ -232,14 +232,20 @@ class Runner:
         """One after the other on this machine. Those that take but a moment are kept together afterwards, so that
         nothing comes between them.
         """
-        blocks = dict.fromkeys(slot.block for slot, _ in attempts)
-        for some in [attempts] if len(blocks) > 1 else [[attempt] for attempt in attempts]:
-            done = []
-            for slot, attempt in some:
-                plan = plan_for(self.study, slot, attempt)
-                self.watcher.trial_started(slot.configuration, slot.block)
-                done.append((slot, attempt, plan, now(), self.targets[Machine(HOST_KERNEL)].run(plan)))
-            self._keep([self._read(*each) for each in done])
+        target = self.targets[Machine(HOST_KERNEL)]
+        if len({slot.block for slot, _ in attempts}) == 1 or not isinstance(target, Brisk):
+            for slot, attempt in attempts:
+                self._try(slot, attempt)
+            return
+        plans = [plan_for(self.study, slot, attempt) for slot, attempt in attempts]
+        self.watcher.trial_started(attempts[0][0].configuration, attempts[0][0].block)
+        done = target.run_in_turn(plans)
+        self._keep(
+            [
+                self._read(slot, attempt, plan, started, observation)
+                for (slot, attempt), plan, (started, observation) in zip(attempts, plans, done, strict=True)
+            ]
+        )
 
     def _try(self, slot: Slot, attempt: int) -> None:
         plan = plan_for(self.study, slot, attempt)

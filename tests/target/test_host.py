@@ -66,6 +66,15 @@ class TestReadingAndRunning:
                 assert [event.exit_code for event in events if isinstance(event, Exited)] == [number]
                 assert f"{number * 7}\n" in [event.text for event in events if isinstance(event, Output)]
 
+    def test_plans_in_turn_are_answered_one_by_one(self) -> None:
+        plans = [Plan(id=f"p{n}", workload=command("/bin/sh", "-c", f"echo {n}; exit {n}")) for n in range(20)]
+        with HostTarget() as host:
+            done = host.run_in_turn(plans)
+        assert [o.problem for _, o in done] == [""] * 20
+        codes = [[e.exit_code for e in o.events if isinstance(e, Exited)] for _, o in done]
+        assert codes == [[n] for n in range(20)]
+        assert [started for started, _ in done] == sorted(started for started, _ in done)
+
     def test_a_workload_that_does_not_exist_is_no_problem_of_the_targets(self) -> None:
         with HostTarget() as host:
             observation = host.run(Plan(id="p", workload=command("/no/such/program")))

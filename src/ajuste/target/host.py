@@ -9,7 +9,9 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -106,11 +108,7 @@ class HostTarget:
         """As ``Target.run``. Raises RequestError for what needs rights that are not there, RunError where the agent is
         lost, and where a value could not be put back.
         """
-        if plan.writes and self._journals is None:
-            raise RequestError("this target only reads: nothing is changed without a journal")
-        require_rights(plan)
-        assert self._completion is not None, "the target was not entered"
-        asked = self._completion.complete(plan).model_dump_json().encode()
+        asked = self._asked(plan)
         began = time.monotonic()
         with self._turn:
             before = self._reading()
@@ -119,17 +117,35 @@ class HostTarget:
             self._in_plan = False
             after = self._reading()
         wall_s = time.monotonic() - began
+        found = self._read(plan, said, wall_s)
+        surroundings, disturbances = self._judge(plan, found.events, before, after, wall_s)
+        return found.model_copy(update={"console": surroundings, "disturbances": disturbances})
+
+    def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
+        """As ``Brisk.run_in_turn``. What else the machine does is not looked at: such trials are too short for it."""
+        asked = [(plan, self._asked(plan), _limit_s(plan)) for plan in plans]
+        done: list[tuple[str, Plan, bytes, float]] = []
+        with self._turn:
+            self._in_plan = True
+            for plan, text, limit_s in asked:
+                started, began = datetime.now(UTC), time.monotonic()
+                said = self._carry_out(text, limit_s)
+                done.append((started.isoformat(timespec="milliseconds"), plan, said, time.monotonic() - began))
+            self._in_plan = False
+        return [(started, self._read(plan, said, wall_s)) for started, plan, said, wall_s in done]
+
+    def _asked(self, plan: Plan) -> bytes:
+        """The plan as the agent is told it. Raises RequestError for what may not be done."""
+        if plan.writes and self._journals is None:
+            raise RequestError("this target only reads: nothing is changed without a journal")
+        require_rights(plan)
+        assert self._completion is not None, "the target was not entered"
+        return self._completion.complete(plan).model_dump_json().encode()
+
+    def _read(self, plan: Plan, said: bytes, wall_s: float) -> Observation:
         stream = read_trial(said, plan, restores=True)
         self._require_restored(stream.events)
-        surroundings, disturbances = self._judge(plan, stream.events, before, after, wall_s)
-        return Observation(
-            lines=stream.lines,
-            events=stream.events,
-            problem=stream.problem,
-            console=surroundings,
-            disturbances=disturbances,
-            host_seconds=wall_s,
-        )
+        return Observation(lines=stream.lines, events=stream.events, problem=stream.problem, host_seconds=wall_s)
 
     def begin_anew(self) -> None:
         """End the agent, if need be in the middle of a plan, and take another one, still holding the machine."""

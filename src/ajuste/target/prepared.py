@@ -67,6 +67,9 @@ class PreparedHost:
     def run(self, plan: Plan) -> Observation:
         return self._host.run(plan)
 
+    def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
+        return self._host.run_in_turn(plans)
+
     def _try(self, plan: Plan) -> None:
         observation = self._host.run(plan)
         for event in observation.events:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from ajuste.model.event import Hello
 from ajuste.model.observation import Observation
@@ -45,5 +45,16 @@ class Target(Protocol):
         Never raises for what the guest does: that is in ``Observation.problem``. Raises RunError where the target
         itself
         is lost (no QEMU, no disk space).
+        """
+        ...
+
+
+@runtime_checkable
+class Brisk(Protocol):
+    """A target that carries out short plans with nothing in between."""
+
+    def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
+        """What ``Target.run`` gives for each of ``plans``, with when it began; raises what that raises. What came of
+        them is read when the last one has ended.
         """
         ...
