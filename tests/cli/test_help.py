@@ -19,7 +19,12 @@ from ajuste.home import home
 from shell import SMALL, patiently, takes_the_machine
 
 STUDY = SMALL.replace('name = "small"', 'name = "my-study"')
-GUESTS = re.compile(r"ajuste (run|kernel)\b|report granularity|--kernel|--vm")
+DOCUMENTS = "\n".join(
+    document.read_text(encoding="utf-8")
+    for root in [Path(__file__).parents[2]]
+    for document in (root / "README.md", *(root / "docs").rglob("*.md"))
+)
+GUESTS = re.compile(r"ajuste (run|kernel)\b|--kernel|--vm")
 """Examples that boot a guest, or want the kernels that are fetched for guests."""
 
 
@@ -36,7 +41,12 @@ def help_of(path: tuple[str, ...], command: Any) -> str:
 
 
 HELP = {path: help_of(path, command) for path, command in commands(typer.main.get_command(application()))}
-EXAMPLES = list(dict.fromkeys(example for text in HELP.values() for example in examples_in(text)))
+EXAMPLES = [
+    # Those that stand in a document too are run from there: see tests/docs.
+    example
+    for example in dict.fromkeys(example for text in HELP.values() for example in examples_in(text))
+    if f"$ {example}\n" not in DOCUMENTS
+]
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +101,6 @@ def test_examples_are_on_lines_of_their_own_that_can_be_copied() -> None:
 def test_an_example_works(example: str, place: Path, request: pytest.FixtureRequest) -> None:
     if takes_the_machine(example):
         request.getfixturevalue("machine_lock")
-    if "report granularity" in example:
-        ajuste("ajuste run granularity", place)
     done = patiently(lambda: ajuste(example, place))
     assert done.returncode == 0, f"{example}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     assert done.stderr == "" or GUESTS.search(example)

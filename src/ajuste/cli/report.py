@@ -17,7 +17,7 @@ from ajuste.report.visible import visible
 from ajuste.store.store import Run, Store
 
 
-@example("ajuste report", "ajuste report granularity --html granularity.html")
+@example("ajuste report", "ajuste report messages --html messages.html")
 def report(
     run: Annotated[
         str | None, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")
