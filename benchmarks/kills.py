@@ -21,8 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
-from itertools import chain, combinations
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ajuste.catalogue.loader import catalogue
@@ -36,9 +35,8 @@ from ajuste.store.store import Store
 from ajuste.study.read import read_study
 from ajuste.target.journals import leftovers
 from ajuste.target.machine_lock import LOCK
+from benchmarks.kill_tally import SUBSETS, Outcome, table
 
-PARTS = ("agent", "guardian", "orchestrator")
-SUBSETS = tuple(chain.from_iterable(combinations(PARTS, size) for size in (1, 2, 3)))
 TESTS_LOCK = Path("/run/lock/ajuste-tests")
 """Whoever changes settings of this machine in a test holds it."""
 
@@ -64,44 +62,6 @@ CHANGES = {
 }
 BLOCKS = 6
 CONFIGURATIONS = 4
-
-
-@dataclass
-class Tally:
-    """What became of the kills of one kind. All but the first three must be 0."""
-
-    kills: int = 0
-    caught_changed: int = 0
-    """How often values were still changed when all who were killed were dead."""
-    restored_by_hand: int = 0
-    """How often `ajuste restore` was needed."""
-    values_left: int = 0
-    journals_lost: int = 0
-    journals_left: int = 0
-    processes_left: int = 0
-    wrong_ends: int = 0
-
-
-@dataclass
-class Outcome:
-    """``trials_lost`` and ``trials_doubled`` are of all ``studies`` that were taken to their ends."""
-
-    tallies: dict[str, Tally] = field(default_factory=lambda: {" + ".join(parts): Tally() for parts in SUBSETS})
-    studies: int = 0
-    trials: int = 0
-    trials_lost: int = 0
-    trials_doubled: int = 0
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def kills(self) -> int:
-        return sum(tally.kills for tally in self.tallies.values())
-
-    @property
-    def clean(self) -> bool:
-        tallies = self.tallies.values()
-        bad = (t.values_left + t.journals_lost + t.journals_left + t.processes_left + t.wrong_ends for t in tallies)
-        return not any(bad) and not self.trials_lost and not self.trials_doubled and self.studies > 0
 
 
 def study_text() -> str:
@@ -368,21 +328,6 @@ def kill(kills: int, seed: int, say: Callable[[str], None]) -> Outcome:
         say("interrupted; this is what was found until then")
     shutil.rmtree(root)
     return killer.outcome
-
-
-def table(outcome: Outcome) -> str:
-    columns = ("killed", *(name.replace("_", " ") for name in Tally.__dataclass_fields__))
-    rows = [(parts, *asdict(tally).values()) for parts, tally in outcome.tallies.items()]
-    sums = (
-        "all",
-        *(sum(column) for column in zip(*(asdict(t).values() for t in outcome.tallies.values()), strict=True)),
-    )
-    lines = [f"| {' | '.join(map(str, row))} |" for row in (columns, ["---"] * len(columns), *rows, sums)]
-    trials = (
-        f"{outcome.studies} studies, {outcome.trials} trials, {outcome.trials_lost} lost, "
-        f"{outcome.trials_doubled} doubled"
-    )
-    return "\n".join([*lines, "", trials, *outcome.notes, "clean" if outcome.clean else "NOT CLEAN"])
 
 
 def main() -> int:
