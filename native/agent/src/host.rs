@@ -94,7 +94,7 @@ impl Host {
 
 /// Carry out the plan in `source` (`-` is standard input) and say the events on standard output.
 pub fn run(source: &str, custody: Custody) -> io::Result<Outcome> {
-    let mut stream = EventStream::new(io::stdout().lock());
+    let mut stream = EventStream::gathering(io::stdout().lock());
     stream.say(Event::Hello(machine::hello(false)))?;
     let plan = match document(source).and_then(|document| Plan::parse(&document)) {
         Ok(plan) => plan,

@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 65536;
 
 /// Carry out the plans on standard input and say the events on standard output.
 pub fn run(custody: Custody) -> io::Result<Outcome> {
-    let mut stream = EventStream::new(io::stdout().lock());
+    let mut stream = EventStream::gathering(io::stdout().lock());
     stream.say(Event::Hello(machine::hello(false)))?;
     let mut host = Host::prepare(custody)?;
     let outcome = carry_out_all(&mut host, &mut stream);

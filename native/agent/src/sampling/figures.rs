@@ -192,59 +192,29 @@ pub fn stat(text: &str, chosen: &mut Chosen<'_>) {
     }
 }
 
-/// proc_pid_stat(5) from the third field on; those without a name can be negative or are no figures.
-const PROCESS: [&str; 40] = [
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "minor_faults",
-    "child_minor_faults",
-    "major_faults",
-    "child_major_faults",
-    "utime_ticks",
-    "stime_ticks",
-    "",
-    "",
-    "",
-    "",
-    "threads",
-    "",
-    "",
-    "vsize_bytes",
-    "rss_bytes",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "cpu",
-    "",
-    "",
-    "blkio_delay_ticks",
+/// Of proc_pid_stat(5), by their place after the program's name; others can be negative or are no figures.
+const PROCESS: [(usize, &str); 11] = [
+    (7, "minor_faults"),
+    (8, "child_minor_faults"),
+    (9, "major_faults"),
+    (10, "child_major_faults"),
+    (11, "utime_ticks"),
+    (12, "stime_ticks"),
+    (17, "threads"),
+    (20, "vsize_bytes"),
+    (RESIDENT, "rss_bytes"),
+    (36, "cpu"),
+    (39, "blkio_delay_ticks"),
 ];
 const RESIDENT: usize = 21;
 
 /// /proc/PID/stat, whose second field, the program's name, may contain anything.
 pub fn process_stat(text: &str, page_bytes: u64, chosen: &mut Chosen<'_>) {
-    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    for (index, (name, value)) in PROCESS.iter().zip(fields.split_ascii_whitespace()).enumerate() {
-        let unit = if index == RESIDENT { page_bytes } else { 1 };
-        if !name.is_empty() {
-            chosen.figure("stat.", name, number(value).and_then(|value| value.checked_mul(unit)));
-        }
+    let fields: Vec<&str> = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace().collect();
+    for (place, name) in PROCESS {
+        let unit = if place == RESIDENT { page_bytes } else { 1 };
+        let value = fields.get(place).copied().and_then(number);
+        chosen.figure("stat.", name, value.and_then(|value| value.checked_mul(unit)));
     }
 }
 
