@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -62,6 +63,11 @@ _PATIENCE_SECONDS = 200
 _OTHERS = re.compile("another experiment goes on|its agent still puts values back")
 
 
+def _hear_interrupts() -> None:
+    """As in a terminal: what a script starts in its background ignores SIGINT, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @dataclass(frozen=True)
 class Shell:
     """Runs ``ajuste`` in ``directory``, with everything that it keeps below ``home``."""
@@ -78,6 +84,7 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_hear_interrupts,
             **options,
         )
 
