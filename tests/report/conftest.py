@@ -435,7 +435,7 @@ def hostile(granularity: Results) -> Results:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open no other event loop can run in this process
 def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 

@@ -203,8 +203,8 @@ class HostTarget:
         if self._journals is None:
             return "it had changed nothing"
         left = leftovers(self._journals).left
-        # A guardian that is at work is waited for.
-        if restore_from(left).done:
+        # A guardian that is at work is waited for, and may have done all of it before us.
+        if restore_from(left).done or not leftovers(self._journals).left:
             return "what it had changed was put back"
         return f"what it had changed is NOT all put back; `ajuste restore` tries again from {left[0]}"
 
