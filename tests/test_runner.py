@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.design.stopping import Stop
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RunError
-from ajuste.model.event import Accepted, End, Event, Exited, Hello, Output, Started, Written
+from ajuste.model.event import Accepted, End, Event, Exited, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
@@ -24,15 +23,16 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
+from played import PlayedTarget
 from shell import SMALL
 
 Switches = Callable[[Plan, int], int]
 
 
-class Played:
+class Played(PlayedTarget):
     """A target whose involuntary switches are what ``switches`` says for a plan and its seed."""
 
-    environment: dict[str, str] = {}  # noqa: RUF012
+    parallel = 2
 
     def __init__(
         self,
@@ -40,23 +40,11 @@ class Played:
         spoil: Callable[[Plan], str] = lambda _: "",
         exit_code: Callable[[Plan], int] = lambda _: 0,
     ) -> None:
+        super().__init__()
         self._switches = switches
         self._exit_code = exit_code
         self._spoil = spoil
-        self.plans: list[Plan] = []
-        self.parallel = 2
         self._lock = threading.Lock()
-
-    @property
-    def hello(self) -> Hello:
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
 
     def run(self, plan: Plan) -> Observation:
         with self._lock:

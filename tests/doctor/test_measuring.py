@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from ajuste.doctor.measuring import Length, measure
 from ajuste.model.error import RunError
-from ajuste.model.event import Event, Exited, Hello, Output
+from ajuste.model.event import Event, Exited, Output
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.target.host import HostTarget
+from played import PlayedTarget
 
 SHORT = Length(sleeps=20, runs=4, job_s=0.02, limit_s=30, fewest=3)
 JITTER = "jitter sleeps=20 interval_us=1000 min_ns=1 p50_ns=2000 p90_ns=3 p99_ns=40000 p999_ns=5 max_ns=60000\n"
 MATRIX = "matrix size=200 repetitions=1 checksum=1\n"
 
 
-class Played:
+class Played(PlayedTarget):
     """A target on which a repetition of the job takes a millisecond of CPU time and twice as long as that."""
 
-    environment: dict[str, str] = {}  # noqa: RUF012
-    parallel = 1
-
     def __init__(self, **spoilt: Any) -> None:
-        self.plans: list[Plan] = []
+        super().__init__()
         self.spoilt = spoilt
-
-    @property
-    def hello(self) -> Hello:
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
 
     def run(self, plan: Plan) -> Observation:
         self.plans.append(plan)
