@@ -1,0 +1,79 @@
+"""The JSON of fio: one run of all its jobs, from which each figure of each direction is one value.
+
+Source: fio's HOWTO, "JSON output", and stat.c: jobs[].read|write|trim with iops, bw_bytes and lat_ns, clat_ns
+(nanoseconds; fio before 3.0 had lat in microseconds and bw in KiB/s only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ajuste.foreign.document import Node
+from ajuste.foreign.table import Collector, Table
+from ajuste.model.error import RequestError
+from ajuste.model.metric import Direction, Metric
+
+FORMAT = "fio JSON"
+DIRECTIONS = ("read", "write", "trim")
+PERCENTILES = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p99", "99.900000": "p99.9"}
+
+
+def recognise(document: Node) -> bool:
+    """Whether a document is of this kind."""
+    return isinstance(document.value, dict) and "jobs" in document.value and "fio version" in document.value
+
+
+def read(document: Node, name: str, file: Path) -> Table:
+    """One value of each metric: over all jobs the sums of IOPS and bandwidth, and of latency the mean over all I/Os
+    and the worst job's percentiles. Jobs of one run are parts of it, not repetitions.
+    """
+    found = Collector(FORMAT, file)
+    jobs = document.need("jobs").items()
+    for job in jobs:
+        error = job.get("error")
+        if error is not None and error.number():
+            raise RequestError(f"this job failed with error {error.value}", place=error.place)
+    for direction in DIRECTIONS:
+        parts = [part for job in jobs if (part := job.get(direction)) and _ios(part) > 0]
+        for metric, value in _figures(direction, parts) if parts else ():
+            found.add(name, metric, value)
+    return found.table()
+
+
+def _ios(part: Node) -> float:
+    total = part.get("total_ios")
+    return total.number() if total else 0.0
+
+
+def _figures(direction: str, parts: list[Node]) -> Iterator[tuple[Metric, float]]:
+    yield _metric(f"{direction}.iops", "1/s", "higher"), sum(_number(part, "iops") for part in parts)
+    yield _metric(f"{direction}.bandwidth", "bytes/s", "higher"), sum(_bytes_per_second(part) for part in parts)
+    latencies = [(latency, _ios(part)) for part in parts if (latency := part.get("lat_ns"))]
+    if len(latencies) == len(parts):
+        total = sum(ios for _, ios in latencies)
+        mean = sum(latency.need("mean").number() * ios for latency, ios in latencies) / total
+        yield _metric(f"{direction}.latency", "s", "lower"), mean / 1e9
+    for key, word in PERCENTILES.items():
+        found = [value.number() for part in parts if (value := _percentile(part, key))]
+        if len(found) == len(parts):
+            yield _metric(f"{direction}.latency-{word}", "s", "lower"), max(found) / 1e9
+
+
+def _number(part: Node, name: str) -> float:
+    return part.need(name).number()
+
+
+def _bytes_per_second(part: Node) -> float:
+    exact = part.get("bw_bytes")
+    return exact.number() if exact else 1024 * _number(part, "bw")
+
+
+def _percentile(part: Node, key: str) -> Node | None:
+    latency = part.get("clat_ns") or part.get("lat_ns")
+    percentiles = latency.get("percentile") if latency else None
+    return percentiles.get(key) if percentiles else None
+
+
+def _metric(name: str, unit: str, direction: Direction) -> Metric:
+    return Metric(name=name, title=f"fio {name.replace('.', ' ')}", unit=unit, direction=direction)

@@ -1,0 +1,43 @@
+"""The JSON of Google Benchmark: each benchmark's repetitions are values; its own aggregates are left to us.
+
+Source: google/benchmark, docs/user_guide.md, "Output formats": benchmarks[].run_type, run_name, real_time, cpu_time,
+time_unit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ajuste.foreign.document import Node
+from ajuste.foreign.table import Collector, Table
+from ajuste.model.error import RequestError
+from ajuste.model.metric import Metric
+
+FORMAT = "Google Benchmark JSON"
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def recognise(document: Node) -> bool:
+    """Whether a document is of this kind."""
+    benchmarks = document.value.get("benchmarks") if isinstance(document.value, dict) else None
+    return isinstance(benchmarks, list) and all(isinstance(one, dict) and "real_time" in one for one in benchmarks)
+
+
+def read(document: Node, name: str, file: Path) -> Table:
+    """Each benchmark is two metrics of the configuration ``name``, in seconds: its real time and its CPU time."""
+    found = Collector(FORMAT, file)
+    for one in document.need("benchmarks").items():
+        kind = one.get("run_type")
+        if kind is not None and kind.text() == "aggregate":
+            continue
+        if (failed := one.get("error_occurred")) and failed.value:
+            raise RequestError("this benchmark failed", place=one.place, hint="measure it again without failures")
+        title = (one.get("run_name") or one.need("name")).text()
+        unit = (one.get("time_unit") or one.need("time_unit")).text()
+        if unit not in _SECONDS:
+            raise one.need("time_unit").wrong(f"one of {', '.join(_SECONDS)}")
+        for field, suffix in (("real_time", ""), ("cpu_time", " (CPU)")):
+            if (time := one.get(field)) is not None:
+                metric = Metric(name=title + suffix, title=title + suffix, unit="s", direction="lower")
+                found.add(name, metric, time.number() * _SECONDS[unit])
+    return found.table()

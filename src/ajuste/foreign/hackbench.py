@@ -1,0 +1,33 @@
+"""The output of hackbench (rt-tests, or perf bench sched messaging): each run printed is a value.
+
+Source: hackbench(8) of rt-tests ("Time: 0.123"), and perf-bench(1) ("Total time: 0.123 [sec]").
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from ajuste.foreign.table import Collector, Table
+from ajuste.model.metric import Metric
+
+FORMAT: Final = "hackbench"
+_TIME: Final = re.compile(r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$")
+TIME: Final = Metric(
+    name="time", title="Hackbench time", unit="s", direction="lower", what="What hackbench printed for each run."
+)
+
+
+def recognise(text: str) -> bool:
+    """Whether a text is of this kind."""
+    return any(_TIME.match(line[:200]) for line in text.splitlines())
+
+
+def read(text: str, name: str, file: Path) -> Table:
+    """Every line with a time is a value of the configuration ``name``."""
+    found = Collector(FORMAT, file)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if time := _TIME.match(line[:200]):
+            found.add(name, TIME, float(time["seconds"]), line=number)
+    return found.table()

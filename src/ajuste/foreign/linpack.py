@@ -1,0 +1,42 @@
+"""The table of the classic LINPACK benchmark in C: each row is one value of its speed.
+
+Source: netlib.org/benchmark/linpackc.new: "Reps Time(s) DGEFA DGESL OVERHEAD KFLOPS".
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from ajuste.foreign.table import Collector, Table
+from ajuste.model.metric import Metric
+
+FORMAT: Final = "LINPACK table"
+_HEAD: Final = re.compile(r"^\s*Reps\s+Time\(s\)\s+DGEFA\s+DGESL\s+OVERHEAD\s+KFLOPS\s*$", re.MULTILINE)
+_ROW: Final = re.compile(
+    r"^\s*(?P<reps>\d{1,12})\s+(?P<time>\d{1,9}[.,]\d{1,9})\s+(?:\d{1,3}[.,]\d{1,4}\s*%\s+){3}(?P<kflops>\d{1,12}[.,]\d{1,9})\s*$"
+)
+SPEED: Final = Metric(
+    name="kflops",
+    title="LINPACK speed",
+    unit="kflop/s",
+    direction="higher",
+    what="Thousands of floating-point operations a second, a value for each row of the table.",
+)
+
+
+def recognise(text: str) -> bool:
+    """Whether a text is of this kind."""
+    return _HEAD.search(text) is not None
+
+
+def read(text: str, name: str, file: Path) -> Table:
+    """Every row is a value. Rows of a table repeat ever more work, and so are not quite alike; where several tables
+    are in one file, rows of as many repetitions are too.
+    """
+    found = Collector(FORMAT, file)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if row := _ROW.match(line[:200]):
+            found.add(name, SPEED, float(row["kflops"].replace(",", ".")), line=number)
+    return found.table()

@@ -1,0 +1,67 @@
+"""What the two forms of ``perf stat``'s output have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from ajuste.foreign.table import Collector, Summarised
+from ajuste.model.error import Place, RequestError
+from ajuste.model.metric import Direction, Metric
+
+FORMAT: Final = "perf stat"
+_SECONDS: Final = {"sec": 1.0, "seconds": 1.0, "msec": 1e-3, "usec": 1e-6, "ns": 1e-9}
+_LOWER: Final = frozenset(
+    {"time-elapsed", "task-clock", "cpu-clock", "user-time", "system-time", "duration_time", "cycles", "instructions"}
+    | {"cache-misses", "branch-misses"}
+)
+
+
+def add_event(
+    found: Collector,
+    configuration: str,
+    event: str,
+    unit: str,
+    value: float,
+    *,
+    spread_percent: float | None,
+    runs: int | None,
+    line: int,
+) -> None:
+    """Add an event's value, or with a spread the summary of ``runs`` runs.
+
+    ``spread_percent`` is what perf prints after ±: the standard error of the mean, relative to the mean, in per cent
+    (stddev_stats and rel_stddev_stats of tools/perf/util/stat.c). Raises RequestError where runs are not known.
+    """
+    event, _, modifier = event.partition(":")
+    seconds = _SECONDS.get(unit)
+    scaled = value * seconds if seconds is not None else value
+    metric = Metric(
+        name=event,
+        title=event + (f" ({modifier})" if modifier else ""),
+        unit="s" if seconds is not None else unit,
+        direction=_direction(event),
+        scale="ratio" if seconds is not None else "difference",
+        resolution=0.0 if seconds is not None else 1.0,
+    )
+    if spread_percent is None:
+        found.add(configuration, metric, scaled, line=line)
+        return
+    if runs is None:
+        raise RequestError(
+            "this is a summary of several runs, but not of how many",
+            place=Place(found.file, line),
+            hint="say it with --runs N: the N of perf stat -r N",
+        )
+    sem = abs(scaled) * spread_percent / 100
+    found.add_summary(configuration, metric, Summarised(runs, scaled, sem), line)
+
+
+def _direction(event: str) -> Direction:
+    return "lower" if event in _LOWER else "none"
+
+
+def require_runs(runs: int | None, file: Path) -> None:
+    """Raises RequestError for a number of runs that no summary can have."""
+    if runs is not None and runs < 2:
+        raise RequestError(f"--runs {runs}: a summary is of at least 2 runs", place=Place(file))

@@ -1,0 +1,58 @@
+"""The JSON lines of ``perf stat -j``: an object for each event, and with ``-r N`` the spread of N runs.
+
+Source: linux, tools/perf/util/stat-display.c: counter-value, unit, event, variance (the relative standard error of the
+mean, in per cent), and perf-stat(1).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ajuste.foreign.document import Node, parse_document
+from ajuste.foreign.perf import FORMAT, add_event
+from ajuste.foreign.table import Collector, Table
+from ajuste.model.error import Place, RequestError
+
+
+def recognise(text: str) -> bool:
+    """Whether a text is of this kind."""
+    first = text.lstrip()[:2000].split("\n", 1)[0]
+    return first.startswith("{") and '"counter-value"' in first
+
+
+def read(text: str, name: str, file: Path, runs: int | None) -> Table:
+    """``runs`` is the N of ``-r N``, which perf does not print here."""
+    found = Collector(FORMAT, file)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            event = parse_document(line, file)
+        except RequestError as error:
+            raise RequestError(error.message, place=Place(file, number)) from None
+        _add(found, name, event, number, runs)
+    return found.table()
+
+
+def _add(found: Collector, name: str, event: Node, line: int, runs: int | None) -> None:
+    if event.get("event") is None or event.get("counter-value") is None:
+        return
+    text = event.need("counter-value").value
+    if isinstance(text, str) and text.startswith("<"):
+        return
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        raise event.need("counter-value").wrong("a number") from None
+    variance = event.get("variance")
+    unit = event.get("unit")
+    add_event(
+        found,
+        name,
+        event.need("event").text(),
+        unit.text() if unit else "",
+        value,
+        spread_percent=variance.number() if variance else None,
+        runs=runs,
+        line=line,
+    )
