@@ -1,0 +1,196 @@
+"""Files as their programs write them, read back and compared with what the programs themselves say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ajuste.foreign.files import Asked, read_files
+from ajuste.foreign.table import Summarised, Table, Values
+from ajuste.model.error import RequestError
+from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
+
+
+@pytest.fixture
+def put(tmp_path: Path) -> Any:
+    def write(name: str, content: Any) -> Path:
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return path
+
+    return write
+
+
+def line_of(error: RequestError) -> int | None:
+    return error.place.line if error.place else None
+
+
+def values(table: Table, configuration: str, metric: str) -> tuple[float, ...]:
+    sample = table.samples[configuration, metric]
+    assert isinstance(sample, Values)
+    return sample.values
+
+
+def test_a_table_with_configurations_and_blocks(put: Any) -> None:
+    path = put("a.csv", "configuration,block,time [ms],rate\nold,1,2.5,7\nnew,1,2.25,8e3\nold,2,2.75,-1\n")
+    table = read_files([path], asked=Asked(lower=["time"], higher=["rate"]))
+    assert table.configurations == ("old", "new")
+    assert [(m.name, m.unit, m.direction) for m in table.metrics] == [("time", "ms", "lower"), ("rate", "", "higher")]
+    assert table.samples["old", "time"] == Values((2.5, 2.75), ("1", "2"))
+    assert values(table, "new", "rate") == (8000.0,)
+
+
+@pytest.mark.parametrize("text", ["time;x\n2,5;1\n", "time\tx\n2.5\t1\n", "\ufefftime,x\r\n2.5,1\r\n"])
+def test_other_separators_and_ends_of_lines(put: Any, text: str) -> None:
+    assert values(read_files([put("old.csv", text)]), "old", "time") == (2.5,)
+
+
+def test_several_files_are_several_configurations(put: Any) -> None:
+    files = [put("old.csv", "time\n1\n2\n"), put("new.csv", "time\n3\n")]
+    assert read_files(files).configurations == ("old", "new")
+    assert read_files(files, ["a", "b"]).configurations == ("a", "b")
+    assert values(read_files(files, ["a", "a"]), "a", "time") == (1.0, 2.0, 3.0)
+
+
+def test_hyperfine_says_the_same_of_its_runs(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    subprocess.run(
+        ["hyperfine", "-N", "--runs", "5", "--export-json", path, "true", "sleep 0.001"],
+        check=True,
+        capture_output=True,
+    )
+    own = json.loads(path.read_text())["results"]
+    table = read_files([path])
+    assert table.configurations == ("true", "sleep 0.001")
+    for result in own:
+        found = values(table, result["command"], "time")
+        assert sum(found) / len(found) == pytest.approx(result["mean"], rel=1e-12)
+
+
+def test_a_failed_run_is_no_result(put: Any) -> None:
+    path = put("a.json", {"results": [{"command": "x", "times": [1, 2], "exit_codes": [0, 1]}]})
+    with pytest.raises(RequestError, match="1 of 2 runs of a failed"):
+        read_files([path])
+
+
+def test_fio_says_the_same_of_its_run(tmp_path: Path) -> None:
+    path = tmp_path / "fio.json"
+    subprocess.run(
+        [
+            *("fio", "--name=x", f"--filename={tmp_path}/data", "--size=2M", "--rw=randrw", "--bs=4k", "--numjobs=2"),
+            *("--output-format=json", f"--output={path}"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    jobs = json.loads(path.read_text())["jobs"]
+    table = read_files([path])
+    assert values(table, "fio", "write.iops") == (pytest.approx(sum(job["write"]["iops"] for job in jobs)),)
+    weighted = sum(job["read"]["lat_ns"]["mean"] * job["read"]["total_ios"] for job in jobs)
+    total = sum(job["read"]["total_ios"] for job in jobs)
+    assert values(table, "fio", "read.latency") == (pytest.approx(weighted / total / 1e9),)
+    assert not [metric for metric in table.metrics if metric.name.startswith("trim")]
+
+
+def test_a_summary_of_perf(put: Any) -> None:
+    table = read_files([put("before.txt", PERF)])
+    assert table.samples["before", "task-clock"] == Summarised(5, 2.51031, pytest.approx(2.51031 * 0.0053))
+    assert table.samples["before", "context-switches"] == Summarised(5, 333, pytest.approx(333 * 0.021))
+    assert table.samples["before", "time-elapsed"] == Summarised(5, 2.5187, pytest.approx(2.5187 * 0.0053))
+    assert "cycles" not in [metric.name for metric in table.metrics]
+
+
+def test_a_summary_in_a_locale_with_decimal_commas(put: Any) -> None:
+    table = read_files([put("before.txt", GERMAN)])
+    assert table.samples["before", "task-clock"] == Summarised(5, 2.51031, pytest.approx(2.51031 * 0.0053))
+    assert table.samples["before", "context-switches"] == Summarised(5, 1333, pytest.approx(1333 * 0.021))
+
+
+def test_single_runs_of_perf_are_values(put: Any) -> None:
+    run = " Performance counter stats for 'x':\n\n     12,345      context-switches\n\n    1.5 seconds time elapsed\n\n"
+    table = read_files([put("x.txt", run * 3)])
+    assert values(table, "x", "context-switches") == (12345.0,) * 3
+    assert values(table, "x", "time-elapsed") == (1.5,) * 3
+
+
+def test_perf_in_json_lines(put: Any) -> None:
+    line = '{"counter-value" : "2510.310000", "unit" : "msec", "event" : "task-clock", "variance" : 0.53}\n'
+    path = put("x.json", line + '{"counter-value" : "<not supported>", "unit" : "", "event" : "cycles"}\n')
+    assert read_files([path], asked=Asked(runs=5)).samples["x", "task-clock"] == Summarised(
+        5, pytest.approx(2.51031), pytest.approx(2.51031 * 0.0053)
+    )
+    with pytest.raises(RequestError, match="not of how many") as caught:
+        read_files([path])
+    assert line_of(caught.value) == 1
+
+
+def test_the_other_programs(put: Any) -> None:
+    assert values(read_files([put("l.txt", LINPACK)]), "l", "kflops") == (3254116.504, 3263018.275)
+    assert values(read_files([put("h.txt", "Running …\nTime: 0.123\nTime: 0.125\n")]), "h", "time") == (0.123, 0.125)
+    assert values(read_files([put("m.txt", "     Total time: 0.055 [sec]\n")]), "m", "time") == (0.055,)
+    google = read_files([put("g.json", GOOGLE)])
+    assert values(google, "g", "BM_x") == (pytest.approx(2.5e-6), pytest.approx(2.7e-6))
+    assert values(google, "g", "BM_x (CPU)") == (pytest.approx(2e-6), pytest.approx(2.1e-6))
+    assert values(read_files([put("p.json", PYPERF)]), "p", "bench") == (0.1, 0.2, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line", "words"),
+    [
+        ("a.csv", "", None, "empty"),
+        ("a.csv", "  \n\n", None, "empty"),
+        ("a.csv", "time\n", None, "no result"),
+        ("a.csv", "time\n1\nnan\n", 3, "finite"),
+        ("a.csv", "time\n1\n-inf\n", 3, "finite"),
+        ("a.csv", "time\n1\nfast\n", 3, "expected a number"),
+        ("a.csv", "time,x\n1,2\n1\n", 3, "1 fields, but the first line names 2"),
+        ("a.csv", "time,x\n1,\n", 2, "x is empty"),
+        ("a.csv", "time,time\n1,2\n", 1, "twice"),
+        ("a.csv", "1,2\n3,4\n", 1, "names of the columns"),
+        ("a.csv", "configuration,block\na,1\n", 1, "no column of a metric"),
+        ("a.csv", "configuration,time\n,1\n", 2, "no name"),
+        ("a.csv", 'a,b\n"1,2\n', None, "no valid CSV"),
+        ("a.json", '{"results": [\n', 2, "no valid JSON"),
+        ("a.json", '{"a": 1}', None, "unknown kind"),
+        ("a.json", '{"results": [{"command": "x", "times": [1, "2"]}]}', None, 'found "2"'),
+        ("a.json", '{"results": [{"command": "x", "mean": 1}]}', None, "only a summary"),
+        ("a.json", '{"results": []}', None, "no result"),
+        ("a.json", "[" * 100000, None, "no valid JSON"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_place(
+    put: Any, name: str, content: str, line: int | None, words: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        read_files([put(name, content)])
+    assert words in str(caught.value)
+    assert "a." in str(caught.value.place)
+    if line is not None:
+        assert line_of(caught.value) == line
+
+
+def test_bytes_that_are_no_text_are_said_with_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"time\n1\n\xe9\n")
+    with pytest.raises(RequestError, match="UTF-8") as caught:
+        read_files([path])
+    assert line_of(caught.value) == 3
+
+
+def test_what_is_no_file_is_said(tmp_path: Path) -> None:
+    for path, words in (
+        (tmp_path, "no ordinary file"),
+        (tmp_path / "none", "No such file"),
+        (Path("/dev/zero"), "no ord"),
+    ):
+        with pytest.raises(RequestError, match=words):
+            read_files([path])
+
+
+def test_a_direction_for_an_unknown_metric_is_said(put: Any) -> None:
+    with pytest.raises(RequestError, match="--lower tim: there is no such metric; there are time"):
+        read_files([put("a.csv", "time\n1\n")], asked=Asked(lower=["tim"]))
