@@ -89,7 +89,7 @@ def _verdict(
     deciding: bool,
 ) -> Verdict:
     zone = margin(found, smallest_effect)
-    word = _word(found, metric, zone)
+    word = word_of(found, metric, zone)
     return Verdict(
         configuration=configuration,
         metric=metric.name,
@@ -104,11 +104,12 @@ def _verdict(
         blocks=found.interval.n,
         more_blocks=_more_blocks(found, zone, alpha) if word == "undecided" else None,
         deciding=deciding,
-        reason=_reason(word, found, metric, smallest_effect, zone, alpha),
+        reason=reason_of(word, found, metric, smallest_effect, _so_far(found, alpha)),
     )
 
 
-def _word(found: Effect, metric: Metric, zone: float) -> Word:
+def word_of(found: Effect, metric: Metric, zone: float) -> Word:
+    """The verdict in a word. ``zone`` is the half width of the zone of equivalence, see ``effects.margin``."""
     low, high = found.interval.low, found.interval.high
     includes_none = low <= 0 <= high
     if -zone < low and high < zone and (includes_none or found.baseline_mean != 0):
@@ -131,21 +132,26 @@ def _more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
     return None if needed is None else max(1, needed - n)
 
 
-def _reason(word: Word, found: Effect, metric: Metric, smallest_effect: float, zone: float, alpha: float) -> str:
-    text = _finding(word, found, metric, smallest_effect, zone, alpha)
+def _so_far(found: Effect, alpha: float) -> str:
+    return f"{_count(found.interval.n, 'block')} of at least {fewest(alpha)} that an interval needs"
+
+
+def reason_of(word: Word, found: Effect, metric: Metric, smallest_effect: float, too_few: str) -> str:
+    """Why a verdict is what it is, in a plain sentence; ``too_few`` says it where there is no interval yet."""
+    text = _finding(word, found, metric, smallest_effect, too_few)
     if found.fell_back:
         text += " (compared by differences, because a value is 0 or negative)"
     return text
 
 
-def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, zone: float, alpha: float) -> str:
+def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, too_few: str) -> str:
     def say(value: float | None) -> str:
         return change(value, found.scale, metric.unit)
 
     if found.low is None and found.high is None:
-        return f"{_count(found.interval.n, 'block')} of at least {fewest(alpha)} that an interval needs"
+        return too_few
     interval = f"{say(found.low)} to {say(found.high)}"
-    around = _zone(found, metric, smallest_effect, zone)
+    around = _zone(found, metric, smallest_effect)
     if word == "equivalent":
         if found.interval.low > 0 or found.interval.high < 0:
             return f"the difference, {interval}, is real but smaller than {around}"
@@ -162,7 +168,8 @@ def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, 
     return f"{by}, and {metric.direction} is better"
 
 
-def _zone(found: Effect, metric: Metric, smallest_effect: float, zone: float) -> str:
+def _zone(found: Effect, metric: Metric, smallest_effect: float) -> str:
+    zone = margin(found, smallest_effect)
     if found.scale == "ratio":
         return f"±{percent(smallest_effect)}"
     if found.baseline_mean == 0:
