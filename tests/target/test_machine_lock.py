@@ -73,16 +73,34 @@ def test_it_is_free_when_its_holder_is_killed(path: Path, other: subprocess.Pope
         assert lock.journals_before == Path("/of/another/home")
 
 
-def test_whoever_has_the_descriptor_holds_it_too(path: Path) -> None:
+def test_whoever_has_the_descriptor_holds_it_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with MachineLock(path, path) as lock:
         heir = subprocess.Popen(["sleep", "600"], pass_fds=[lock.descriptor])
+    monkeypatch.setattr("ajuste.target.machine_lock.CLEARING_SECONDS", 0.2)
     try:
-        with pytest.raises(RequestError, match="another experiment goes on"), MachineLock(path, path):
+        with pytest.raises(RequestError, match="still puts values back"), MachineLock(path, path):
             pass
     finally:
         heir.kill()
         heir.wait()
     with MachineLock(path, path):
+        pass
+
+
+def test_what_an_own_experiment_started_is_waited_for(path: Path) -> None:
+    with MachineLock(path, path) as lock:
+        heir = subprocess.Popen(["sleep", "0.3"], pass_fds=[lock.descriptor])
+    with MachineLock(path, path):
+        pass
+    heir.wait()
+
+
+def test_a_second_one_of_the_same_process_is_refused_at_once(path: Path) -> None:
+    with (
+        MachineLock(path, path),
+        pytest.raises(RequestError, match="another experiment goes on"),
+        MachineLock(path, path),
+    ):
         pass
 
 

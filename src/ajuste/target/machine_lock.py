@@ -24,6 +24,9 @@ LOCK: Final = Path("/run/lock/ajuste.lock")
 CLEARING_SECONDS: Final = 10.0
 """For so long an agent may still put values back after the one who started it has died."""
 
+_held_here: set[Path] = set()
+"""The locks that this process itself holds now."""
+
 _LONGEST_CONTENT = 4096
 _PAUSE_SECONDS = 0.05
 
@@ -73,8 +76,9 @@ class MachineLock:
             except BlockingIOError:
                 holder = _holder(opened)
                 os.close(opened)
-                if holder.alive or time.monotonic() > deadline:
-                    raise _busy(holder) from None
+                held = self._is_held(holder)
+                if held or time.monotonic() > deadline:
+                    raise _busy(holder, held=held) from None
                 time.sleep(_PAUSE_SECONDS)
                 continue
             if not _is_still(self._path, opened):
@@ -83,17 +87,23 @@ class MachineLock:
             self.journals_before = _journals_of(opened)
             _sign(opened, self._journals or self.journals_before)
             self._descriptor = opened
+            _held_here.add(self._path)
         return self
+
+    def _is_held(self, holder: Holder) -> bool:
+        """Whether an experiment still goes on; if not, what it started has yet to end: its agent, or its guardian."""
+        return self._path in _held_here if holder.pid == os.getpid() else holder.alive
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        _held_here.discard(self._path)
         os.close(self.descriptor)
         self._descriptor = None
 
 
-def _busy(holder: Holder) -> RequestError:
-    if holder.alive:
+def _busy(holder: Holder, *, held: bool) -> RequestError:
+    if held:
         return RequestError(
             f"another experiment goes on on this machine: {holder}",
             hint="one at a time is measured; wait for it, or interrupt it: it goes on later",
