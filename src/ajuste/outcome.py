@@ -8,6 +8,7 @@ from typing import Final
 from ajuste.analysis.results import assemble
 from ajuste.design.stopping import Why
 from ajuste.model.results import Results
+from ajuste.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 
@@ -22,7 +23,7 @@ def results_of(run: Run, store: Store) -> Results:
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     return assemble(
         resolved,
-        store.trials(run),
+        KeptRecord(run, store),
         run=run.id,
         stopped=_STOPPED.get(run.stopped, "interrupted"),
         stopped_because=run.stopped_because or UNFINISHED,

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.pairs import Trials, clean_trials
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Trial
 
 MAD_SCALE: Final = 1.4826
 """1/Φ⁻¹(3/4): for normal values the standard deviation is so many median absolute deviations."""
@@ -25,7 +25,7 @@ of every skewed, undisturbed benchmark."""
 FEWEST: Final = 5
 
 
-def outliers(values: Sequence[float]) -> list[int]:
+def outliers(values: Sequence[float] | NDArray[np.float64]) -> list[int]:
     """The places of the outliers in ``values``. None where there are few values or most are alike."""
     if len(values) < FEWEST:
         return []
@@ -37,18 +37,21 @@ def outliers(values: Sequence[float]) -> list[int]:
     return [int(place) for place in np.flatnonzero(distances > FAR * unit)]
 
 
-def outlier_notes(trials: Sequence[Trial], metrics: Sequence[Metric]) -> list[str]:
+def outlier_notes(trials: Trials, metrics: Sequence[Metric]) -> list[str]:
     """A sentence for each of ``metrics`` and configuration that has outliers among its clean trials."""
-    values: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for (block, configuration), trial in sorted(clean_trials(trials).items()):
-        for metric in metrics:
-            if metric.name in trial.metrics:
-                values.setdefault((metric.name, configuration), []).append((block, trial.metrics[metric.name]))
+    clean = clean_trials(trials)
     notes = []
-    for (metric_name, configuration), found in values.items():
-        far = outliers([value for _, value in found])
-        if far:
-            notes.append(_note(metric_name, configuration, len(found), [found[place][0] for place in far]))
+    for metric in metrics:
+        column = clean.measured.metrics.get(metric.name)
+        if column is None:
+            continue
+        for configuration in clean.measured.configuration.values:
+            rows = clean.of(configuration)
+            rows = rows[~np.isnan(column[rows])]
+            far = outliers(column[rows])
+            if far:
+                blocks = [int(block) for block in clean.measured.block[rows[far]]]
+                notes.append(_note(metric.name, configuration, len(rows), blocks))
     return notes
 
 

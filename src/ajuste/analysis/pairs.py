@@ -4,14 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ajuste.model.measurements import Measurements, measurements
 from ajuste.model.trial import Trial
 
-Cell = tuple[int, str]
-"""A block and a configuration."""
+
+@dataclass(frozen=True)
+class Clean:
+    """The clean trial of every block and configuration that has one: the first attempt that is *ok*, no warm-up.
+
+    ``blocks`` are the numbers of the blocks that have any, in order. ``rows`` has for each configuration (in the order
+    of ``measured.configuration.values``) and block the row of its trial in ``measured``, -1 where there is none.
+    """
+
+    measured: Measurements
+    blocks: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.rows >= 0))
+
+    def places(self, configuration: str) -> NDArray[np.int64]:
+        """The row of ``configuration`` in each block, -1 where there is none."""
+        code = self.measured.configuration.code(configuration)
+        return self.rows[code] if code >= 0 else np.full(len(self.blocks), -1)
+
+    def of(self, configuration: str) -> NDArray[np.int64]:
+        """The rows of the clean trials of ``configuration``, in block order."""
+        places = self.places(configuration)
+        return places[places >= 0]
+
+    def values(self, configuration: str, metric: str) -> NDArray[np.float64]:
+        """The values of ``metric`` under ``configuration``, in block order, without those trials that lack it."""
+        column = self.measured.metrics.get(metric)
+        if column is None:
+            return np.array([], np.float64)
+        found = column[self.of(configuration)]
+        return found[~np.isnan(found)]
+
+
+Trials: TypeAlias = Iterable[Trial] | Measurements | Clean
+"""Trials as they come, or as they were made ready for a second look."""
 
 
 @dataclass(frozen=True)
@@ -25,28 +62,36 @@ class Pairs:
         return len(self.baseline)
 
 
-def clean_trials(trials: Iterable[Trial]) -> dict[Cell, Trial]:
-    """The clean trial of every block and configuration that has one: the first attempt that is *ok*, no warm-up."""
-    clean: dict[Cell, Trial] = {}
-    for trial in sorted(trials, key=lambda t: t.attempt):
-        if trial.status == "ok" and not trial.slot.warm_up:
-            clean.setdefault((trial.slot.block, trial.slot.configuration), trial)
-    return clean
+def clean_trials(trials: Trials) -> Clean:
+    """The clean ones of ``trials``."""
+    if isinstance(trials, Clean):
+        return trials
+    measured = trials if isinstance(trials, Measurements) else measurements(trials)
+    clean = np.flatnonzero(measured.has_status("ok") & ~measured.warm_up)
+    blocks, places = np.unique(measured.block[clean], return_inverse=True)
+    rows = np.full((len(measured.configuration.values), len(blocks)), -1, np.int64)
+    # Of several for one cell the last stays: that is to be the first attempt.
+    backwards = np.lexsort((-clean, -measured.attempt[clean]))
+    rows[measured.configuration.codes[clean[backwards]], places[backwards]] = clean[backwards]
+    return Clean(measured, blocks, rows)
 
 
-def complete_blocks(trials: Iterable[Trial], configurations: Iterable[str]) -> int:
+def complete_blocks(trials: Trials, configurations: Iterable[str]) -> int:
     """How many blocks have a clean trial of every configuration."""
     clean = clean_trials(trials)
-    names = tuple(configurations)
-    return sum(all((block, name) in clean for name in names) for block in {block for block, _ in clean})
+    have_all = np.full(len(clean.blocks), True)
+    for name in configurations:
+        have_all &= clean.places(name) >= 0
+    return int(np.count_nonzero(have_all))
 
 
-def pairs(clean: dict[Cell, Trial], baseline: str, other: str, metric: str) -> Pairs:
+def pairs(clean: Clean, baseline: str, other: str, metric: str) -> Pairs:
     """The complete pairs of ``metric`` between two configurations."""
-    found = []
-    for block in sorted({block for block, _ in clean}):
-        first, second = clean.get((block, baseline)), clean.get((block, other))
-        if first and second and metric in first.metrics and metric in second.metrics:
-            found.append((first.metrics[metric], second.metrics[metric]))
-    table = np.array(found, dtype=np.float64).reshape(-1, 2)
-    return Pairs(table[:, 0], table[:, 1])
+    column = clean.measured.metrics.get(metric)
+    if column is None:
+        return Pairs(np.array([], np.float64), np.array([], np.float64))
+    ones, others = clean.places(baseline), clean.places(other)
+    both = (ones >= 0) & (others >= 0)
+    first, second = column[ones[both]], column[others[both]]
+    measured = ~(np.isnan(first) | np.isnan(second))
+    return Pairs(first[measured], second[measured])

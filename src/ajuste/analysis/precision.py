@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
-from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import Interval, mean_interval, values_needed
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Trial
 
 MOST_RUNS = 10_000
 """Beyond this many runs a prediction is not worth giving."""
@@ -43,27 +43,31 @@ class Precision:
 
 
 def precisions(
-    trials: Sequence[Trial], metrics: Sequence[Metric], *, confidence: float, smallest_effect: float
+    trials: Trials, metrics: Sequence[Metric], *, confidence: float, smallest_effect: float
 ) -> tuple[Precision, ...]:
     """How well the mean of each of ``metrics`` is known; all intervals together hold with ``confidence``.
 
     Good enough is ``smallest_effect`` of the mean, and one step of the figure where the mean is 0.
     """
-    clean = clean_trials(trials).values()
+    clean = clean_trials(trials)
     alpha = (1 - confidence) / max(1, len(metrics))
-    return tuple(
-        _precision([t for t in clean if metric.name in t.metrics], metric, alpha, smallest_effect) for metric in metrics
-    )
+    return tuple(_precision(_all_values(clean, metric.name), metric, alpha, smallest_effect) for metric in metrics)
 
 
-def interval_of(values: Sequence[float], metric: Metric, alpha: float) -> Interval:
+def interval_of(values: Sequence[float] | NDArray[np.float64], metric: Metric, alpha: float) -> Interval:
     """The interval for the mean of ``values``, at least one; its variance has the floor of ``analysis.effects``."""
-    step = metric.resolution or SMALLEST_RELATIVE_STEP * max(abs(value) for value in values)
-    return mean_interval(np.asarray(values, dtype=np.float64), alpha=alpha, floor=step**2 / 12)
+    table = np.asarray(values, dtype=np.float64)
+    step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(np.abs(table)))
+    return mean_interval(table, alpha=alpha, floor=step**2 / 12)
 
 
-def _precision(trials: Sequence[Trial], metric: Metric, alpha: float, smallest_effect: float) -> Precision:
-    if not trials:
+def _all_values(clean: Clean, metric: str) -> NDArray[np.float64]:
+    own = [clean.values(name, metric) for name in clean.measured.configuration.values]
+    return np.concatenate(own) if own else np.array([], np.float64)
+
+
+def _precision(values: NDArray[np.float64], metric: Metric, alpha: float, smallest_effect: float) -> Precision:
+    if not len(values):
         return Precision(metric, None, 0.0, alpha)
-    interval = interval_of([trial.metrics[metric.name] for trial in trials], metric, alpha)
+    interval = interval_of(values, metric, alpha)
     return Precision(metric, interval, smallest_effect * abs(interval.mean) or metric.resolution, alpha)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ajuste.analysis.answer import answer
-from ajuste.analysis.digest import digest
 from ajuste.analysis.outliers import outlier_notes
-from ajuste.analysis.pairs import complete_blocks
+from ajuste.analysis.pairs import Clean, Trials, clean_trials, complete_blocks
+from ajuste.analysis.points import points_of, tally
 from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction.registry import agreement, predictions
+from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.summary import measured, with_intervals
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
@@ -18,8 +21,9 @@ from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.stopping import Why
 from ajuste.model.configuration import Configuration
+from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
-from ajuste.model.results import Explained, Point, Results
+from ajuste.model.results import Explained, Results, Tally
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Verdict
 from ajuste.study.resolved import ResolvedStudy
@@ -36,7 +40,7 @@ def configurations(resolved: ResolvedStudy) -> tuple[Configuration, ...]:
     return tuple(c.configuration for c in resolved.configurations)
 
 
-def verdicts(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Verdict, ...]:
+def verdicts(resolved: ResolvedStudy, trials: Trials) -> tuple[Verdict, ...]:
     """What can be said after these trials. May be looked at after every block."""
     analysis = resolved.study.analysis
     return judge(
@@ -49,7 +53,7 @@ def verdicts(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Verdict,
     )
 
 
-def means(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Precision, ...]:
+def means(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
     """How well the deciding means are known, if nothing is compared; nothing otherwise."""
     if len(resolved.configurations) > 1:
         return ()
@@ -61,7 +65,7 @@ def means(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Precision, 
 
 def assemble(
     resolved: ResolvedStudy,
-    trials: Sequence[Trial],
+    trials: Sequence[Trial] | Record,
     *,
     run: str,
     stopped: Why,
@@ -74,18 +78,21 @@ def assemble(
 ) -> Results:
     """The results of ``trials``. ``notes`` are added to those that follow from study and trials."""
     study = resolved.study
+    record = record_of(trials) if isinstance(trials, Sequence) else trials
+    columns = record.measurements
+    clean = clean_trials(columns)
     made = configurations(resolved)
-    found = verdicts(resolved, trials)
-    known = means(resolved, trials)
-    summaries = with_intervals(measured(made, trials), known)
-    in_order = sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))
+    found = verdicts(resolved, clean)
+    known = means(resolved, clean)
+    summaries = with_intervals(measured(made, clean), known)
     group = family(made, resolved.deciding, study.analysis.confidence)
-    seen = {name for trial in trials for name in (*trial.metrics, *trial.not_supported)}
+    seen = {*columns.metrics, *(name for reasons in columns.not_supported.values for name in reasons)}
+    counted = tally(columns)
     said = answer(
         resolved.deciding,
         found,
         summaries,
-        _trends(resolved, made, trials, group.alpha),
+        _trends(resolved, made, clean, group.alpha),
         smallest_effect=study.analysis.smallest_effect,
         means=known,
     )
@@ -99,75 +106,61 @@ def assemble(
         run=run,
         seed=study.design.seed,
         clock=study.target.clock,
-        digest=digest(trials),
+        digest=record.digest,
         stopped=stopped,
         stopped_because=stopped_because,
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
         correction=group.describe(len(made) - 1, len(resolved.deciding)),
-        blocks=complete_blocks(trials, resolved.names),
+        blocks=complete_blocks(clean, resolved.names),
         verdicts=found,
         configurations=summaries,
         factors=resolved.factors,
         metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
-        trials=tuple(_point(trial) for trial in in_order),
-        three_sigma=three_sigma(made, trials, resolved.deciding, found, study.analysis.confidence)
+        trials=points_of(columns),
+        tally=counted,
+        three_sigma=three_sigma(made, clean, resolved.deciding, found, study.analysis.confidence)
         if study.analysis.three_sigma
         else (),
         rule=resolved.rule,
         predictions=predicted,
-        timelines=timelines(resolved, trials),
-        explained=tuple(_with_initial(e, in_order) for e in resolved.explained),
+        timelines=timelines(resolved, record),
+        explained=tuple(_with_initial(e, columns) for e in resolved.explained),
         environment=dict(environment or {}),
         reproduce=tuple(reproduce),
-        notes=tuple(dict.fromkeys((*_notes(resolved, in_order), *notes))),
+        notes=tuple(dict.fromkeys((*_notes(resolved, clean, counted), *notes))),
         created=created,
         ajuste=ajuste,
     )
 
 
-def _trends(
-    resolved: ResolvedStudy, made: Sequence[Configuration], trials: Sequence[Trial], alpha: float
-) -> dict[str, Trend]:
+def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean, alpha: float) -> dict[str, Trend]:
     units = {explained.name: explained.unit for explained in resolved.explained}
     varied = next((factor.name for factor in resolved.factors if len(factor.levels) > 1), "")
 
     def of(metric: Metric) -> Trend | None:
-        return trend(resolved.factors, made, trials, metric, alpha, units.get(varied, ""))
+        return trend(resolved.factors, made, clean, metric, alpha, units.get(varied, ""))
 
     return {metric.name: found for metric in resolved.deciding if (found := of(metric)) is not None}
 
 
-def _point(trial: Trial) -> Point:
-    return Point(
-        configuration=trial.slot.configuration,
-        block=trial.slot.block,
-        position=trial.slot.position,
-        seed=trial.slot.seed,
-        status=trial.status,
-        reason=trial.reason,
-        warm_up=trial.slot.warm_up,
-        attempt=trial.attempt,
-        metrics=trial.metrics,
-    )
-
-
-def _with_initial(explained: Explained, trials: Sequence[Trial]) -> Explained:
+def _with_initial(explained: Explained, columns: Measurements) -> Explained:
     """With the value that the kernel had before the first write, if it was the same in every trial."""
-    before = {write.before for trial in trials for write in trial.written if write.tunable == explained.name}
+    before = {write.before for own in columns.written.values for write in own if write.tunable == explained.name}
     return explained.model_copy(update={"initial_value": before.pop()}) if len(before) == 1 else explained
 
 
-def _notes(resolved: ResolvedStudy, trials: Sequence[Trial]) -> list[str]:
+def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally) -> list[str]:
     notes = list(resolved.notes)
     if resolved.study.target.clock == "virtual":
         notes.append(VIRTUAL_CLOCK)
     else:
-        notes += outlier_notes(trials, resolved.deciding)
+        notes += outlier_notes(clean, resolved.deciding)
+    columns = clean.measured
     for status, left in (("flagged", "were not clean and are left out of the verdicts"), ("failed", "failed")):
-        bad = [trial for trial in trials if trial.status == status]
-        if bad:
-            reasons = dict.fromkeys(trial.reason for trial in bad)
-            shown = "; ".join(list(reasons)[:3]) + (" …" if len(reasons) > 3 else "")
-            notes.append(f"{len(bad)} of {len(trials)} trials {left}: {shown}.")
+        bad = np.flatnonzero(columns.has_status(status))
+        if len(bad):
+            reasons = columns.reason.among(bad)
+            shown = "; ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
+            notes.append(f"{len(bad)} of {counted.trials} trials {left}: {shown}.")
     return notes

@@ -6,16 +6,17 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ajuste.analysis.pairs import Cell, clean_trials
+from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.precision import Precision
 from ajuste.model.configuration import Configuration
+from ajuste.model.event import Written
 from ajuste.model.results import Measured, Summary
-from ajuste.model.trial import Trial
 from ajuste.model.value import same_value
 
 
-def summarise(values: Sequence[float]) -> Summary:
+def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:
     """``values`` in a few figures. ``sd`` is the sample standard deviation (n − 1), ``sem`` that of the mean."""
     table = np.asarray(values, dtype=np.float64)
     n = len(table)
@@ -44,38 +45,36 @@ def with_intervals(configurations: tuple[Measured, ...], means: Sequence[Precisi
     return (only.model_copy(update={"metrics": metrics}),)
 
 
-def measured(configurations: Sequence[Configuration], trials: Sequence[Trial]) -> tuple[Measured, ...]:
+def measured(configurations: Sequence[Configuration], trials: Trials) -> tuple[Measured, ...]:
     """Every configuration with its summaries, in order.
 
     ``read_back`` has the value of each tunable as the kernel reported it after the write, all of them where they
     differ between trials. A metric is *not supported* only if no clean trial has it.
     """
     clean = clean_trials(trials)
-    return tuple(_measured(configuration, clean, trials) for configuration in configurations)
+    return tuple(_measured(configuration, clean) for configuration in configurations)
 
 
-def _measured(configuration: Configuration, clean: dict[Cell, Trial], trials: Sequence[Trial]) -> Measured:
-    own = [trial for (_, name), trial in sorted(clean.items()) if name == configuration.name]
-    values: dict[str, list[float]] = {}
+def _measured(configuration: Configuration, clean: Clean) -> Measured:
+    name, columns = configuration.name, clean.measured
+    values = {metric: clean.values(name, metric) for metric in columns.metrics}
     missing: dict[str, str] = {}
-    for trial in own:
-        for name, value in trial.metrics.items():
-            values.setdefault(name, []).append(value)
-        missing.update(trial.not_supported)
+    for reasons in columns.not_supported.among(clean.of(name)):
+        missing.update(reasons)
     return Measured(
-        name=configuration.name,
+        name=name,
         levels=configuration.levels,
         baseline=configuration.baseline,
-        read_back=_read_back([t for t in trials if t.slot.configuration == configuration.name]),
-        metrics={name: summarise(found) for name, found in values.items()},
-        not_supported={name: why for name, why in missing.items() if name not in values},
+        read_back=_read_back(columns.written.among(columns.of(name))),
+        metrics={metric: summarise(found) for metric, found in values.items() if len(found)},
+        not_supported={metric: why for metric, why in missing.items() if not len(values.get(metric, ()))},
     )
 
 
-def _read_back(trials: Sequence[Trial]) -> dict[str, str]:
+def _read_back(different: Sequence[Sequence[Written]]) -> dict[str, str]:
     seen: dict[str, list[str]] = {}
-    for trial in trials:
-        for write in trial.written:
+    for writes in different:
+        for write in writes:
             values = seen.setdefault(write.tunable, [])
             shown = write.asked if same_value(write.after, write.asked) else write.after
             if shown not in values:

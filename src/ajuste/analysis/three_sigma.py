@@ -17,14 +17,13 @@ from typing import Final
 import numpy as np
 from scipy.special import stdtr
 
-from ajuste.analysis.pairs import Cell, clean_trials, pairs
+from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.verdict import family
 from ajuste.analysis.wording import percent
 from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
 from ajuste.model.results import Summary, ThreeSigma
-from ajuste.model.trial import Trial
 from ajuste.model.verdict import Verdict, Word
 
 SIGMAS: Final = 3.0
@@ -41,7 +40,7 @@ class _Rule:
 
 def three_sigma(
     configurations: Sequence[Configuration],
-    trials: Sequence[Trial],
+    trials: Trials,
     deciding: Sequence[Metric],
     verdicts: Sequence[Verdict],
     confidence: float,
@@ -56,14 +55,14 @@ def three_sigma(
     comparisons = family(configurations, deciding, confidence).comparisons
     rows = []
     for metric in deciding:
-        first = _values(clean, baseline.name, metric.name)
+        first = clean.values(baseline.name, metric.name)
         for configuration in configurations:
-            own = _values(clean, configuration.name, metric.name)
-            if not own:
+            own = clean.values(configuration.name, metric.name)
+            if not len(own):
                 continue
             row = _row(configuration.name, metric, summarise(own))
             verdict = said.get((configuration.name, metric.name))
-            if first and verdict is not None:
+            if len(first) and verdict is not None:
                 rule = _compare(summarise(first), summarise(own))
                 why = _why(rule, verdict, _narrowing(clean, baseline.name, configuration.name, metric), comparisons)
                 row = row.model_copy(
@@ -77,14 +76,6 @@ def three_sigma(
                 )
             rows.append(row)
     return tuple(rows)
-
-
-def _values(clean: dict[Cell, Trial], configuration: str, metric: str) -> list[float]:
-    return [
-        trial.metrics[metric]
-        for (_, name), trial in sorted(clean.items())
-        if name == configuration and metric in trial.metrics
-    ]
 
 
 def _row(configuration: str, metric: Metric, summary: Summary) -> ThreeSigma:
@@ -111,7 +102,7 @@ def _compare(one: Summary, other: Summary) -> _Rule:
     )
 
 
-def _narrowing(clean: dict[Cell, Trial], baseline: str, other: str, metric: Metric) -> float:
+def _narrowing(clean: Clean, baseline: str, other: str, metric: Metric) -> float:
     """By what factor comparing within blocks narrows the standard deviation of the difference; 1 where it is not
     known.
     """

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-from ajuste.analysis.pairs import clean_trials
+import numpy as np
+
+from ajuste.analysis.pairs import Clean, clean_trials
+from ajuste.analysis.record import Record
 from ajuste.analysis.thinning import Points, thin
 from ajuste.catalogue.figures import figure_sources
 from ajuste.model.event import Event, parse_event
@@ -38,14 +41,15 @@ class _Read:
     representative: bool
 
 
-def timelines(study: ResolvedStudy, trials: Sequence[Trial]) -> tuple[SampledFigure, ...]:
+def timelines(study: ResolvedStudy, record: Record) -> tuple[SampledFigure, ...]:
     """The figures that the study's timelines are taken from, then others that changed; none without samplers.
 
     Of many configurations those at even distances, with the baseline.
     """
     if not study.samplers:
         return ()
-    read = [one for name in _shown_configurations(study) for one in _read(study, name, trials)]
+    clean = clean_trials(record.measurements)
+    read = [one for name in _shown_configurations(study) for one in _read(study, name, clean, record)]
     figures = (_figure(study, where, read) for where in _figures(study, read))
     return tuple(figure for figure in figures if figure.lines)
 
@@ -61,19 +65,20 @@ def _shown_configurations(study: ResolvedStudy) -> list[str]:
     return [names[place] for place in sorted(places)]
 
 
-def _read(study: ResolvedStudy, name: str, trials: Sequence[Trial]) -> Iterator[_Read]:
+def _read(study: ResolvedStudy, name: str, clean: Clean, record: Record) -> Iterator[_Read]:
     """Of the configuration ``name`` the trial in the middle by the first timeline, and the first others."""
-    clean = [trial for (_, own), trial in sorted(clean_trials(trials).items()) if own == name]
-    if not clean:
+    rows = clean.of(name)
+    if not len(rows):
         return
-    metric = next((t.name for t in study.timelines if any(t.name in one.metrics for one in clean)), "elapsed")
-    ranked = sorted(clean, key=lambda trial: trial.metrics.get(metric, 0.0))
-    middle = ranked[(len(ranked) - 1) // 2]
-    others = [trial for trial in clean if trial is not middle][:_OTHER_TRIALS]
-    for trial in (middle, *others):
+    metric = next((t.name for t in study.timelines if len(clean.values(name, t.name))), "elapsed")
+    values = clean.measured.metrics.get(metric, np.zeros(len(clean.measured)))[rows]
+    ranked = rows[np.argsort(np.nan_to_num(values), kind="stable")]
+    middle = int(ranked[(len(ranked) - 1) // 2])
+    others = [int(row) for row in rows if row != middle][:_OTHER_TRIALS]
+    for row, trial in zip((middle, *others), record.whole((middle, *others)), strict=True):
         found = sampling(_events(trial))
         if found is not None:
-            yield _Read(trial, found, trial is middle)
+            yield _Read(trial, found, row == middle)
 
 
 def _events(trial: Trial) -> Iterator[Event]:

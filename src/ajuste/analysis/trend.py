@@ -8,10 +8,9 @@ from itertools import pairwise
 from typing import Literal
 
 from ajuste.analysis.effects import Effect, effect
-from ajuste.analysis.pairs import clean_trials, pairs
+from ajuste.analysis.pairs import Trials, clean_trials, pairs
 from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Trial
 
 FEWEST_LEVELS = 3
 
@@ -46,7 +45,7 @@ class Trend:
 def trend(
     factors: Sequence[Factor],
     configurations: Sequence[Configuration],
-    trials: Sequence[Trial],
+    trials: Trials,
     metric: Metric,
     alpha: float,
     unit: str = "",

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ajuste.analysis.effects import Effect, effect, margin
-from ajuste.analysis.pairs import Cell, clean_trials, pairs
+from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
 from ajuste.analysis.sequence import fewest, values_needed
 from ajuste.analysis.wording import change, percent, quantity, signed
 from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Trial
 from ajuste.model.verdict import Verdict, Word
 
 MOST_BLOCKS = 10_000
@@ -50,7 +51,7 @@ def family(configurations: Sequence[Configuration], deciding: Sequence[Metric], 
 
 def judge(
     configurations: Sequence[Configuration],
-    trials: Sequence[Trial],
+    trials: Trials,
     deciding: Sequence[Metric],
     described: Sequence[Metric] = (),
     *,
@@ -74,7 +75,7 @@ def judge(
             if found is not None:
                 verdicts.append(_verdict(found, other.name, metric, confidence, alpha, smallest_effect, is_deciding))
             elif is_deciding:
-                reason = _why_none(clean, trials, (baseline.name, other.name), metric.name)
+                reason = _why_none(clean, (baseline.name, other.name), metric.name)
                 verdicts.append(_unmeasured(other.name, metric, confidence, reason))
     return tuple(verdicts)
 
@@ -177,17 +178,20 @@ def _zone(found: Effect, metric: Metric, smallest_effect: float) -> str:
     return f"±{quantity(signed(zone).lstrip('+'), metric.unit)} ({percent(smallest_effect)} of the baseline)"
 
 
-def _why_none(clean: dict[Cell, Trial], trials: Sequence[Trial], names: tuple[str, str], metric: str) -> str:
+def _why_none(clean: Clean, names: tuple[str, str], metric: str) -> str:
     """Why there is no pair: not supported, no clean trial, or simply nothing yet."""
-    for trial in clean.values():
-        if trial.slot.configuration in names and metric in trial.not_supported:
-            return f"not supported: {trial.not_supported[metric]}"
+    measured = clean.measured
     for name in names:
-        own = [t for t in trials if t.slot.configuration == name and not t.slot.warm_up]
-        if own and not any(t.status == "ok" for t in own):
-            reason, _ = Counter(t.reason for t in own).most_common(1)[0]
+        for reasons in measured.not_supported.among(clean.of(name)):
+            if metric in reasons:
+                return f"not supported: {reasons[metric]}"
+    for name in names:
+        own = measured.of(name)
+        own = own[~measured.warm_up[own]]
+        if len(own) and not np.any(measured.has_status("ok")[own]):
+            reason, _ = Counter(measured.reason[row] for row in own).most_common(1)[0]
             return f"no clean trial of {name}: {reason}"
-    if clean:
+    if len(clean):
         return "no block has this metric under both the baseline and this configuration"
     return "nothing was measured yet"
 

@@ -55,11 +55,14 @@ def _list(store: Store, as_json: bool) -> None:
 
 
 def _trials(store: Store, run: Run, as_json: bool) -> None:
-    kept = store.trials(run)
     if as_json:
-        typer.echo(json.dumps([one.model_dump(mode="json") for one in kept], indent=2, ensure_ascii=False))
+        between = "[\n"
+        for one in store.each_trial(run):
+            typer.echo(between + json.dumps(one.model_dump(mode="json"), indent=2, ensure_ascii=False), nl=False)
+            between = ",\n"
+        typer.echo("\n]" if between != "[\n" else "[]")
         return
-    for one in kept:
+    for one in store.each_trial(run):
         slot = one.slot
         typer.echo(f"block {slot.block} position {slot.position} attempt {one.attempt}: {slot.configuration}")
         typer.echo(f"  {one.status}{': ' + visible(one.reason) if one.reason else ''}")

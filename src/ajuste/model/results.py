@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +16,10 @@ Clock = Literal["virtual", "wall"]
 InstructionNs = Literal[1, 2, 4, 8, 16]
 """How long an instruction takes under the virtual clock. QEMU's ``-icount shift=N`` makes it 2ᴺ ns."""
 DEFAULT_INSTRUCTION_NS: Final = 2
+
+
+MOST_REASONS: Final = 20
+"""Of so many different reasons for leaving trials out each is told."""
 
 
 class _Doc(BaseModel):
@@ -60,6 +66,36 @@ class Point(_Doc):
     warm_up: bool = False
     attempt: int = 0
     metrics: dict[str, float] = Field(default_factory=dict)
+
+
+class Tally(_Doc):
+    """How many trials there are and what became of them: each is one of the kinds. ``reasons`` are the most frequent
+    ones why trials were flagged or failed, with how many trials have them; ``other_reasons`` counts the further ones.
+    """
+
+    trials: int
+    clean: int
+    warm_up: int
+    flagged: int
+    failed: int
+    reasons: dict[str, int] = Field(default_factory=dict)
+    other_reasons: int = 0
+
+
+def tally_of(points: Iterable[Point]) -> Tally:
+    """The tally of trials that are all there."""
+    found = list(points)
+    counts = Counter(point.status if point.status != "ok" or not point.warm_up else "warm_up" for point in found)
+    reasons = Counter(point.reason for point in found if point.reason).most_common()
+    return Tally(
+        trials=len(found),
+        clean=counts["ok"],
+        warm_up=counts["warm_up"],
+        flagged=counts["flagged"],
+        failed=counts["failed"],
+        reasons=dict(reasons[:MOST_REASONS]),
+        other_reasons=len(reasons[MOST_REASONS:]),
+    )
 
 
 class ThreeSigma(_Doc):
@@ -171,6 +207,7 @@ class Results(_Doc):
     versions).
     ``reproduce`` are the exact commands, a line each. ``notes`` are sentences the reader must know (emulated CPU,
     clamped values, …).
+    ``tally`` counts all trials; of very many ``trials`` has only some, see ``analysis.points``.
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
     samplers.
     """
@@ -195,6 +232,7 @@ class Results(_Doc):
     factors: tuple[Factor, ...]
     metrics: tuple[Metric, ...]
     trials: tuple[Point, ...]
+    tally: Tally = Field(default_factory=lambda data: tally_of(data.get("trials", ())))
     three_sigma: tuple[ThreeSigma, ...] = ()
     rule: Rule | None = None
     predictions: tuple[Prediction, ...] = ()

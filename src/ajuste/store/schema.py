@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 STORE_VERSION = 1
@@ -65,3 +65,31 @@ class TrialRow(Base):
     started: Mapped[str]
     host_seconds: Mapped[float]
     run: Mapped[RunRow] = relationship(back_populates="trials")
+
+
+class DigestRow(Base):
+    """The digest of a run that ended, which holds as long as the run has so many trials: none is ever changed."""
+
+    __tablename__ = "digests"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    trials: Mapped[int]
+    digest: Mapped[str]
+
+
+# What the analysis reads of a trial, without the outputs, which are most of a row: SQLite reads the index alone.
+# PostgreSQL keeps long texts apart by itself, and its indexes have no room for them.
+MEASURED = Index(
+    "trials_measured",
+    TrialRow.run_id,
+    TrialRow.block,
+    TrialRow.position,
+    TrialRow.attempt,
+    TrialRow.configuration,
+    TrialRow.seed,
+    TrialRow.warm_up,
+    TrialRow.status,
+    TrialRow.reason,
+    TrialRow.metrics,
+    TrialRow.not_supported,
+    TrialRow.written,
+).ddl_if(dialect="sqlite")

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
-from sqlalchemy import Engine, create_engine, event, select, update
+from sqlalchemy import Engine, Select, create_engine, event, func, select, tuple_, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session
@@ -20,8 +20,13 @@ from sqlalchemy.orm import Session
 from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
+from ajuste.model.measurements import Measurements
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.schema import STORE_VERSION, Base, RunRow, TrialRow, VersionRow
+from ajuste.store.columns import AT_ONCE, read_measurements
+from ajuste.store.schema import MEASURED, STORE_VERSION, Base, DigestRow, RunRow, TrialRow, VersionRow
+
+Place: TypeAlias = tuple[int, int, int]
+"""Block, position and attempt of a trial."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +159,38 @@ class Store:
 
     def trials(self, run: Run) -> list[Trial]:
         """All trials of a run in design order: block, position, attempt."""
-        query = (
-            select(TrialRow)
-            .where(TrialRow.run_id == run.id)
-            .order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
-        )
+        return list(self.each_trial(run))
+
+    def each_trial(self, run: Run) -> Iterator[Trial]:
+        """As ``trials``, one after the other: all that was printed in a run may be more than the memory holds."""
+        query = _in_order(select(TrialRow).where(TrialRow.run_id == run.id))
         with self._reading() as session:
-            return [_trial(row) for row in session.scalars(query)]
+            for row in session.scalars(query.execution_options(yield_per=AT_ONCE)):
+                yield _trial(row)
+
+    def trials_at(self, run: Run, places: Sequence[Place]) -> list[Trial]:
+        """The trials of a run at these places, in their order. Raises KeyError for a place that has none."""
+        wanted = tuple_(TrialRow.block, TrialRow.position, TrialRow.attempt).in_(places)
+        query = select(TrialRow).where(TrialRow.run_id == run.id, wanted)
+        with self._reading() as session:
+            found = {(row.block, row.position, row.attempt): _trial(row) for row in session.scalars(query)}
+        return [found[place] for place in places]
+
+    def measurements(self, run: Run) -> Measurements:
+        """All figures of a run, without what its programs printed."""
+        with self._reading() as session:
+            return read_measurements(session, run.id)
+
+    def digest(self, run: Run) -> str | None:
+        """The digest that was kept of a run, if it still has as many trials."""
+        with self._reading() as session:
+            kept = session.get(DigestRow, run.id)
+            return kept.digest if kept is not None and kept.trials == _count(session, run) else None
+
+    def keep_digest(self, run: Run, digest: str) -> None:
+        """Keep the digest of all trials that a run has now."""
+        with self._writing() as session:
+            session.merge(DigestRow(run_id=run.id, trials=_count(session, run), digest=digest))
 
     @contextmanager
     def _reading(self) -> Iterator[Session]:
@@ -228,6 +258,8 @@ def _open(url: str) -> Engine:
         event.listen(engine, "connect", _durable)
     try:
         Base.metadata.create_all(engine)
+        if parsed.get_backend_name() == "sqlite":
+            MEASURED.create(engine, checkfirst=True)  # Stores that are older than the index have the table already.
         with Session(engine) as session, session.begin():
             version = session.scalar(select(VersionRow.version))
             if version is None:
@@ -250,6 +282,14 @@ def _durable(connection: Any, _: Any) -> None:
     cursor.execute("PRAGMA busy_timeout=30000")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
+
+
+def _in_order(query: Select[Any]) -> Select[Any]:
+    return query.order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
+
+
+def _count(session: Session, run: Run) -> int:
+    return session.scalar(select(func.count()).select_from(TrialRow).where(TrialRow.run_id == run.id)) or 0
 
 
 def _run(row: RunRow) -> Run:

@@ -1,0 +1,198 @@
+"""Measurements: what was measured in a run, column by column, so that a million trials are a few arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.model.event import Written
+from ajuste.model.trial import Trial
+
+T = TypeVar("T")
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Coded(Generic[T]):
+    """A column of few different ``values``; ``codes`` has the place of each row's."""
+
+    values: tuple[T, ...]
+    codes: NDArray[np.int32]
+
+    def __getitem__(self, row: int) -> T:
+        return self.values[int(self.codes[row])]
+
+    def among(self, rows: NDArray[Any]) -> list[T]:
+        """The different values of ``rows``, in the order in which they appear there."""
+        codes, first = np.unique(self.codes[rows], return_index=True)
+        return [self.values[code] for code in codes[np.argsort(first)]]
+
+    def code(self, value: T) -> int:
+        """The code of ``value``, which can be hashed; -1 if no row has it."""
+        return self._places.get(value, -1)
+
+    @cached_property
+    def _places(self) -> dict[T, int]:
+        return {value: code for code, value in enumerate(self.values)}
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Row for row a trial, in the order of the design: block, position, attempt.
+
+    ``metrics`` has an array a metric, in its unit, NaN where a trial does not have it. ``written`` is without its time.
+    """
+
+    block: Whole
+    position: Whole
+    attempt: Whole
+    seed: NDArray[np.uint64]
+    warm_up: NDArray[np.bool_]
+    configuration: Coded[str]
+    status: Coded[str]
+    reason: Coded[str]
+    metrics: Mapping[str, NDArray[np.float64]]
+    not_supported: Coded[Mapping[str, str]]
+    written: Coded[tuple[Written, ...]]
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def has_status(self, status: str) -> NDArray[np.bool_]:
+        """Which rows have that status."""
+        return np.equal(self.status.codes, self.status.code(status))
+
+    def of(self, configuration: str) -> NDArray[np.intp]:
+        """The rows of a configuration, in order."""
+        code = self.configuration.code(configuration)
+        return self._by_configuration[code] if code >= 0 else np.array([], np.intp)
+
+    @cached_property
+    def _by_configuration(self) -> list[NDArray[np.intp]]:
+        codes = self.configuration.codes
+        order = np.argsort(codes, kind="stable")
+        return np.split(order, np.searchsorted(codes[order], np.arange(1, len(self.configuration.values))))
+
+    def figures(self, row: int) -> dict[str, float]:
+        """The metrics that a trial has."""
+        found = {name: float(column[row]) for name, column in self.metrics.items()}
+        return {name: value for name, value in found.items() if value == value}
+
+
+class _Coding(Generic[T]):
+    def __init__(self, decode: Callable[[Any], T]) -> None:
+        self._decode = decode
+        self._codes: dict[Hashable, int] = {}
+        self._rows: list[NDArray[np.int32]] = []
+
+    def extend(self, keys: Sequence[Hashable]) -> None:
+        codes = self._codes
+        for key in dict.fromkeys(keys):
+            codes.setdefault(key, len(codes))
+        self._rows.append(np.fromiter((codes[key] for key in keys), np.int32, len(keys)))
+
+    def column(self, order: NDArray[np.intp]) -> Coded[T]:
+        return Coded(tuple(self._decode(key) for key in self._codes), _joined(self._rows, np.int32)[order])
+
+
+def _text(key: str) -> str:
+    return key
+
+
+_WHOLE: Final = ("block", "position", "attempt")
+
+
+@dataclass
+class Gathering:
+    """Makes ``Measurements`` of rows that come in parts, column by column.
+
+    ``written`` and ``not_supported`` come as keys, equal for equal values, that the functions given read.
+    """
+
+    read_written: Callable[[Any], tuple[Written, ...]]
+    read_not_supported: Callable[[Any], Mapping[str, str]]
+    _rows: int = 0
+    _whole: dict[str, list[Whole]] = field(default_factory=lambda: {name: [] for name in _WHOLE})
+    _seeds: list[NDArray[np.uint64]] = field(default_factory=list)
+    _warm_up: list[NDArray[np.bool_]] = field(default_factory=list)
+    _metrics: dict[str, list[NDArray[np.float64]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._coded: dict[str, _Coding[Any]] = {
+            "configuration": _Coding(_text),
+            "status": _Coding(_text),
+            "reason": _Coding(_text),
+            "written": _Coding(self.read_written),
+            "not_supported": _Coding(self.read_not_supported),
+        }
+
+    def extend(
+        self,
+        *,
+        block: Sequence[int],
+        position: Sequence[int],
+        attempt: Sequence[int],
+        seed: Sequence[int],
+        warm_up: Sequence[bool],
+        metrics: Sequence[Mapping[str, float]],
+        **coded: Sequence[Hashable],
+    ) -> None:
+        """Add rows; ``coded`` has the columns ``configuration``, ``status``, ``reason``, ``written`` and
+        ``not_supported``.
+        """
+        for name, numbers in zip(_WHOLE, (block, position, attempt), strict=True):
+            self._whole[name].append(np.array(numbers, np.int64))
+        self._seeds.append(np.array(seed, np.uint64))
+        self._warm_up.append(np.array(warm_up, np.bool_))
+        for name, coding in self._coded.items():
+            coding.extend(coded[name])
+        for metric in dict.fromkeys(name for own in metrics for name in own):
+            column = np.fromiter((own.get(metric, np.nan) for own in metrics), np.float64, len(metrics))
+            self._metrics.setdefault(metric, [np.full(self._rows, np.nan)]).append(column)
+        self._rows += len(metrics)
+        for parts in self._metrics.values():
+            missing = self._rows - sum(map(len, parts))
+            if missing:
+                parts.append(np.full(missing, np.nan))
+
+    def measurements(self) -> Measurements:
+        """All rows, in the order of the design."""
+        whole = {name: _joined(parts, np.int64) for name, parts in self._whole.items()}
+        order = np.lexsort((whole["attempt"], whole["position"], whole["block"]))
+        columns: dict[str, Any] = {name: column[order] for name, column in whole.items()}
+        columns |= {name: coding.column(order) for name, coding in self._coded.items()}
+        return Measurements(
+            seed=_joined(self._seeds, np.uint64)[order],
+            warm_up=_joined(self._warm_up, np.bool_)[order],
+            metrics={name: _joined(parts, np.float64)[order] for name, parts in self._metrics.items()},
+            **columns,
+        )
+
+
+def measurements(trials: Iterable[Trial]) -> Measurements:
+    """``trials`` column by column."""
+    rows = list(trials)
+    gathering = Gathering(read_written=tuple, read_not_supported=dict)
+    gathering.extend(
+        block=[one.slot.block for one in rows],
+        position=[one.slot.position for one in rows],
+        attempt=[one.attempt for one in rows],
+        seed=[one.slot.seed for one in rows],
+        warm_up=[one.slot.warm_up for one in rows],
+        metrics=[one.metrics for one in rows],
+        configuration=[one.slot.configuration for one in rows],
+        status=[one.status for one in rows],
+        reason=[one.reason for one in rows],
+        written=[tuple(write.model_copy(update={"at_ns": 0}) for write in one.written) for one in rows],
+        not_supported=[tuple(one.not_supported.items()) for one in rows],
+    )
+    return gathering.measurements()
+
+
+def _joined(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.array([], kind)

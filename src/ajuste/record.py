@@ -1,0 +1,44 @@
+"""What the store has of a run, as the analysis takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+from ajuste.analysis.digest import digest_in_order
+from ajuste.model.error import RunError
+from ajuste.model.measurements import Measurements
+from ajuste.model.trial import Trial
+from ajuste.store.store import Run, Store
+
+
+@dataclass(frozen=True)
+class KeptRecord:
+    """A record (see ``analysis.record``) of a run of which only the figures are in memory."""
+
+    run: Run
+    store: Store
+
+    @cached_property
+    def measurements(self) -> Measurements:
+        return self.store.measurements(self.run)
+
+    @property
+    def digest(self) -> str:
+        """Of a run that ended it is computed once: that takes all that its programs printed."""
+        kept = self.store.digest(self.run)
+        if kept is not None:
+            return kept
+        found = digest_in_order(self.store.each_trial(self.run))
+        if self.run.stopped:
+            with suppress(RunError):  # A store that can only be read can be shown as well.
+                self.store.keep_digest(self.run, found)
+        return found
+
+    def whole(self, rows: Sequence[int]) -> Sequence[Trial]:
+        own = self.measurements
+        return self.store.trials_at(
+            self.run, [(int(own.block[row]), int(own.position[row]), int(own.attempt[row])) for row in rows]
+        )
