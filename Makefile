@@ -16,6 +16,7 @@ help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: system $(SYNCED) native ## install what is missing, build, and leave .venv/bin/ajuste
+	@.venv/bin/python -m compileall -q src
 
 system:
 	@setup/system run build rust
@@ -23,7 +24,7 @@ system:
 $(SYNCED): uv.lock pyproject.toml | system
 	@test -x .venv/bin/python || python3 -m venv .venv
 	@test -x .venv/bin/uv || .venv/bin/python -m pip install --quiet uv
-	.venv/bin/uv sync --quiet --frozen --inexact --python .venv/bin/python
+	.venv/bin/uv sync --quiet --frozen --inexact --compile-bytecode --python .venv/bin/python
 	@touch $@
 
 native: | system

@@ -31,7 +31,7 @@ its words, where they are special), or a group ``app``."""
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
-    """The whole command line, or only the command that the first of ``words`` names: the others need not be loaded."""
+    """The whole command line, or only what the first of ``words`` is about: the other commands need not be loaded."""
     app = typer.Typer(
         name="ajuste",
         help=examples(
@@ -45,13 +45,19 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_options)
-    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+    for name in _commands_for(words):
         module = import_module(f"ajuste.cli.{name}")
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
             app.command(name, context_settings=getattr(module, "CONTEXT", None))(getattr(module, name))
     return app
+
+
+def _commands_for(words: Sequence[str]) -> Sequence[str]:
+    if words and words[0] in COMMANDS:
+        return words[:1]
+    return () if words and words[0] == "--version" else COMMANDS
 
 
 def _version(wanted: bool) -> None:
