@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ajuste.analysis.digest import digest
+from ajuste.analysis.results import verdicts
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.stopping import Stop
 from ajuste.kernel.spec import parse_spec
@@ -80,7 +83,7 @@ class Notes:
 
     def trial_started(self, configuration: str, block: int) -> None: ...
 
-    def trial_done(self, configuration: str, block: int, status: str) -> None: ...
+    def trial_done(self, configuration: str, block: int, status: str, seconds: float) -> None: ...
 
     def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None:
         self.blocks.append(block)
@@ -218,3 +221,87 @@ def test_time_in_which_trials_overlap_counts_once(study: ResolvedStudy, store: S
     assert minutes_of([late, early]) == pytest.approx(2.0)
     assert minutes_of([early, overlapping]) == pytest.approx(1.5)
     assert minutes_of([]) == 0
+
+
+@pytest.fixture
+def four(study: ResolvedStudy) -> ResolvedStudy:
+    """Four levels, of which three differ from the baseline by much, a little and not at all."""
+    return with_design(study, levels=("750000", "7500000", "75000000", "750000000"))
+
+
+def with_design(study: ResolvedStudy, levels: tuple[str, ...] = (), **design: object) -> ResolvedStudy:
+    tables = study.study
+    factor = tables.factors[0].model_copy(update={"levels": levels or tables.factors[0].levels})
+    changed = tables.model_copy(update={"factors": (factor,), "design": tables.design.model_copy(update=design)})
+    return resolve(changed, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
+
+
+MEANS = {"750000": 1000, "7500000": 100, "75000000": 940, "750000000": 1000}
+
+
+def gradual(plan: Plan, seed: int) -> int:
+    """The first other level is decided at once; the others only after some more blocks."""
+    own = (seed // (1 + 2 * list(MEANS).index(plan.writes[0].value))) % 60
+    return MEANS[plan.writes[0].value] + own
+
+
+def held(store: Store, run: Run) -> list[frozenset[str]]:
+    """The levels that each block holds."""
+    blocks: dict[int, set[str]] = {}
+    for trial in store.trials(run):
+        blocks.setdefault(trial.slot.block, set()).add(trial.slot.configuration.partition("=")[2])
+    return [frozenset(blocks[number]) for number in sorted(blocks)]
+
+
+def test_later_blocks_hold_the_baseline_and_what_is_still_undecided(four: ResolvedStudy, store: Store) -> None:
+    run = begin(store)
+    carry_out(four, run, store, Played(gradual))
+    blocks = held(store, run)
+    assert blocks[:3] == [frozenset(MEANS)] * 3, "no block before min_blocks lacks any"
+    assert "7500000" not in blocks[-1]
+    assert all(later <= earlier for earlier, later in pairwise(blocks))
+    assert all("750000" in block and len(block) > 1 for block in blocks)
+    found = {v.configuration.partition("=")[2]: v for v in verdicts(four, store.trials(run)) if v.deciding}
+    assert found["7500000"].verdict == "differs"
+    assert found["7500000"].blocks == sum("7500000" in block for block in blocks) < len(blocks)
+
+
+def test_every_block_holds_everything_if_the_study_says_so(four: ResolvedStudy, store: Store) -> None:
+    run = begin(store)
+    carry_out(with_design(four, allocation="all"), run, store, Played(gradual))
+    assert set(held(store, run)) == {frozenset(MEANS)}
+
+
+@pytest.mark.parametrize("order", ["random", "latin"])
+@pytest.mark.parametrize("last", [2, 4, 6])
+def test_wherever_it_was_interrupted_its_blocks_are_those_of_an_undisturbed_run(
+    four: ResolvedStudy, store: Store, order: str, last: int
+) -> None:
+    study, undisturbed, disturbed = with_design(four, order=order), begin(store), begin(store)
+    carry_out(study, undisturbed, store, Played(gradual))
+
+    def give_up(plan: Plan) -> str:
+        if plan.id.startswith(f"b{last}p1"):
+            raise RunError("the disk is full")
+        return ""
+
+    with pytest.raises(RunError, match="the disk is full"):
+        carry_out(study, disturbed, store, Played(gradual, give_up))
+    carry_out(study, disturbed, store, Played(gradual))
+    assert len(held(store, undisturbed)) > last + 1
+    assert digest(store.trials(undisturbed)) == digest(store.trials(disturbed))
+
+
+def test_a_run_that_goes_on_with_another_analysis_leaves_what_was_begun_and_measures_again_what_is_open(
+    four: ResolvedStudy, store: Store
+) -> None:
+    run = begin(store)
+    carry_out(four, run, store, Played(gradual))
+    before = held(store, run)
+    budget = four.study.budget.model_copy(update={"max_blocks": len(before) + 6})
+    analysis = four.study.analysis.model_copy(update={"smallest_effect": 1e-6})
+    finer = four.model_copy(update={"study": four.study.model_copy(update={"budget": budget, "analysis": analysis})})
+    carry_out(finer, run, store, Played(gradual))
+    after = held(store, run)
+    assert after[: len(before)] == before
+    assert len(after) == len(before) + 6

@@ -10,6 +10,7 @@ from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import block
 from ajuste.model.plan import Command, Write, location_words
+from ajuste.model.trial import Slot
 from ajuste.report.planned import (
     PlannedBudget,
     PlannedCommand,
@@ -17,6 +18,7 @@ from ajuste.report.planned import (
     PlannedStudy,
     PlannedWrite,
 )
+from ajuste.study.design_words import design_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
 
@@ -51,11 +53,8 @@ def planned_study(
             for role, commands in (("setup", resolved.setup), ("cleanup", resolved.cleanup))
             for command in commands
         ),
-        trials=tuple(
-            slot
-            for number in blocks
-            for slot in block(number, resolved.names, study.design.seed, warm_up=study.design.warm_up)
-        ),
+        trials=tuple(slot for number in blocks for slot in _block(number, resolved)),
+        design=design_words(study, made),
         budget=PlannedBudget(
             min_blocks=study.budget.min_blocks,
             max_blocks=study.budget.max_blocks,
@@ -74,6 +73,12 @@ def planned_study(
         correction=group.describe(len(made) - 1, len(resolved.deciding)),
         notes=resolved.notes,
     )
+
+
+def _block(number: int, resolved: ResolvedStudy) -> tuple[Slot, ...]:
+    design = resolved.study.design
+    since = design.warm_up if number >= design.warm_up else 0
+    return block(number, resolved.names, design.seed, warm_up=design.warm_up, order=design.order, since=since)
 
 
 def _place(study: Study) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -12,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ajuste.analysis.precision import Precision
-from ajuste.analysis.results import means, verdicts
-from ajuste.design.blocks import block
+from ajuste.analysis.results import means
+from ajuste.course import Course
 from ajuste.design.perturbation import perturbation
 from ajuste.design.stopping import MOST_ATTEMPTS, Limits, Mean, Stop, hopeless, is_look, stop, wants_repeat
 from ajuste.model.observation import Observation
@@ -41,7 +40,7 @@ class Watcher(Protocol):
 
     def trial_started(self, configuration: str, block: int) -> None: ...
 
-    def trial_done(self, configuration: str, block: int, status: Status) -> None: ...
+    def trial_done(self, configuration: str, block: int, status: Status, seconds: float) -> None: ...
 
     def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None: ...
 
@@ -138,7 +137,7 @@ class Runner:
     store: Store
     targets: Targets
     watcher: Watcher
-    _kept: dict[tuple[int, int], list[Trial]] = field(default_factory=dict, init=False)
+    _course: Course = field(init=False)
     _before: dict[str, str] = field(default_factory=dict, init=False)
     _found: tuple[Verdict, ...] = field(default=(), init=False)
     _looked: int = field(default=0, init=False)
@@ -146,15 +145,15 @@ class Runner:
 
     def carry_out(self) -> Stop:
         """Measure until the study is decided or a budget is spent. Raises what targets and store raise."""
-        for one in self.store.trials(self.run):
-            self._kept.setdefault((one.slot.block, one.slot.position), []).append(one)
+        self._course = Course(self.study, self.store.trials(self.run))
         tables = self.study.study
         budget = tables.budget
         limits = Limits(budget.min_blocks, budget.max_blocks, budget.max_minutes, budget.min_seconds)
-        number = self._last_complete()
+        number = self._course.last_complete  # What came before it was looked at when it was measured.
+        self._looked = max(0, number - tables.design.warm_up)
         while True:
             number = self._measure_blocks(number, limits)
-            if lost := hopeless(self._trials(0), is_broken):
+            if lost := hopeless(self._course.trials(0), is_broken):
                 return Stop("failed", _lost(lost))
             measured = number + 1 - tables.design.warm_up
             if measured > 0:
@@ -165,43 +164,31 @@ class Runner:
 
     def _look(self, number: int, measured: int, limits: Limits) -> Stop | None:
         """What the trials up to block ``number`` say, as often as there is a look; always whether the time is spent."""
-        trials = self._trials(number)
+        trials = self._course.trials(number)
         minutes = minutes_of(trials)
         if is_look(measured, self._looked, limits) or minutes >= limits.max_minutes:
             self._looked = measured
-            self._found = verdicts(self.study, trials)
+            self._found = self._course.verdicts(number)
             self.watcher.block_done(number, self._found)
             return stop(self._found, measured, minutes, limits, [_mean(one) for one in means(self.study, trials)])
         self.watcher.block_done(number, self._found)
         return None
 
-    def _last_complete(self) -> int:
-        """The last block of which every slot was tried; what came before it was looked at when it was measured."""
-        tried = Counter(where for where, _ in self._kept)
-        return max(0, *(where for where, slots in tried.items() if slots == len(self.study.names)), 0)
-
     def _measure_blocks(self, first: int, limits: Limits) -> int:
         """Measure block ``first``, and with it the next ones that take but a moment; returns the last one."""
-        design = self.study.study.design
         last = first
         if self.study.study.target.kind == "host":
-            last += _more_blocks(self._seconds_of(first - 1), first - design.warm_up, limits)
-        slots = [
-            slot
-            for number in range(first, last + 1)
-            for slot in block(number, self.study.names, design.seed, warm_up=design.warm_up)
-        ]
+            seconds = self._course.seconds_of(first - 1)
+            last += _more_blocks(seconds, first - self.study.study.design.warm_up, limits)
+        alike = self._course.last_alike(first)
+        last = last if alike is None else min(last, alike)
+        slots = [slot for number in range(first, last + 1) for slot in self._course.block(number)]
         for _ in range(MOST_ATTEMPTS):
             self._measure([attempt for slot in slots if (attempt := self._next_attempt(slot))])
         return last
 
-    def _seconds_of(self, number: int) -> float | None:
-        """How long the trials of a block took, if it was measured."""
-        seconds = [own[-1].host_seconds for (where, _), own in self._kept.items() if where == number]
-        return sum(seconds) if seconds else None
-
     def _next_attempt(self, slot: Slot) -> Attempt | None:
-        attempts = self._kept.get((slot.block, slot.position), [])
+        attempts = self._course.attempts(slot)
         if attempts and not wants_repeat(attempts, self.study.study.target.clock):
             return None
         return None if len(attempts) >= MOST_ATTEMPTS else (slot, len(attempts))
@@ -266,12 +253,8 @@ class Runner:
     def _keep(self, trials: Sequence[Trial]) -> None:
         self.store.add_trials(self.run, trials)
         for one in trials:
-            self._kept.setdefault((one.slot.block, one.slot.position), []).append(one)
-            self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status)
-
-    def _trials(self, number: int) -> list[Trial]:
-        """All trials up to block ``number``: a run that was interrupted may have kept some of the next one."""
-        return [one for (where, _), own in sorted(self._kept.items()) if where <= number for one in own]
+            self._course.add(one)
+            self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status, one.host_seconds)
 
 
 def now() -> str:

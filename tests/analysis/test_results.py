@@ -83,7 +83,7 @@ def test_warm_up_and_flagged_trials_are_shown_and_left_out(granularity: Resolved
     trials = simulate(granularity, 7, warm_up=1)
     bad = trials[-1].model_copy(update={"status": "flagged", "reason": "exit code 3"})
     found = made(granularity, [*trials[:-1], bad])
-    assert found.blocks == 5
+    assert found.blocks == 6
     assert sum(point.warm_up for point in found.trials) == 4
     assert found.trials[-1].reason == "exit code 3"
     assert any("1 of 28 trials were not clean" in note and "exit code 3" in note for note in found.notes)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ajuste.design.stopping import LOOKS_EACH, Limits, Mean, hopeless, is_look, stop, wants_repeat
+from ajuste.design.looks import LOOKS_EACH
+from ajuste.design.stopping import Limits, Mean, hopeless, is_look, stop, wants_repeat
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
-from ajuste.report.progress import Progress, blocks_needed
+from ajuste.report.progress import Progress
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 
@@ -50,47 +50,49 @@ def shown(progress: Progress, width: int = 80) -> str:
     return out.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("done", "verdicts", "needed"),
-    [
-        (0, [], 30),
-        (3, [verdict("improves")], 5),
-        (8, [verdict("improves")], 8),
-        (6, [verdict(more=4), verdict(more=9)], 15),
-        (6, [verdict(more=4), verdict(more=None)], 30),
-        (6, [verdict(more=500)], 30),
-        (6, [verdict(more=2), verdict(more=20, deciding=False)], 8),
-        (30, [verdict(more=2)], 30),
-    ],
-)
-def test_the_slowest_deciding_verdict_sets_the_end(done: int, verdicts: list[Verdict], needed: int) -> None:
-    assert blocks_needed(done, 5, 30, verdicts) == needed
+def measure(progress: Progress, clock: Clock, block: int, seconds: dict[str, float], verdicts: list[Verdict]) -> None:
+    for name, each in seconds.items():
+        progress.trial_started(name, block)
+        clock.now += each
+        progress.trial_done(name, block, "ok", each)
+    progress.block_done(block, verdicts)
 
 
-def test_the_time_left_comes_from_the_mean_time_of_a_block() -> None:
-    clock = Clock()
-    progress = Progress(min_blocks=5, max_blocks=30, metric=ELAPSED, console=Console(file=io.StringIO()), clock=clock)
+def test_the_time_left_comes_from_the_mean_times_of_the_configurations_that_go_on() -> None:
+    clock, out = Clock(), Console(file=io.StringIO())
+    progress = Progress(min_blocks=2, max_blocks=30, metric=ELAPSED, allocation="undecided", console=out, clock=clock)
     assert progress.seconds_left() is None
     clock.now += 100  # booting does not count
+    verdicts = [verdict("improves", name="slow"), verdict(more=4, name="quick")]
     for block in range(2):
-        progress.trial_started("a", block)
-        clock.now += 10
-        progress.trial_done("a", block, "ok")
-        progress.block_done(block, [verdict(more=4)])
-    assert progress.seconds_left() == 40
-    clock.now += 15
-    assert progress.seconds_left() == 25
+        measure(progress, clock, block, {"baseline": 2, "quick": 1, "slow": 60}, verdicts)
+    assert progress.seconds_left() == pytest.approx(4 * (2 + 1))
+    assert "about 12 s left" in shown(progress)
+    clock.now += 5
+    assert progress.seconds_left() == pytest.approx(7)
     clock.now += 100
     assert progress.seconds_left() == 0
 
 
-def test_the_time_left_is_never_more_than_the_budget() -> None:
+def test_trials_that_run_at_once_leave_less_to_wait_for() -> None:
     clock = Clock()
-    progress = Progress(min_blocks=5, max_blocks=30, max_seconds=60, console=Console(file=io.StringIO()), clock=clock)
+    progress = Progress(min_blocks=2, max_blocks=30, console=Console(file=io.StringIO()), clock=clock)
     progress.trial_started("a", 0)
+    progress.trial_started("b", 0)
     clock.now += 10
-    progress.block_done(0, [verdict(more=None)])
+    for name in ("a", "b"):
+        progress.trial_done(name, 0, "ok", 10)
+    progress.block_done(0, [verdict(more=3)])
+    assert progress.seconds_left() == pytest.approx(30)
+
+
+@pytest.mark.parametrize(("more", "said"), [(None, "at most 50 s left"), (500, "at most 50 s left")])
+def test_what_nobody_knows_or_the_budget_ends_is_said_to_be_at_most(more: int | None, said: str) -> None:
+    clock, out = Clock(), Console(file=io.StringIO())
+    progress = Progress(min_blocks=5, max_blocks=30, max_seconds=60, console=out, clock=clock)
+    measure(progress, clock, 0, {"a": 10}, [verdict(more=more)])
     assert progress.seconds_left() == 50
+    assert said in shown(progress)
 
 
 def test_it_says_what_runs_what_is_done_and_what_is_known() -> None:
@@ -98,13 +100,13 @@ def test_it_says_what_runs_what_is_done_and_what_is_known() -> None:
     progress.say("booting debian:5.10")
     assert "booting debian:5.10" in shown(progress)
     progress.trial_started("nice=4", 7)
-    progress.trial_done("nice=0", 7, "failed")
+    progress.trial_done("nice=0", 7, "failed", 1)
     progress.block_done(6, [verdict(name="nice=4")])
     text = shown(progress)
     assert "Running nice=4 (block 7)" in text
     assert "1 block done of at most 30 · 1 trial failed" in text
     assert "nice=4  −10.0 %  −20.0 … +2.0 %  undecided" in text
-    progress.trial_done("nice=4", 7, "ok")
+    progress.trial_done("nice=4", 7, "ok", 1)
     assert "nice=4 (block 7)" not in shown(progress)
 
 
@@ -114,9 +116,7 @@ def test_blocks_kept_by_an_earlier_run_count_but_do_not_make_the_rest_seem_quick
     for block in range(4):
         progress.block_done(block, [verdict(more=None)])
     assert progress.seconds_left() is None
-    progress.trial_started("a", 4)
-    clock.now += 10
-    progress.block_done(4, [verdict(more=3)])
+    measure(progress, clock, 4, {"a": 10}, [verdict(more=3)])
     assert "5 blocks done of at most 30" in shown(progress)
     assert progress.seconds_left() == 30
 
@@ -149,7 +149,7 @@ def test_threads_do_not_lose_each_others_trials() -> None:
         for block in range(200):
             progress.trial_started(name, block)
             progress.renderable()
-            progress.trial_done(name, block, "flagged")
+            progress.trial_done(name, block, "flagged", 1)
 
     threads = [threading.Thread(target=work, args=(f"c{number}",)) for number in range(4)]
     for thread in threads:

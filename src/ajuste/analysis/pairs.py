@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -76,13 +76,16 @@ def clean_trials(trials: Trials) -> Clean:
     return Clean(measured, blocks, rows)
 
 
-def complete_blocks(trials: Trials, configurations: Iterable[str]) -> int:
-    """How many blocks have a clean trial of every configuration."""
+def counted_blocks(trials: Trials, configurations: Collection[str], baseline: str) -> int:
+    """How many blocks count: those that have a clean pair, of the baseline and any other of ``configurations``; with
+    one configuration only, a clean trial.
+    """
     clean = clean_trials(trials)
-    have_all = np.full(len(clean.blocks), True)
+    others = np.full(len(clean.blocks), len(configurations) == 1)
     for name in configurations:
-        have_all &= clean.places(name) >= 0
-    return int(np.count_nonzero(have_all))
+        if name != baseline:
+            others |= clean.places(name) >= 0
+    return int(np.count_nonzero(others & (clean.places(baseline) >= 0)))
 
 
 def pairs(clean: Clean, baseline: str, other: str, metric: str) -> Pairs:

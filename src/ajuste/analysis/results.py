@@ -9,7 +9,7 @@ import numpy as np
 
 from ajuste.analysis.answer import answer
 from ajuste.analysis.outliers import outlier_notes
-from ajuste.analysis.pairs import Clean, Trials, clean_trials, complete_blocks
+from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks
 from ajuste.analysis.points import points_of, tally
 from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction.registry import agreement, predictions
@@ -26,6 +26,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Explained, Results, Tally
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Verdict
+from ajuste.study.design_words import design_words
 from ajuste.study.resolved import ResolvedStudy
 
 VIRTUAL_CLOCK = (
@@ -112,7 +113,8 @@ def assemble(
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
         correction=group.describe(len(made) - 1, len(resolved.deciding)),
-        blocks=complete_blocks(clean, resolved.names),
+        design=design_words(study, made),
+        blocks=counted_blocks(clean, resolved.names, resolved.baseline),
         verdicts=found,
         configurations=summaries,
         factors=resolved.factors,

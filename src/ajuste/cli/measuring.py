@@ -54,6 +54,7 @@ def measure(
         min_blocks=budget.min_blocks,
         max_blocks=budget.max_blocks,
         max_seconds=60 * budget.max_minutes,
+        allocation=study.allocation,
         metric=_first_metric(study, catalogue),
         quiet=showing.quiet,
     ) as progress:

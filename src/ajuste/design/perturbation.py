@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ajuste.design.blocks import raw_bits
+from ajuste.design.bits import raw_bits
 from ajuste.model.plan import Perturbation
 
 TICK_NS = 4_000_000

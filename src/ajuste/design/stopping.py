@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ajuste.design.looks import look_from
 from ajuste.model.results import Clock
 from ajuste.model.trial import Trial
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding
 
 MOST_ATTEMPTS = 2
 """A trial that was not clean is run once more, and then left as it is."""
-
-LOOKS_EACH = 40
-"""Up to so many blocks the trials are analysed after every one."""
 
 
 Why = Literal["decided", "budget", "time", "interrupted", "failed"]
@@ -49,19 +47,19 @@ class Stop:
 
 
 def stop(
-    verdicts: Sequence[Verdict], blocks: int, minutes: float, limits: Limits, means: Sequence[Mean] = ()
+    findings: Sequence[Finding], blocks: int, minutes: float, limits: Limits, means: Sequence[Mean] = ()
 ) -> Stop | None:
     """Whether to stop after ``blocks`` measured blocks and ``minutes``; ``None`` means: go on.
 
-    ``means`` are given where there is one configuration only, and so no verdict. Looking after every block is what the
-    intervals are made for (see ``analysis.sequence``).
+    The deciding ones of ``findings`` count. ``means`` are given where there is one configuration only, and so nothing
+    to find out by comparing. Looking after every block is what the intervals are made for (see ``analysis.sequence``).
     """
-    deciding = [v for v in verdicts if v.deciding]
+    deciding = [v for v in findings if v.deciding]
     open_ones = [v for v in deciding if v.verdict == "undecided"]
     unknown = [mean for mean in means if not mean.known]
     if blocks >= limits.min_blocks:
         if not open_ones and not unknown and 60 * minutes >= limits.min_seconds:
-            return Stop("decided", _known(means, blocks) if means else _decided(len(deciding), blocks))
+            return Stop("decided", _known(means, blocks) if means else _decided(deciding, blocks))
         nothing = [v.blocks == 0 for v in open_ones] + [mean.runs == 0 for mean in unknown]
         if nothing and all(nothing):
             missing = _named(open_ones) if open_ones else ", ".join(mean.metric for mean in unknown)
@@ -76,12 +74,10 @@ def stop(
 
 
 def is_look(blocks: int, looked: int, limits: Limits) -> bool:
-    """Whether to analyse after ``blocks`` measured blocks, if it was done last after ``looked``: always at first, then
-    whenever there are 5 % more.
-
-    Any choice of looks that does not depend on the figures leaves the intervals valid.
+    """Whether to analyse after ``blocks`` measured blocks, if it was done last after ``looked``: when one of the looks
+    (see ``design.looks``) lies in between, and at the end of the budget.
     """
-    return blocks <= LOOKS_EACH or blocks >= limits.max_blocks or blocks >= 1.05 * looked
+    return blocks >= limits.max_blocks or look_from(looked + 1) <= blocks
 
 
 def hopeless(trials: Sequence[Trial], is_broken: Callable[[Trial], bool]) -> Trial | None:
@@ -107,12 +103,17 @@ def wants_repeat(attempts: Sequence[Trial], clock: Clock) -> bool:
     return status == "failed" or (status == "flagged" and clock == "wall")
 
 
-def _decided(verdicts: int, blocks: int) -> str:
-    if not verdicts:
+def _decided(findings: Sequence[Finding], blocks: int) -> str:
+    if not findings:
         return f"{_blocks(blocks)} were measured, and there is nothing to compare"
-    return (
-        f"every verdict is in after {_blocks(blocks)}" if verdicts > 1 else f"the verdict is in after {_blocks(blocks)}"
-    )
+    said = "every verdict is in" if len(findings) > 1 else "the verdict is in"
+    return f"{said} after {_blocks(blocks)}{_spread(findings)}"
+
+
+def _spread(findings: Sequence[Finding]) -> str:
+    """How many blocks what was compared has, where that differs."""
+    fewest, most = min(one.blocks for one in findings), max(one.blocks for one in findings)
+    return f", with {fewest} to {most} of them each" if fewest < most else ""
 
 
 def _known(means: Sequence[Mean], blocks: int) -> str:
@@ -129,7 +130,7 @@ def _time(minutes: float) -> str:
     return f"{minutes:g} minutes" if minutes >= 1 else f"{60 * minutes:g} seconds"
 
 
-def _still(open_ones: list[Verdict]) -> str:
+def _still(open_ones: list[Finding]) -> str:
     if not open_ones:
         return "every verdict is in, though from fewer blocks than the least that were asked for"
     return "one verdict is still open" if len(open_ones) == 1 else f"{len(open_ones)} verdicts are still open"
@@ -143,5 +144,5 @@ def _runs(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
 
 
-def _named(verdicts: list[Verdict]) -> str:
-    return ", ".join(f"{v.metric} under {v.configuration}" for v in verdicts[:3]) + (" …" if len(verdicts) > 3 else "")
+def _named(findings: list[Finding]) -> str:
+    return ", ".join(f"{v.metric} under {v.subject}" for v in findings[:3]) + (" …" if len(findings) > 3 else "")

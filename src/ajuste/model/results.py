@@ -203,6 +203,8 @@ class Results(_Doc):
 
     ``answer`` is the answer to ``question`` in a sentence or two, ``stopped`` says why the run ended (``decided``,
     ``budget``, ``time``, ``interrupted``, ``failed``) and ``stopped_because`` says it in words.
+    ``design`` says in sentences how the trials were ordered and allotted. ``blocks`` counts those with a clean pair: of
+    the baseline and any other configuration, not of all.
     ``environment`` is a nested mapping of text for people (kernel, QEMU, CPUs, memory, workload command lines,
     versions).
     ``reproduce`` are the exact commands, a line each. ``notes`` are sentences the reader must know (emulated CPU,
@@ -226,6 +228,7 @@ class Results(_Doc):
     level: float
     smallest_effect: float
     correction: str
+    design: str = ""
     blocks: int
     verdicts: tuple[Verdict, ...]
     configurations: tuple[Measured, ...]

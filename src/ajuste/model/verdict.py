@@ -11,18 +11,17 @@ from ajuste.model.metric import Direction, Scale
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
 
-class Verdict(BaseModel):
-    """``estimate``, ``low`` and ``high`` are ratios to the baseline, or differences in ``unit`` where ``scale``
-    says so.
+class Finding(BaseModel):
+    """What is known of one comparison on one metric.
 
+    ``estimate``, ``low`` and ``high`` are ratios, or differences in ``unit`` where ``scale`` says so.
     They are ``None`` where too little is known for a number (``low``/``high`` = None: unbounded on that side).
     ``level`` is the confidence of the whole family, e.g. 0.95; ``blocks`` how many complete blocks it rests on;
     ``more_blocks`` about how many more would decide it (undecided only). ``reason`` is a plain sentence.
-    ``deciding`` is False for metrics that are only described and do not keep the study going.
+    ``deciding`` is False for what is only described and does not keep the study going.
     """
 
     model_config = ConfigDict(frozen=True)
-    configuration: str
     metric: str
     unit: str
     direction: Direction
@@ -36,3 +35,18 @@ class Verdict(BaseModel):
     more_blocks: int | None = None
     deciding: bool = True
     reason: str
+
+    @property
+    def subject(self) -> str:
+        """What is compared, in a word or two."""
+        raise NotImplementedError
+
+
+class Verdict(Finding):
+    """A configuration against the baseline, from the blocks that have a clean trial of both."""
+
+    configuration: str
+
+    @property
+    def subject(self) -> str:
+        return self.configuration

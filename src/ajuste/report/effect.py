@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ajuste.model.metric import Scale
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding
 from ajuste.report.format import NOTHING, Shown, shown_as, signed, significant
 
 Kind = Literal["percent", "factor", "difference"]
@@ -29,11 +29,11 @@ class EffectStyle:
     def unit(self) -> str:
         return "%" if self.kind == "percent" else "" if self.kind == "factor" else self.shown.unit
 
-    def estimate(self, verdict: Verdict) -> str:
+    def estimate(self, verdict: Finding) -> str:
         value = known(verdict.estimate)
         return NOTHING if value is None else self._with_unit(self.figure(value))
 
-    def interval(self, verdict: Verdict) -> str:
+    def interval(self, verdict: Finding) -> str:
         """``−52.1 … −50.4 %``; ``at least …`` or ``at most …`` where one side is not known."""
         low, high = known(verdict.low), known(verdict.high)
         if low is None and high is None:
@@ -57,9 +57,9 @@ class EffectStyle:
         return f"{text} {self.unit}".rstrip()
 
 
-def effect_style(verdicts: Iterable[Verdict], unit: str) -> dict[Scale, EffectStyle]:
+def effect_style(verdicts: Iterable[Finding], unit: str) -> dict[Scale, EffectStyle]:
     """The style for each scale among the verdicts of one metric (a ratio metric can fall back to differences)."""
-    by_scale: dict[Scale, list[Verdict]] = {}
+    by_scale: dict[Scale, list[Finding]] = {}
     for verdict in verdicts:
         by_scale.setdefault(verdict.scale, []).append(verdict)
     return {scale: _style(scale, group, unit) for scale, group in by_scale.items()}
@@ -70,7 +70,7 @@ def known(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _style(scale: Scale, verdicts: Sequence[Verdict], unit: str) -> EffectStyle:
+def _style(scale: Scale, verdicts: Sequence[Finding], unit: str) -> EffectStyle:
     figures = [
         value for v in verdicts for value in (known(v.estimate), known(v.low), known(v.high)) if value is not None
     ]

@@ -265,13 +265,9 @@ def _settings(results: Results, labels: Labels) -> tuple[Setting, ...]:
 def _method(results: Results, labels: Labels) -> tuple[tuple[str, str], ...]:
     deciding = ", ".join(row.metric.title for row in metric_rows(results) if row.deciding) or "none yet"
     return (
-        (
-            "Design",
-            "Randomised blocks: each block has one trial of every configuration, in an order drawn anew. "
-            "Configurations are compared within blocks, so that what drifts between blocks does not count.",
-        ),
+        *((("Design", results.design),) if results.design else ()),
         *((("Fixed", ", ".join(fixed)),) if (fixed := fixed_levels(labels)) else ()),
-        ("Blocks", f"{results.blocks} complete"),
+        ("Blocks", _blocks(results)),
         ("Seed", str(results.seed)),
         ("Clock", clock_name(results).capitalize()),
         ("Deciding metrics", deciding),
@@ -280,6 +276,13 @@ def _method(results: Results, labels: Labels) -> tuple[tuple[str, str], ...]:
         ("Smallest effect that matters", effect_band(results.smallest_effect)),
         ("Stopped because", results.stopped_because),
     )
+
+
+def _blocks(results: Results) -> str:
+    own = [verdict.blocks for verdict in results.verdicts if verdict.deciding]
+    if own and min(own) < results.blocks:
+        return f"{results.blocks}; each comparison rests on those that have a clean trial of both, {min(own)} at least"
+    return str(results.blocks)
 
 
 def _left_out(results: Results, labels: Labels) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ def _print_frame(out: Sheet, plan: PlannedStudy) -> None:
             f"{count_of(configurations * (budget.max_blocks + plan.warm_up_blocks), 'trial')} and repeats of unclean "
             f"ones{limit}",
         ),
+        *((("design", visible_line(plan.design)),) if plan.design else ()),
         ("time limit", f"{duration(plan.timeout_s)} for each trial"),
     )
     out.blank()

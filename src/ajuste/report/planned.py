@@ -65,7 +65,7 @@ class PlannedBudget(_Planned):
 class PlannedStudy(_Planned):
     """``target`` describes in a line where trials would run. ``trials`` are those of the first blocks, in order;
     later blocks are drawn in the same way from ``seed``. ``once`` is what runs before the first and after the last
-    trial. ``units`` are the factors' units, where they have one.
+    trial. ``design`` says in sentences how they are ordered. ``units`` are the factors' units, where they have one.
     """
 
     schema_version: int = 1
@@ -80,6 +80,7 @@ class PlannedStudy(_Planned):
     configurations: tuple[PlannedConfiguration, ...]
     once: tuple[PlannedCommand, ...] = ()
     trials: tuple[Slot, ...]
+    design: str = ""
     budget: PlannedBudget
     warm_up_blocks: int = 0
     timeout_s: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -14,9 +15,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ajuste.design.allocation import Allocation
+from ajuste.design.remaining import Remaining, remaining
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding
 from ajuste.report.effect import effect_style
 from ajuste.report.format import count_of, duration
 from ajuste.report.verdict_words import LOOKS
@@ -25,20 +28,12 @@ from ajuste.report.visible import visible_line
 _MOST_LINES: Final = 12  # configurations whose estimates are shown at once
 
 
-def blocks_needed(done: int, min_blocks: int, max_blocks: int, verdicts: Sequence[Verdict]) -> int:
-    """How many blocks the study will probably have had at its end, from what the deciding verdicts still need."""
-    undecided = [verdict for verdict in verdicts if verdict.deciding and verdict.verdict == "undecided"]
-    if not verdicts or any(verdict.more_blocks is None for verdict in undecided):
-        return max_blocks
-    more = max((verdict.more_blocks or 0 for verdict in undecided), default=0)
-    return max(done, min(max_blocks, max(min_blocks, done + more)))
-
-
 class Progress:
     """A display on standard error, from entering to leaving. Safe to call from several threads.
 
-    ``metric`` is the first deciding one: its estimates are shown. ``max_seconds`` is the budget of time, ``clock``
-    gives seconds that only grow. On anything but a terminal, and with ``quiet``, nothing is shown.
+    ``metric`` is the first deciding one: its estimates are shown. ``max_seconds`` is the budget of time, ``allocation``
+    what later blocks hold; ``clock`` gives seconds that only grow. On anything but a terminal, and with ``quiet``,
+    nothing is shown.
     """
 
     def __init__(
@@ -48,6 +43,7 @@ class Progress:
         max_blocks: int,
         metric: Metric | None = None,
         max_seconds: float | None = None,
+        allocation: Allocation = "all",
         quiet: bool = False,
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -56,10 +52,12 @@ class Progress:
         self._max_blocks = max_blocks
         self._metric = metric
         self._max_seconds = max_seconds
-        self._done_before = 0
+        self._allocation: Allocation = allocation
         self._done = 0
         self._blocks: set[int] = set()
-        self._measured: set[int] = set()
+        self._pace: float | None = None  # seconds for each second of trials: less than 1 where several run at once
+        self._spent: dict[str, float] = {}
+        self._trials: Counter[str] = Counter()
         self._clock = clock
         self._console = console or Console(stderr=True)
         self._shown = self._console.is_terminal and not quiet
@@ -71,7 +69,7 @@ class Progress:
         self._said = ""
         self._running: Counter[tuple[str, int]] = Counter()
         self._statuses: Counter[str] = Counter()
-        self._verdicts: tuple[Verdict, ...] = ()
+        self._verdicts: tuple[Finding, ...] = ()
 
     def __enter__(self) -> Self:
         if self._shown:
@@ -98,39 +96,58 @@ class Progress:
             self._said = ""
             if self._first_trial is None:
                 self._first_trial = self._clock()
-            self._measured.add(block)
             self._running[configuration, block] += 1
 
-    def trial_done(self, configuration: str, block: int, status: Status) -> None:
+    def trial_done(self, configuration: str, block: int, status: Status, seconds: float) -> None:
+        """A trial has ended that took ``seconds``."""
         with self._lock:
+            self._spent[configuration] = self._spent.get(configuration, 0.0) + seconds
+            self._trials[configuration] += 1
             self._running[configuration, block] -= 1
             self._running += Counter()  # forgets what has ended
             self._statuses[status] += 1
 
-    def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None:
-        """A block that counts (no warm-up) is complete, and these are the verdicts after it.
-
-        One without any trial since entering was kept by an earlier run: it says nothing of how long blocks take.
-        """
+    def block_done(self, block: int, verdicts: Sequence[Finding]) -> None:
+        """A block that counts (no warm-up) is complete, and these are the verdicts after it."""
         with self._lock:
             self._blocks.add(block)
             self._done = len(self._blocks)
-            self._done_before += block not in self._measured
             self._last_block = self._clock()
+            spent = sum(self._spent.values())
+            if self._first_trial is not None and spent > 0:
+                self._pace = (self._last_block - self._first_trial) / spent
             self._verdicts = tuple(verdicts)
 
     def seconds_left(self) -> float | None:
-        """From the mean time of a block so far and the blocks that are still needed; ``None`` before the first."""
+        """From what the open verdicts still need, and the mean time of a trial of each configuration; never more than
+        the budget. ``None`` before the first block that was measured since entering.
+        """
         with self._lock:
-            here = self._done - self._done_before
-            if here <= 0 or self._first_trial is None or self._last_block is None:
+            if self._pace is None or self._last_block is None:
                 return None
-            mean = (self._last_block - self._first_trial) / here
-            needed = blocks_needed(self._done, self._min_blocks, self._max_blocks, self._verdicts) - self._done
-            left = mean * needed - (self._clock() - self._last_block)
-            if self._max_seconds is not None:
-                left = min(left, self._max_seconds - (self._clock() - self._started))
-            return max(0.0, left)
+            since = self._clock() - self._last_block
+            left = self._pace * self._remaining.seconds(self._mean_seconds) - since
+            return max(0.0, min(left, self._budget_left))
+
+    @property
+    def _remaining(self) -> Remaining:
+        return remaining(
+            self._done,
+            self._verdicts,
+            min_blocks=self._min_blocks,
+            max_blocks=self._max_blocks,
+            allocation=self._allocation,
+        )
+
+    @property
+    def _mean_seconds(self) -> dict[str, float]:
+        return {name: spent / self._trials[name] for name, spent in self._spent.items()}
+
+    @property
+    def _budget_left(self) -> float:
+        """Seconds of the budget of time."""
+        spent = self._clock() - self._started
+        return math.inf if self._max_seconds is None else self._max_seconds - spent
 
     def renderable(self) -> RenderableType:
         """The lines as they are now."""
@@ -154,7 +171,8 @@ class Progress:
         ]
         left = self.seconds_left()
         if left is not None:
-            parts.append(f"about {duration(left)} left")
+            most = self._remaining.at_most or left >= self._budget_left
+            parts.append(f"{'at most' if most else 'about'} {duration(left)} left")
         return " · ".join(parts)
 
     def _estimates(self) -> Table | None:
@@ -175,7 +193,7 @@ class Progress:
         for verdict in shown:
             style = styles[verdict.scale]
             word = Text(verdict.verdict, style=LOOKS[verdict.verdict].style)
-            name = Text(visible_line(verdict.configuration))
+            name = Text(visible_line(verdict.subject))
             table.add_row(name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word)
         if len(mine) > len(shown):
             table.add_row(Text(f"and {len(mine) - len(shown)} more", style="dim"))

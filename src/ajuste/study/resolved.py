@@ -107,6 +107,11 @@ class ResolvedStudy(_Resolved):
         """The names of all configurations, in order."""
         return tuple(c.configuration.name for c in self.configurations)
 
+    @property
+    def baseline(self) -> str:
+        """The name of the configuration that the others are compared with."""
+        return next(c.configuration.name for c in self.configurations if c.configuration.baseline)
+
     def find(self, name: str) -> ResolvedConfiguration:
         """The configuration of that name. Raises KeyError."""
         for resolved in self.configurations:

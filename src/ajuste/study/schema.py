@@ -10,6 +10,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from ajuste.design.allocation import Allocation
+from ajuste.design.blocks import Order
 from ajuste.design.combinations import Combine
 from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import Place, RequestError
@@ -130,6 +132,16 @@ class DesignTable(Table):
         default="all",
         description="all: every combination of levels; one-at-a-time: the baseline, and each other level by itself.",
     )
+    order: Order = Field(
+        default="random",
+        description="Within a block. random: drawn anew for each; latin: balanced, so that over as many blocks as "
+        "there are configurations each stands once at each place, and follows each other one equally often.",
+    )
+    allocation: Allocation | None = Field(
+        default=None,
+        description="undecided: after min_blocks a block holds the baseline and what is still undecided; all: every "
+        "block holds everything. If not given: undecided, but all where combinations of several factors are compared.",
+    )
     warm_up: Whole = Field(default=0, ge=0, le=100, description="Blocks at the start that are kept but not compared.")
 
 
@@ -196,6 +208,12 @@ class Study(Table):
                 raise RequestError(f"the seed is {seed}; expected 0 or more")
             update["design"] = self.design.model_copy(update={"seed": seed})
         return self.model_copy(update=update)
+
+    @property
+    def allocation(self) -> Allocation:
+        """What later blocks hold, as chosen or as suits the design: effects of factors need complete blocks."""
+        several = sum(len(factor.levels) > 1 for factor in self.factors) > 1
+        return self.design.allocation or ("all" if several and self.design.combine == "all" else "undecided")
 
     @property
     def kernels(self) -> tuple[str, ...]:

@@ -1,0 +1,100 @@
+"""The course of a run: what was tried so far, and which trials each block holds, by study and trials alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ajuste.analysis.results import verdicts
+from ajuste.design.allocation import members
+from ajuste.design.blocks import block
+from ajuste.design.looks import review_from, reviews
+from ajuste.model.trial import Slot, Trial
+from ajuste.model.verdict import Verdict
+from ajuste.study.resolved import ResolvedStudy
+
+
+class Course:
+    """The trials of a run as they come in, by block and position.
+
+    A run that was interrupted has the very same blocks when it goes on: which configurations a block holds depends on
+    the trials before the last review only (see ``design.looks``), never on when a process ended.
+    """
+
+    def __init__(self, study: ResolvedStudy, trials: Iterable[Trial] = ()) -> None:
+        self._study = study
+        self._kept: dict[int, dict[int, list[Trial]]] = {}
+        self._found: dict[int, tuple[Verdict, ...]] = {}
+        for one in trials:
+            self.add(one)
+
+    def add(self, trial: Trial) -> None:
+        """Keep a trial, which comes after all of earlier blocks."""
+        self._kept.setdefault(trial.slot.block, {}).setdefault(trial.slot.position, []).append(trial)
+
+    def trials(self, number: int) -> list[Trial]:
+        """All trials up to block ``number``: a run that was interrupted may have kept some of the next one."""
+        return [
+            one
+            for block, slots in sorted(self._kept.items())
+            if block <= number
+            for _, own in sorted(slots.items())
+            for one in own
+        ]
+
+    def attempts(self, slot: Slot) -> Sequence[Trial]:
+        """What was tried in that slot."""
+        return self._kept.get(slot.block, {}).get(slot.position, [])
+
+    def seconds_of(self, number: int) -> float | None:
+        """How long the trials of a block took, if it was measured."""
+        seconds = [own[-1].host_seconds for own in self._kept.get(number, {}).values()]
+        return sum(seconds) if seconds else None
+
+    @property
+    def last_complete(self) -> int:
+        """The last block of which every slot was tried; 0 if there is none."""
+        last = max(self._kept, default=0)
+        complete = len(self._kept.get(last, ())) == len(self.block(last))
+        return last if complete else max(0, last - 1)
+
+    def block(self, number: int) -> tuple[Slot, ...]:
+        """The slots of a block. One that was begun under another analysis or budget, and so planned otherwise, is left
+        as it is.
+        """
+        design = self._study.study.design
+        names, since = self._roster(number)
+        planned = block(number, names, design.seed, warm_up=design.warm_up, order=design.order, since=since)
+        kept = [own[0].slot for _, own in sorted(self._kept.get(number, {}).items())]
+        return planned if set(kept) <= set(planned) else tuple(kept)
+
+    def verdicts(self, number: int) -> tuple[Verdict, ...]:
+        """What can be said after block ``number``, all of whose trials are kept."""
+        if number not in self._found:
+            self._found[number] = verdicts(self._study, self.trials(number))
+        return self._found[number]
+
+    def last_alike(self, number: int) -> int | None:
+        """The last block that certainly holds what block ``number`` does; ``None`` where all blocks do."""
+        if not self._narrows:
+            return None
+        warm_up = self._study.study.design.warm_up
+        return warm_up + review_from(max(1, number - warm_up + 1), self._study.study.budget.min_blocks) - 1
+
+    @property
+    def _narrows(self) -> bool:
+        """Whether later blocks may hold fewer configurations."""
+        return self._study.study.allocation == "undecided" and len(self._study.names) > 2
+
+    def _roster(self, number: int) -> tuple[tuple[str, ...], int]:
+        """The configurations of a block, and the first block from which on it was just these."""
+        warm_up, names = self._study.study.design.warm_up, self._study.names
+        since = warm_up if number >= warm_up else 0
+        if not self._narrows or number < warm_up:
+            return names, since
+        for review in reviews(self._study.study.budget.min_blocks):
+            if review > number - warm_up:
+                break
+            following = members(self._study.names, self._study.baseline, self.verdicts(warm_up + review - 1))
+            if following != names:
+                names, since = following, warm_up + review
+        return names, since

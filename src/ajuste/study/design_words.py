@@ -1,0 +1,37 @@
+"""The design of a study in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ajuste.model.configuration import Configuration
+from ajuste.study.schema import Study
+
+
+def design_words(study: Study, configurations: Sequence[Configuration]) -> str:
+    """How the trials are ordered, what later blocks hold, and what that is good for."""
+    if len(configurations) < 2:
+        return "One configuration, again and again; nothing is compared."
+    return " ".join((_order(study), *_allocation(study, len(configurations)), _WITHIN))
+
+
+_WITHIN = "Configurations are compared within blocks, so that what drifts between blocks does not count."
+
+
+def _order(study: Study) -> str:
+    if study.design.order == "latin":
+        return (
+            "Blocks in Latin squares: each block has one trial of every configuration, and over as many blocks as it "
+            "has trials each configuration stands once at each place and follows every other one equally often; which "
+            "stands where is drawn anew for each square."
+        )
+    return "Randomised blocks: each block has one trial of every configuration, in an order drawn anew."
+
+
+def _allocation(study: Study, count: int) -> Sequence[str]:
+    if study.allocation == "all" or count < 3:
+        return ()
+    return (
+        f"After {study.budget.min_blocks} blocks, a block holds the baseline and what is still undecided; a "
+        f"configuration that is decided keeps the blocks it has.",
+    )
