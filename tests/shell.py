@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import warm
+
 SMALL = """\
 schema = 1
 name = "small"
@@ -79,7 +81,7 @@ class Shell:
         return subprocess.Popen(
             [Path(sys.executable).parent / "ajuste", *words],
             cwd=self.directory,
-            env={**os.environ, "AJUSTE_HOME": str(self.home), "COLUMNS": "100"},
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -95,9 +97,11 @@ class Shell:
         return done.stdout, done.stderr
 
     def _finished(self, *words: str) -> subprocess.CompletedProcess[str]:
-        process = self.start(*words)
-        said, complained = process.communicate()
-        return subprocess.CompletedProcess(words, process.returncode, said, complained)
+        return warm.run(words, self.directory, self._environment)
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "AJUSTE_HOME": str(self.home), "COLUMNS": "100"}
 
     def json(self, *words: str) -> Any:
         return json.loads(self(*words, "--json")[0])
