@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ajuste.foreign.files import Asked, read_files
-from ajuste.foreign.table import Summarised, Table, Values
 from ajuste.model.error import RequestError
+from ajuste.model.table import Summarised, Table, Values
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
 
 

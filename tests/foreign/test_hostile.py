@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.foreign.files import Asked, read_text
-from ajuste.foreign.table import Table, Values
+from ajuste.foreign.formats import Source, read_source
 from ajuste.model.error import RequestError
+from ajuste.model.table import Table, Values
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
 
 EXAMPLES = int(os.environ.get("AJUSTE_FUZZ", "200"))
@@ -71,7 +71,7 @@ def mutated(draw: st.DrawFn, seed: str) -> str:
 def outcome(text: str, runs: int | None = None) -> Table | RequestError:
     """What is read, or how it is refused."""
     try:
-        return read_text(text, "name", Path("file"), Asked(runs=runs))
+        return read_source(Source(text, "name", Path("file"), runs))
     except RequestError as error:
         return error
 

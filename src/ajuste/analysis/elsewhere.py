@@ -7,56 +7,61 @@ Where both configurations name blocks, values of the same block are compared; ot
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
+from ajuste.analysis.evidence import not_evidence
 from ajuste.analysis.fixed import Array, Contrast, of_log_means, of_means, paired, unpaired
 from ajuste.analysis.sequence import Interval
-from ajuste.analysis.verdict import Family, reason_of, word_of
-from ajuste.foreign.table import Sample, Summarised, Table, Values
+from ajuste.analysis.verdict import reason_of, word_of
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.verdict import Verdict
+from ajuste.model.table import Sample, Summarised, Table, Values
+from ajuste.model.verdict import Verdict, Word
 
 Basis = Literal["blocks", "samples", "summaries"]
-
-UNPAIRED: Final = (
-    "The configurations were not measured in common blocks, so that whatever changed between their measurements "
-    "(temperature, other load, caches) cannot be told from their difference: the intervals hold only if nothing did. "
-    "Randomised blocks would have compared trials of the same moment, and this drift would have cancelled."
-)
+_TOO_FEW: Final = "a single value has no spread: nothing can be said of a difference"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The effect of a configuration, and on how many values (or pairs) of what kind it rests."""
+    """The effect of a configuration, and on how many values (or blocks) of what kind it rests.
+
+    ``spreads`` are the standard deviations of both samples on the effect's scale, or the one of the differences within
+    blocks; ``left_out`` counts values of blocks that only one of the configurations has.
+    """
 
     effect: Effect
+    contrast: Contrast
     basis: Basis
     n: tuple[int, int]
+    spreads: tuple[float, ...]
+    left_out: int = 0
 
 
-def family_of(table: Table, confidence: float) -> Family:
-    """All comparisons of the table: every configuration but the baseline, on every metric that both have."""
-    return Family((len(table.configurations) - 1) * len(table.metrics), confidence)
+def family_of(table: Table, baseline: str, metrics: Collection[str]) -> int:
+    """How many comparisons there are: every configuration but the baseline, on each of ``metrics`` that both have."""
+    return sum(
+        (baseline, metric) in table.samples and (name, metric) in table.samples
+        for metric in metrics
+        for name in table.configurations
+        if name != baseline
+    )
 
 
-def judge_table(
-    table: Table, baseline: str, *, confidence: float = 0.95, smallest_effect: float = 0.05
-) -> tuple[Verdict, ...]:
-    """A verdict for every configuration but the ``baseline`` on every metric that both have, metric by metric."""
-    alpha = family_of(table, confidence).alpha
-    verdicts = []
+def comparisons_of(table: Table, baseline: str, alpha: float) -> dict[tuple[str, str], Comparison]:
+    """Every configuration but the ``baseline`` on every metric that both have, by configuration and metric."""
+    found = {}
     for metric in table.metrics:
         first = table.samples.get((baseline, metric.name))
-        for configuration in table.configurations:
-            second = table.samples.get((configuration, metric.name))
-            if configuration != baseline and first is not None and second is not None:
-                found = compare(first, second, metric, alpha)
-                verdicts.append(_verdict(found, configuration, metric, confidence, smallest_effect))
-    return tuple(verdicts)
+        for name in table.configurations:
+            second = table.samples.get((name, metric.name))
+            if name != baseline and first is not None and second is not None:
+                found[name, metric.name] = compare(first, second, metric, alpha)
+    return found
 
 
 def compare(first: Sample, second: Sample, metric: Metric, alpha: float) -> Comparison:
@@ -69,8 +74,14 @@ def compare(first: Sample, second: Sample, metric: Metric, alpha: float) -> Comp
     contrast = (of_log_means if scale == "ratio" else of_means)(
         one.mean, one.sem, one.n, other.mean, other.sem, other.n
     )
+    spreads = tuple(_deviation(each, relative=scale == "ratio") for each in (one, other))
     effect = _effect(contrast, scale, metric, alpha, (one.mean, other.mean))
-    return Comparison(effect, "summaries", (one.n, other.n))
+    return Comparison(effect, contrast, "summaries", (one.n, other.n), spreads)
+
+
+def _deviation(sample: Summarised, *, relative: bool) -> float:
+    deviation = sample.sem * math.sqrt(sample.n)
+    return deviation / sample.mean if relative else deviation
 
 
 def summary_of(sample: Sample) -> Summarised:
@@ -87,15 +98,26 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
     one, other = np.array(first.values), np.array(second.values)
     means = (float(np.mean(one)), float(np.mean(other)))
     basis: Basis = "samples"
+    left_out = 0
     if first.blocks and second.blocks:
         common = _common(first, second)
         if len(common[0]):
             (one, other), basis = common, "blocks"
+            left_out = _without_partner(first, second) + _without_partner(second, first)
+            means = (float(np.mean(one)), float(np.mean(other)))
     positive = bool(np.all(one > 0) and np.all(other > 0))
     scale: Scale = "ratio" if metric.scale == "ratio" and positive else "difference"
     left, right = (np.log(one), np.log(other)) if scale == "ratio" else (one, other)
     contrast = paired(left, right) if basis == "blocks" else unpaired(left, right)
-    return Comparison(_effect(contrast, scale, metric, alpha, means), basis, (len(one), len(other)))
+    samples = (right - left,) if basis == "blocks" else (left, right)
+    spreads = tuple(float(np.std(sample, ddof=1)) if len(sample) > 1 else math.nan for sample in samples)
+    effect = _effect(contrast, scale, metric, alpha, means)
+    return Comparison(effect, contrast, basis, (len(one), len(other)), spreads, left_out)
+
+
+def _without_partner(sample: Values, other: Values) -> int:
+    partners = set(other.blocks)
+    return sum(block not in partners for block in sample.blocks)
 
 
 def _common(first: Values, second: Values) -> tuple[Array, Array]:
@@ -130,11 +152,20 @@ def _effect(contrast: Contrast, scale: Scale, metric: Metric, alpha: float, mean
     )
 
 
-def _verdict(
-    found: Comparison, configuration: str, metric: Metric, confidence: float, smallest_effect: float
+def verdict_of(
+    found: Comparison,
+    configuration: str,
+    metric: Metric,
+    *,
+    confidence: float,
+    alpha: float,
+    smallest_effect: float,
+    deciding: bool,
 ) -> Verdict:
+    """What the comparison says; ``alpha`` is its share of the family's error rate, 1 − ``confidence``."""
     effect = found.effect
     word = word_of(effect, metric, margin(effect, smallest_effect))
+    p_value = found.contrast.p_value
     return Verdict(
         configuration=configuration,
         metric=metric.name,
@@ -146,18 +177,57 @@ def _verdict(
         low=effect.low,
         high=effect.high,
         level=confidence,
-        blocks=min(found.n),
-        reason=f"{reason_of(word, effect, metric, smallest_effect, _too_few(found))} ({_from(found)})",
+        blocks=found.n[0] if found.basis == "blocks" else 0,
+        values=None if found.basis == "blocks" else found.n,
+        p_value=None if math.isnan(p_value) else p_value,
+        deciding=deciding,
+        reason=_reason(found, word, metric, alpha, smallest_effect),
     )
 
 
-def _too_few(found: Comparison) -> str:
-    return "a single value has no spread: nothing can be said of a difference"
+def without_partner(configuration: str, metric: Metric, confidence: float, lacking: str, deciding: bool) -> Verdict:
+    """The verdict where one of the two, ``lacking``, has nothing of the metric."""
+    return Verdict(
+        configuration=configuration,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        scale=metric.scale,
+        verdict="undecided",
+        estimate=None,
+        low=None,
+        high=None,
+        level=confidence,
+        blocks=0,
+        deciding=deciding,
+        reason=f"{lacking} has no value of it, so there is nothing to compare",
+    )
+
+
+def _reason(found: Comparison, word: Word, metric: Metric, alpha: float, smallest_effect: float) -> str:
+    effect, contrast = found.effect, found.contrast
+    if word == "undecided" and contrast.error > 0 and contrast.p_value >= alpha:
+        said = not_evidence(
+            contrast,
+            found.spreads,
+            found.n,
+            alpha,
+            scale=effect.scale,
+            unit=metric.unit,
+            estimate=effect.estimate,
+        )
+        return said + (" Compared by differences, because a value is 0 or negative." if effect.fell_back else "")
+    return f"{reason_of(word, effect, metric, smallest_effect, _TOO_FEW)} ({_from(found)})"
 
 
 def _from(found: Comparison) -> str:
     one, other = found.n
     if found.basis == "blocks":
-        return f"{one} blocks, compared pair by pair"
-    kind = "means of" if found.basis == "summaries" else "samples of"
-    return f"{kind} {one} and {other} values, not paired"
+        left = f"; {found.left_out} values of blocks that only one of them has are not in it" if found.left_out else ""
+        return f"{_count(one, 'block')}, compared within blocks{left}"
+    kind = "means" if found.basis == "summaries" else "samples"
+    return f"{kind} of {_count(one, 'value')} and {_count(other, 'value')}, not paired"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

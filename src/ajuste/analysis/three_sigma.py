@@ -60,25 +60,18 @@ def three_sigma(
             own = clean.values(configuration.name, metric.name)
             if not len(own):
                 continue
-            row = _row(configuration.name, metric, summarise(own))
+            row = row_of(configuration.name, metric, summarise(own))
             verdict = said.get((configuration.name, metric.name))
             if len(first) and verdict is not None:
-                rule = _compare(summarise(first), summarise(own))
-                why = _why(rule, verdict, _narrowing(clean, baseline.name, configuration.name, metric), comparisons)
-                row = row.model_copy(
-                    update={
-                        "values_differ": rule.values,
-                        "means_differ": rule.means,
-                        "verdict": verdict.verdict,
-                        "disagrees": bool(why),
-                        "why": why,
-                    }
-                )
+                narrowing = _narrowing(clean, baseline.name, configuration.name, metric)
+                early = _too_early(verdict.blocks, comparisons)
+                row = compared(row, summarise(first), summarise(own), verdict, narrowing=narrowing, too_early=early)
             rows.append(row)
     return tuple(rows)
 
 
-def _row(configuration: str, metric: Metric, summary: Summary) -> ThreeSigma:
+def row_of(configuration: str, metric: Metric, summary: Summary) -> ThreeSigma:
+    """The row of a configuration, not yet compared with anything."""
     return ThreeSigma(
         configuration=configuration,
         metric=metric.name,
@@ -86,6 +79,27 @@ def _row(configuration: str, metric: Metric, summary: Summary) -> ThreeSigma:
         mean=summary.mean,
         values=_range(summary.mean, summary.sd),
         means=_range(summary.mean, summary.sem),
+    )
+
+
+def compared(
+    row: ThreeSigma, first: Summary, own: Summary, verdict: Verdict, *, narrowing: float, too_early: str
+) -> ThreeSigma:
+    """``row`` beside the baseline's summary ``first`` and the verdict.
+
+    ``narrowing`` is by what factor comparing within blocks narrows the standard deviation of the difference;
+    ``too_early`` says why the rule finds differences where there is no verdict yet.
+    """
+    rule = _compare(first, own)
+    why = _why(rule, verdict, narrowing, too_early)
+    return row.model_copy(
+        update={
+            "values_differ": rule.values,
+            "means_differ": rule.means,
+            "verdict": verdict.verdict,
+            "disagrees": bool(why),
+            "why": why,
+        }
     )
 
 
@@ -114,7 +128,7 @@ def _narrowing(clean: Clean, baseline: str, other: str, metric: Metric) -> float
     return unpaired / paired if paired > 0 else math.inf if unpaired > 0 else 1.0
 
 
-def _why(rule: _Rule, verdict: Verdict, narrowing: float, comparisons: int) -> str:
+def _why(rule: _Rule, verdict: Verdict, narrowing: float, too_early: str) -> str:
     """Why rule and verdict disagree; empty where they do not."""
     if rule.values is None or rule.means is None:
         return ""
@@ -129,7 +143,7 @@ def _why(rule: _Rule, verdict: Verdict, narrowing: float, comparisons: int) -> s
     if verdict.verdict == "equivalent" and rule.means:
         return "There is a difference, but one too small to matter: the rule does not ask how large it is."
     if verdict.verdict == "undecided" and rule.means:
-        return _too_early(verdict.blocks, comparisons)
+        return too_early
     return ""
 
 
@@ -149,6 +163,16 @@ def _too_early(blocks: int, comparisons: int) -> str:
         f"With {blocks} values the standard deviations are themselves uncertain: the rule finds a difference where "
         f"there is none in {percent(float(f'{by_chance:.1g}'))} of such samples{many}, and again at every look after a "
         f"further block. The verdict allows for all of that."
+    )
+
+
+def fixed_chance(n: tuple[int, int], freedom: float, comparisons: int) -> str:
+    """As said of samples of ``n`` values each whose size is fixed; ``freedom`` are Welch's degrees of freedom."""
+    many = f", in each of {comparisons} comparisons" if comparisons > 1 else ""
+    share = percent(float(f"{2 * stdtr(freedom, -SIGMAS):.1g}"))
+    return (
+        f"With {n[0]:,} and {n[1]:,} values the standard deviations are themselves uncertain: the rule finds a "
+        f"difference where there is none in {share} of such samples{many}. The verdict allows for all of that."
     )
 
 

@@ -18,6 +18,7 @@ COMMANDS: Final = (
     "compare",
     "plan",
     "report",
+    "analyse",
     "studies",
     "tunables",
     "inventory",

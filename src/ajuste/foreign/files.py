@@ -1,99 +1,55 @@
-"""Files of results: which format each is in, and all of them as one table."""
+"""Files of results: all of them as one table, whatever format each is in."""
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ajuste.foreign import (
-    comma_separated,
-    fio,
-    google_benchmark,
-    hackbench,
-    hyperfine,
-    linpack,
-    perf_json,
-    perf_text,
-    pyperf,
-)
-from ajuste.foreign.document import Node, parse_document
+from ajuste.foreign.collector import joined
+from ajuste.foreign.formats import Source, read_source
 from ajuste.foreign.perf import require_runs
-from ajuste.foreign.table import Table, joined
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Direction, Metric
+from ajuste.model.table import Table
 
 LARGEST_BYTES: Final = 256 << 20
-
-_DOCUMENTS: Final[tuple[tuple[Callable[[Node], bool], Callable[[Node, str, Path], Table]], ...]] = (
-    (hyperfine.recognise, hyperfine.read),
-    (fio.recognise, fio.read),
-    (google_benchmark.recognise, google_benchmark.read),
-    (pyperf.recognise, pyperf.read),
-)
-_TEXTS: Final[tuple[tuple[Callable[[str], bool], Callable[[str, str, Path], Table]], ...]] = (
-    (linpack.recognise, linpack.read),
-    (hackbench.recognise, hackbench.read),
-)
-FORMATS: Final = (
-    "CSV, the JSON of hyperfine, fio, pyperf and Google Benchmark, perf stat (text or -j), a LINPACK table, hackbench"
-)
+_MARKS: Final = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a person says of the files. ``runs`` is the N of ``perf stat -r N`` where the file does not say it."""
+    """What a person says of the files: their ``format`` where it cannot be told, which metrics are better ``lower`` or
+    ``higher``, which are compared by ``differences`` although they are positive, and the N of ``perf stat -r N`` where
+    the file does not say it.
+    """
 
+    format: str | None = None
     lower: Collection[str] = ()
     higher: Collection[str] = ()
+    differences: Collection[str] = ()
     runs: int | None = None
 
 
 def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: Asked | None = None) -> Table:
     """All ``files`` as one table. Each that does not name its configurations itself is one, called by ``names`` in the
-    order of the files, or else after the file.
+    order of the files, or else after the file; files of one name are one configuration.
 
     Raises RequestError with file and line for whatever cannot be read as it is.
     """
     if names and len(names) != len(files):
         raise RequestError(
-            f"{len(names)} names for {len(files)} files", hint="give --name once for each file, or never"
+            f"--name: {len(names)} names for {len(files)} files", hint="give it once for each file, or never"
         )
-    chosen = list(names) or _names(files)
+    if not all(name.strip() for name in names):
+        raise RequestError("--name: a name is empty")
     wanted = asked or Asked()
-    for file in files:
-        require_runs(wanted.runs, file)
-    return _directed(joined(read_file(file, name, wanted) for file, name in zip(files, chosen, strict=True)), wanted)
-
-
-def read_file(file: Path, name: str, asked: Asked) -> Table:
-    """One file, whatever its format. Raises RequestError."""
-    return read_text(_text(file), name, file, asked)
-
-
-def read_text(text: str, name: str, file: Path, asked: Asked) -> Table:
-    """The content of one file, whatever its format. Raises RequestError."""
-    if not text.strip():
-        raise RequestError("the file is empty", place=Place(file), hint=f"known are {FORMATS}")
-    if perf_json.recognise(text):
-        return perf_json.read(text, name, file, asked.runs)
-    if text.lstrip()[:1] in ("{", "["):
-        return _document(parse_document(text, file), name, file)
-    if perf_text.recognise(text):
-        return perf_text.read(text, name, file, asked.runs)
-    for recognise, read in _TEXTS:
-        if recognise(text):
-            return read(text, name, file)
-    return comma_separated.read(text, name, file)
-
-
-def _document(document: Node, name: str, file: Path) -> Table:
-    for recognise, read in _DOCUMENTS:
-        if recognise(document):
-            return read(document, name, file)
-    raise RequestError("a JSON document of an unknown kind", place=Place(file), hint=f"known are {FORMATS}")
+    require_runs(wanted.runs, files[0])
+    chosen = [name.strip() for name in names] or _names(files)
+    sources = (Source(_text(file), name, file, wanted.runs) for file, name in zip(files, chosen, strict=True))
+    return _directed(joined(read_source(source, wanted.format) for source in sources), wanted)
 
 
 def _text(file: Path) -> str:
@@ -106,13 +62,23 @@ def _text(file: Path) -> str:
         data = file.read_bytes()
     except OSError as error:
         raise RequestError(error.strerror or str(error), place=Place(file)) from None
+    except ValueError as error:  # a NUL in the name
+        raise RequestError(str(error), place=Place(file)) from None
+    return _decoded(data, file)
+
+
+def _decoded(data: bytes, file: Path) -> str:
+    encoding = _MARKS.get(data[:2])
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode(encoding or "utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise RequestError(
-            f"byte {data[error.start]:#04x} is no UTF-8", place=Place(file, line), hint="convert it: iconv -t UTF-8"
-        ) from None
+        wrong = f"byte {data[error.start]:#04x} is no UTF-8" if encoding is None else f"is no whole {encoding}"
+        raise RequestError(wrong, place=Place(file, line), hint="convert it: iconv -t UTF-8") from None
+    if "\0" in text:
+        place = Place(file, text.count("\n", 0, text.index("\0")) + 1)
+        raise RequestError("has a NUL: it is no text, or UTF-16 without its mark", place=place)
+    return text
 
 
 def _names(files: Sequence[Path]) -> list[str]:
@@ -127,20 +93,22 @@ def _names(files: Sequence[Path]) -> list[str]:
 def _directed(table: Table, asked: Asked) -> Table:
     """The table with what the person said of its metrics."""
     known = [metric.name for metric in table.metrics]
-    for option, names in (("--lower", asked.lower), ("--higher", asked.higher)):
+    chosen = (("--lower", asked.lower), ("--higher", asked.higher), ("--difference", asked.differences))
+    for option, names in chosen:
         for name in names:
             if name not in known:
-                raise RequestError(f"{option} {name}: there is no such metric; there are {', '.join(known)}")
+                raise RequestError(f"{option} {name}: there is no such metric; there are {', '.join(known[:20])}")
     both = set(asked.lower) & set(asked.higher)
     if both:
         raise RequestError(f"{min(both)} is named by --lower and by --higher")
-    return replace(table, metrics=tuple(_with_direction(metric, asked) for metric in table.metrics))
+    return replace(table, metrics=tuple(_as_asked(metric, asked) for metric in table.metrics))
 
 
-def _with_direction(metric: Metric, asked: Asked) -> Metric:
+def _as_asked(metric: Metric, asked: Asked) -> Metric:
     direction: Direction = metric.direction
     if metric.name in asked.lower:
         direction = "lower"
     elif metric.name in asked.higher:
         direction = "higher"
-    return metric.model_copy(update={"direction": direction})
+    scale = "difference" if metric.name in asked.differences else metric.scale
+    return metric.model_copy(update={"direction": direction, "scale": scale})

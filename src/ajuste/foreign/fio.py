@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ajuste.foreign.collector import Collector
 from ajuste.foreign.document import Node
-from ajuste.foreign.table import Collector, Table
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Direction, Metric
+from ajuste.model.table import Table
 
 FORMAT = "fio JSON"
 DIRECTIONS = ("read", "write", "trim")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ajuste.foreign.collector import Collector
 from ajuste.foreign.document import Node
-from ajuste.foreign.table import Collector, Table
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
+from ajuste.model.table import Table
 
 FORMAT = "Google Benchmark JSON"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}

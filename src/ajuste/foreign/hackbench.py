@@ -9,8 +9,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from ajuste.foreign.table import Collector, Table
+from ajuste.foreign.collector import Collector
 from ajuste.model.metric import Metric
+from ajuste.model.table import Table
 
 FORMAT: Final = "hackbench"
 _TIME: Final = re.compile(r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$")

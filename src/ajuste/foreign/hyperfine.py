@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ajuste.foreign.collector import Collector
 from ajuste.foreign.document import Node
-from ajuste.foreign.table import Collector, Table
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
+from ajuste.model.table import Table
 
 FORMAT = "hyperfine JSON"
 TIME = Metric(name="time", title="Time", unit="s", direction="lower", what="Wall-clock time of a run, by hyperfine.")

@@ -9,8 +9,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from ajuste.foreign.table import Collector, Table
+from ajuste.foreign.collector import Collector
 from ajuste.model.metric import Metric
+from ajuste.model.table import Table
 
 FORMAT: Final = "LINPACK table"
 _HEAD: Final = re.compile(r"^\s*Reps\s+Time\(s\)\s+DGEFA\s+DGESL\s+OVERHEAD\s+KFLOPS\s*$", re.MULTILINE)

@@ -1,13 +1,15 @@
-"""What the two forms of ``perf stat``'s output have in common."""
+"""What the three forms of ``perf stat``'s output have in common."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ajuste.foreign.table import Collector, Summarised
+from ajuste.foreign.collector import Collector
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Direction, Metric
+from ajuste.model.table import Summarised
 
 FORMAT: Final = "perf stat"
 _SECONDS: Final = {"sec": 1.0, "seconds": 1.0, "msec": 1e-3, "usec": 1e-6, "ns": 1e-9}
@@ -15,6 +17,23 @@ _LOWER: Final = frozenset(
     {"time-elapsed", "task-clock", "cpu-clock", "user-time", "system-time", "duration_time", "cycles", "instructions"}
     | {"cache-misses", "branch-misses"}
 )
+
+
+@dataclass
+class NotCounted:
+    """The events of a file that perf could not count, which are told and not passed over."""
+
+    file: Path
+    _events: dict[str, None] = field(default_factory=dict)
+
+    def add(self, event: str) -> None:
+        self._events.setdefault(event)
+
+    def noted(self, found: Collector) -> Collector:
+        """``found`` with a note of them."""
+        if self._events:
+            found.notes.append(f"{self.file.name}: perf did not count {', '.join(self._events)}.")
+        return found
 
 
 def add_event(
@@ -27,22 +46,24 @@ def add_event(
     spread_percent: float | None,
     runs: int | None,
     line: int,
+    step: float = 0.0,
 ) -> None:
-    """Add an event's value, or with a spread the summary of ``runs`` runs.
+    """Add an event's value, or with a spread the summary of ``runs`` runs; ``step`` is the last place printed.
 
     ``spread_percent`` is what perf prints after ±: the standard error of the mean, relative to the mean, in per cent
     (stddev_stats and rel_stddev_stats of tools/perf/util/stat.c). Raises RequestError where runs are not known.
     """
     event, _, modifier = event.partition(":")
     seconds = _SECONDS.get(unit)
-    scaled = value * seconds if seconds is not None else value
+    factor = 1.0 if seconds is None else seconds
+    scaled = value * factor
     metric = Metric(
         name=event,
         title=event + (f" ({modifier})" if modifier else ""),
         unit="s" if seconds is not None else unit,
         direction=_direction(event),
         scale="ratio" if seconds is not None else "difference",
-        resolution=0.0 if seconds is not None else 1.0,
+        resolution=step * factor if seconds is not None else 1.0,
     )
     if spread_percent is None:
         found.add(configuration, metric, scaled, line=line)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ajuste.foreign.collector import Collector
 from ajuste.foreign.document import Node, parse_document
-from ajuste.foreign.perf import FORMAT, add_event
-from ajuste.foreign.table import Collector, Table
+from ajuste.foreign.perf import FORMAT, NotCounted, add_event
 from ajuste.model.error import Place, RequestError
+from ajuste.model.table import Table
 
 
 def recognise(text: str) -> bool:
@@ -23,6 +24,7 @@ def recognise(text: str) -> bool:
 def read(text: str, name: str, file: Path, runs: int | None) -> Table:
     """``runs`` is the N of ``-r N``, which perf does not print here."""
     found = Collector(FORMAT, file)
+    skipped = NotCounted(file)
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -30,20 +32,27 @@ def read(text: str, name: str, file: Path, runs: int | None) -> Table:
             event = parse_document(line, file)
         except RequestError as error:
             raise RequestError(error.message, place=Place(file, number)) from None
-        _add(found, name, event, number, runs)
-    return found.table()
+        _add(found, skipped, name, event, number, runs)
+    return skipped.noted(found).table()
 
 
-def _add(found: Collector, name: str, event: Node, line: int, runs: int | None) -> None:
+def _add(found: Collector, skipped: NotCounted, name: str, event: Node, line: int, runs: int | None) -> None:
     if event.get("event") is None or event.get("counter-value") is None:
         return
     text = event.need("counter-value").value
-    if isinstance(text, str) and text.startswith("<"):
+    for key, option in (("interval", "-I"), ("cpu", "-A"), ("thread", "--per-thread")):
+        if event.get(key) is not None:
+            raise RequestError(
+                f"{option} splits a run into parts, which are no repetitions", place=Place(found.file, line)
+            )
+    if isinstance(text, str) and text.startswith("<not"):
+        skipped.add(event.need("event").text())
         return
     try:
         value = float(text)
     except (TypeError, ValueError):
-        raise event.need("counter-value").wrong("a number") from None
+        wrong = event.need("counter-value").wrong("a number")
+        raise RequestError(wrong.message, place=Place(found.file, line)) from None
     variance = event.get("variance")
     unit = event.get("unit")
     add_event(

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ajuste.foreign.collector import Collector
 from ajuste.foreign.document import Node
-from ajuste.foreign.table import Collector, Table
 from ajuste.model.metric import Metric
+from ajuste.model.table import Table
 
 FORMAT = "pyperf JSON"
 _UNITS = {"second": "s", "byte": "bytes", "integer": ""}

@@ -28,17 +28,18 @@ class _Doc(BaseModel):
 
 class Summary(_Doc):
     """One metric of one configuration over its clean trials. ``sd`` and ``sem`` are None below two trials;
-    ``unit`` as the metric's. Where nothing is compared, ``low`` and ``high`` are the interval of a deciding metric's
+    ``unit`` as the metric's. ``median``, ``minimum`` and ``maximum`` are None where another program has kept no more
+    than mean and spread. Where nothing is compared, ``low`` and ``high`` are the interval of a deciding metric's
     mean, which holds at all numbers of trials.
     """
 
     n: int
     mean: float
-    median: float
+    median: float | None
     sd: float | None
     sem: float | None
-    minimum: float
-    maximum: float
+    minimum: float | None
+    maximum: float | None
     low: float | None = None
     high: float | None = None
 
@@ -55,12 +56,14 @@ class Measured(_Doc):
 
 
 class Point(_Doc):
-    """One trial, as much of it as a plot needs."""
+    """One trial, as much of it as a plot needs. What was measured elsewhere has no ``position`` and ``seed``, and
+    where it was in no blocks ``block`` counts the values of the configuration.
+    """
 
     configuration: str
     block: int
-    position: int
-    seed: int
+    position: int | None = None
+    seed: int | None = None
     status: str
     reason: str = ""
     warm_up: bool = False
@@ -197,6 +200,20 @@ class Explained(_Doc):
     note: str = ""
 
 
+class Elsewhere(_Doc):
+    """How results came about that were measured elsewhere: ``formats`` of the files, ``files`` by name, ``values`` how
+    many single values or summaries they have. ``paired`` says whether all, some or none of the comparisons are within
+    blocks; ``inference`` and ``pairing`` say in sentences what the intervals are good for.
+    """
+
+    formats: str
+    files: tuple[str, ...]
+    values: int
+    paired: Literal["all", "some", "none"]
+    inference: str
+    pairing: str
+
+
 class Results(_Doc):
     """``digest`` is SHA-256 over all that was measured (configurations, seeds, values read back, outputs,
     metrics), no host times.
@@ -212,6 +229,7 @@ class Results(_Doc):
     ``tally`` counts all trials; of very many ``trials`` has only some, see ``analysis.points``.
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
     samplers.
+    What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
     """
 
     schema_version: int = 1
@@ -220,10 +238,10 @@ class Results(_Doc):
     question: str
     answer: str
     run: str
-    seed: int
-    clock: Clock
+    seed: int | None
+    clock: Clock | None
     digest: str
-    stopped: Literal["decided", "budget", "time", "interrupted", "failed"]
+    stopped: Literal["decided", "budget", "time", "interrupted", "failed"] | None
     stopped_because: str
     level: float
     smallest_effect: float
@@ -237,6 +255,7 @@ class Results(_Doc):
     trials: tuple[Point, ...]
     tally: Tally = Field(default_factory=lambda data: tally_of(data.get("trials", ())))
     three_sigma: tuple[ThreeSigma, ...] = ()
+    elsewhere: Elsewhere | None = None
     rule: Rule | None = None
     predictions: tuple[Prediction, ...] = ()
     timelines: tuple[SampledFigure, ...] = ()

@@ -43,9 +43,15 @@ class Finding(BaseModel):
 
 
 class Verdict(Finding):
-    """A configuration against the baseline, from the blocks that have a clean trial of both."""
+    """A configuration against the baseline, from the blocks that have a clean trial of both.
+
+    Data that were measured elsewhere, and whose size is fixed, have a ``p_value`` (two-sided, of no difference, before
+    any correction) and, if they are in no blocks, how many ``values`` baseline and configuration have.
+    """
 
     configuration: str
+    values: tuple[int, int] | None = None
+    p_value: float | None = None
 
     @property
     def subject(self) -> str:

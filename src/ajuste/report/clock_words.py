@@ -19,6 +19,8 @@ EMULATED: Final = (
 
 def warnings_of(results: Results) -> tuple[str, ...]:
     """What a reader must know: of the clock, unless one of the notes says it already, then the notes."""
+    if results.clock is None:
+        return results.notes
     word, warning = ("virtual clock", VIRTUAL) if results.clock == "virtual" else ("emulated", EMULATED)
     needed = results.clock == "virtual" or _is_emulated(results.environment)
     said = any(word in note.lower() and "emulated" in note.lower() for note in results.notes)

@@ -35,9 +35,9 @@ def print_comparison(results: Results, console: Console, *, report: Path | None 
         out.say(_frame(results), style="dim")
         for metric in _headline(results):
             if len(results.configurations) == 1:
-                _print_one(out, results, results.configurations[0], metric)
+                print_one(out, results, results.configurations[0], metric)
             else:
-                _print_metric(out, results, metric, labels)
+                print_metric(out, results, metric, labels)
         _print_others(out, results, labels)
         _print_notes(out, results, report)
 
@@ -56,7 +56,7 @@ def _headline(results: Results) -> list[Metric]:
     return [metric for metric in results.metrics if metric.name in known]
 
 
-def _print_one(out: Sheet, results: Results, configuration: Measured, metric: Metric) -> None:
+def print_one(out: Sheet, results: Results, configuration: Measured, metric: Metric) -> None:
     """Mean, interval, median and range of the only configuration."""
     summary = configuration.metrics.get(metric.name)
     out.blank()
@@ -74,8 +74,9 @@ def _print_one(out: Sheet, results: Results, configuration: Measured, metric: Me
     if summary.low is not None and summary.high is not None:
         interval = f"{shown.text(summary.low)} … {shown.text(summary.high)} {shown.unit}".rstrip()
         table.add_row(f"{100 * results.level:g} % interval", Text(f"{interval} (of the mean)"))
-    table.add_row("median", Text(shown.with_unit(summary.median)))
-    extent = f"{shown.text(summary.minimum)} … {shown.text(summary.maximum)} {shown.unit}".rstrip()
+    if summary.median is not None:
+        table.add_row("median", Text(shown.with_unit(summary.median)))
+    extent = f"{_extent(summary, shown)} {shown.unit}".rstrip()
     table.add_row("min … max", Text(f"{extent}, {count_of(summary.n, 'run')}"))
     out.table(table)
 
@@ -87,7 +88,7 @@ def _cpu_times(configuration: Measured) -> str:
     return f"  ({', '.join(said)})" if said else ""
 
 
-def _print_metric(out: Sheet, results: Results, metric: Metric, labels: Labels) -> None:
+def print_metric(out: Sheet, results: Results, metric: Metric, labels: Labels) -> None:
     """A line for each configuration: mean, spread, median, range, and the effect with its verdict."""
     verdicts = {verdict.configuration: verdict for verdict in verdicts_of(results, metric.name)}
     shown = metric_shown(results, metric)
@@ -129,8 +130,14 @@ def _row(
 
 def _figures(summary: Summary, shown: Shown) -> list[str]:
     spread = spread_percent(summary.sd, summary.mean) if summary.sd is not None else NOTHING
-    extent = f"{shown.text(summary.minimum)} … {shown.text(summary.maximum)}"
-    return [shown.text(summary.mean), spread, shown.text(summary.median), extent]
+    median = NOTHING if summary.median is None else shown.text(summary.median)
+    return [shown.text(summary.mean), spread, median, _extent(summary, shown)]
+
+
+def _extent(summary: Summary, shown: Shown) -> str:
+    if summary.minimum is None or summary.maximum is None:
+        return NOTHING
+    return f"{shown.text(summary.minimum)} … {shown.text(summary.maximum)}"
 
 
 def _print_lines(out: Sheet, heads: tuple[str, ...], rows: list[list[Text]]) -> None:

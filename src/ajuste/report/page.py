@@ -14,6 +14,7 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Verdict, Word
 from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
+from ajuste.report.elsewhere import facts_of, method_of
 from ajuste.report.format import count_of
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.labels import Labels, fixed_levels, labels_of
@@ -139,12 +140,7 @@ def page_of(results: Results) -> Page:
         results=results,
         labels=labels,
         warnings=warnings_of(results),
-        facts=(
-            count_of(len(results.configurations), "configuration"),
-            count_of(results.blocks, "block"),
-            count_of(len(results.trials), "trial"),
-            clock_name(results),
-        ),
+        facts=_facts(results),
         sections=tuple(_section(results, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)),
         verdicts=_groups(results, decided, labels),
         described_verdicts=_groups(results, list(described_with_effects(results)), labels),
@@ -155,7 +151,7 @@ def page_of(results: Results) -> Page:
         small=tuple(plot for plot in small if plot is not None),
         timelines=timelines_plot(results, labels, "timelines"),
         settings=_settings(results, labels),
-        method=_method(results, labels),
+        method=method_of(results, results.elsewhere) if results.elsewhere else _method(results, labels),
         left_out=_left_out(results, labels),
         environment=_environment(results.environment),
         meanings=tuple(
@@ -163,6 +159,18 @@ def page_of(results: Results) -> Page:
             for word in ORDER
             if any(verdict.verdict == word and verdict.metric in deciding for verdict in results.verdicts)
         ),
+    )
+
+
+def _facts(results: Results) -> tuple[str, ...]:
+    if results.elsewhere:
+        return facts_of(results)
+    return (
+        count_of(len(results.configurations), "configuration"),
+        count_of(results.blocks, "block"),
+        count_of(len(results.trials), "trial"),
+        clock_name(results),
+        f"stopped: {results.stopped_because}",
     )
 
 

@@ -25,7 +25,7 @@ LOOKS: Final[dict[Word, Look]] = {
     "worsens": Look("▼", "bold red", "worse than the baseline by an interval that excludes no effect"),
     "differs": Look("≠", "bold blue", "differs from the baseline; the metric has no better or worse"),
     "equivalent": Look("≈", "cyan", "so close to the baseline that the difference does not matter"),
-    "undecided": Look("?", "yellow", "the trials so far do not tell"),
+    "undecided": Look("?", "yellow", "what was measured does not tell"),
 }
 ORDER: Final[tuple[Word, ...]] = ("improves", "worsens", "differs", "equivalent", "undecided")
 

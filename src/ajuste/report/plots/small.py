@@ -9,7 +9,7 @@ from ajuste.model.results import Results
 from ajuste.report.labels import Labels
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import Plot, figure, level_axis
-from ajuste.report.plots.trial_marks import axis_type, exact, figure_axis, hover_text, kind_of
+from ajuste.report.plots.trial_marks import axis_type, exact, figure_axis, hover_text, kind_of, place_word
 from ajuste.report.plots.trials import MOST_MARKED, configuration_marks
 
 _JITTER: Final = 0.28
@@ -23,6 +23,7 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
     shown = exact(metric, [t.metrics[metric.name] for t in clean])
     marks = configuration_marks(results)
     last = max(1, max(t.block for t in clean))
+    word = place_word(results)
     few = len(results.configurations) <= MOST_MARKED
     traces: list[dict[str, Any]] = []
     for place, configuration in enumerate(results.configurations):
@@ -36,7 +37,7 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
                 "y": [shown.scaled(t.metrics[metric.name]) for t in mine],
                 "marker": {"symbol": marks[configuration.name].symbol if few else "circle", "size": 6, "color": role},
                 "hoverinfo": "text",
-                "hovertext": [hover_text(t, labels.short(configuration), metric, shown) for t in mine],
+                "hovertext": [hover_text(t, labels.short(configuration), metric, shown, word) for t in mine],
             }
         )
         if summary := configuration.metrics.get(metric.name):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 from ajuste.model.metric import Metric
-from ajuste.model.results import Point
+from ajuste.model.results import Point, Results
 from ajuste.report.format import Shown, shown_as
 from ajuste.report.plots.plot import LegendEntry, plain, plain_lines
 from ajuste.report.visible import visible_line
@@ -42,12 +42,18 @@ def kind_legend(trials: Iterable[Point]) -> tuple[LegendEntry, ...]:
     return tuple(LegendEntry(*_LEGEND[kind], "muted") for kind in KINDS if kind != "clean" and kind in present)
 
 
-def hover_text(trial: Point, label: str, metric: Metric, shown: Shown) -> str:
-    """What a trial says of itself: configuration, block, seed, figure, and what was wrong with it."""
+def place_word(results: Results) -> str:
+    """What a trial's ``block`` counts: blocks, or where results of elsewhere have none the values of a file."""
+    return "place in the file" if results.elsewhere is not None and not results.blocks else "block"
+
+
+def hover_text(trial: Point, label: str, metric: Metric, shown: Shown, place: str = "block") -> str:
+    """What a trial says of itself: configuration, block (``place``), seed, figure, and what was wrong with it."""
     value = trial.metrics.get(metric.name)
     lines = [
         f"<b>{plain_lines(label, 40)}</b>",
-        f"block {trial.block}, place {trial.position}, seed {trial.seed}"
+        f"{place} {trial.block}"
+        + (f", place {trial.position}, seed {trial.seed}" if trial.seed is not None else "")
         + (f", attempt {trial.attempt}" if trial.attempt else ""),
         f"{plain(metric.title)}: {plain(shown.with_unit(value)) if value is not None else 'no figure'}",
     ]

@@ -18,6 +18,7 @@ from ajuste.report.plots.trial_marks import (
     hover_text,
     kind_legend,
     kind_of,
+    place_word,
     symbol_of,
 )
 
@@ -38,9 +39,13 @@ def trials_plot(results: Results, metric: Metric, labels: Labels, name: str) -> 
     scale = ", logarithmic" if by_block and axis_type(values) == "log" else ""
     return Plot(
         name=name,
-        title=f"Every trial{unit}{scale}",
+        title=f"Every {'value' if results.elsewhere else 'trial'}{unit}{scale}",
         description=f"{metric.title}: {len(results.trials)} trials of {len(results.configurations)} configurations, "
-        + ("by block." if by_block else "a row for each configuration, within it by block from top to bottom."),
+        + (
+            f"by {place_word(results)}."
+            if by_block
+            else f"a row for each configuration, within it by {place_word(results)} from top to bottom."
+        ),
         figure=made,
         height=_HEIGHT if by_block else 70 + ROW_HEIGHT * len(results.configurations),
         legend=(_configuration_legend(results, labels) if by_block else ()) + kind_legend(results.trials),
@@ -62,7 +67,9 @@ def _by_block(results: Results, metric: Metric, labels: Labels, shown: Shown) ->
         offset = (place - (count - 1) / 2) * min(0.16, 0.7 / count)
         for trials in _groups(results, configuration, metric):
             measured = metric.name in trials[0].metrics
-            trace = _trace(trials, marks[configuration.name], labels.short(configuration), metric, shown)
+            trace = _trace(
+                trials, marks[configuration.name], labels.short(configuration), metric, shown, place_word(results)
+            )
             trace["x"] = [trial.block + offset for trial in trials]
             trace["y"] = [shown.scaled(trial.metrics[metric.name]) if measured else 0 for trial in trials]
             if not measured:
@@ -73,7 +80,7 @@ def _by_block(results: Results, metric: Metric, labels: Labels, shown: Shown) ->
             traces.append(trace)
     values = [t.metrics[metric.name] for t in results.trials if metric.name in t.metrics]
     layout: dict[str, Any] = {
-        "xaxis": {"title": {"text": "block"}, "rangemode": "tozero", **_block_ticks(results)},
+        "xaxis": {"title": {"text": place_word(results)}, "rangemode": "tozero", **_block_ticks(results)},
         "yaxis": {**figure_axis([shown.scaled(v) for v in values]), "domain": [0, 1]},
     }
     if any("yaxis" in trace for trace in traces):
@@ -92,7 +99,9 @@ def _by_configuration(results: Results, metric: Metric, labels: Labels, shown: S
     for place, configuration in enumerate(results.configurations):
         role = "series-0" if configuration.baseline else "series-1"
         for trials in _groups(results, configuration, metric):
-            trace = _trace(trials, Mark(role, "circle"), labels.short(configuration), metric, shown)
+            trace = _trace(
+                trials, Mark(role, "circle"), labels.short(configuration), metric, shown, place_word(results)
+            )
             trace["marker"]["size"] = 6
             measured = metric.name in trials[0].metrics
             trace["x"] = [shown.scaled(t.metrics[metric.name]) if measured else 0 for t in trials]
@@ -126,7 +135,7 @@ def _groups(results: Results, configuration: Measured, metric: Metric) -> list[l
     return [group for group in groups if group]
 
 
-def _trace(trials: list[Point], own: Mark, label: str, metric: Metric, shown: Shown) -> dict[str, Any]:
+def _trace(trials: list[Point], own: Mark, label: str, metric: Metric, shown: Shown, place: str) -> dict[str, Any]:
     kind = kind_of(trials[0])
     symbol = symbol_of(kind, own.symbol)
     open_symbol = symbol.endswith("-open")
@@ -140,7 +149,7 @@ def _trace(trials: list[Point], own: Mark, label: str, metric: Metric, shown: Sh
             "line": {"width": 1.6 if open_symbol else 0.8, "color": own.colour if open_symbol else variable("card")},
         },
         "hoverinfo": "text",
-        "hovertext": [hover_text(trial, label, metric, shown) for trial in trials],
+        "hovertext": [hover_text(trial, label, metric, shown, place) for trial in trials],
     }
 
 

@@ -1,44 +1,19 @@
-"""What every format comes to: configurations, metrics, and for each pair of them what was measured."""
+"""Gathering values as a parser finds them, and joining what several files have."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
+from ajuste.model.table import Sample, Summarised, Table, Values
 
-
-@dataclass(frozen=True)
-class Values:
-    """Single values in the order of the file. ``blocks`` names the block of each, or is empty if they have none."""
-
-    values: tuple[float, ...]
-    blocks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Summarised:
-    """Only a summary is known: the mean of ``n`` values and the standard error of that mean."""
-
-    n: int
-    mean: float
-    sem: float
-
-
-Sample = Values | Summarised
-
-
-@dataclass(frozen=True)
-class Table:
-    """``samples`` by configuration and metric name. ``format`` is what kind of file it was read from."""
-
-    format: str
-    configurations: tuple[str, ...]
-    metrics: tuple[Metric, ...]
-    samples: Mapping[tuple[str, str], Sample] = field(default_factory=dict)
+LARGEST: Final = 1e100
+"""Larger values, and smaller ones than its reciprocal, have squares that no float can hold."""
 
 
 @dataclass
@@ -55,24 +30,27 @@ class Collector:
     _summaries: dict[tuple[str, str], Summarised] = field(default_factory=dict)
     _configurations: dict[str, None] = field(default_factory=dict)
     _metrics: dict[str, Metric] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def add(
         self, configuration: str, metric: Metric, value: float, *, block: str | None = None, line: int | None = None
     ) -> None:
-        if not math.isfinite(value):
-            raise RequestError(
-                f"{metric.name} is {value}; expected a finite number",
-                place=Place(self.file, line=line, field=None),
-                hint="take the row out, or write what was measured; nothing is left out silently",
-            )
+        require_computable(value, metric.name, Place(self.file, line=line))
+        self.add_all(configuration, metric, [value], None if block is None else [block])
+
+    def add_all(self, configuration: str, metric: Metric, values: list[float], blocks: list[str] | None) -> None:
+        """Values of which it is known already that they can be computed with, each with its block or none."""
         self._know(configuration, metric)
-        self._values.setdefault((configuration, metric.name), []).append(value)
-        if block is not None:
-            self._blocks.setdefault((configuration, metric.name), []).append(block)
+        self._values.setdefault((configuration, metric.name), []).extend(values)
+        if blocks is not None:
+            self._blocks.setdefault((configuration, metric.name), []).extend(blocks)
 
     def add_summary(self, configuration: str, metric: Metric, summary: Summarised, line: int | None = None) -> None:
+        place = Place(self.file, line=line)
         if (configuration, metric.name) in self._summaries:
-            raise RequestError(f"{metric.name} of {configuration} is there twice", place=Place(self.file, line=line))
+            raise RequestError(f"{metric.name} of {configuration} is there twice", place=place)
+        for value in (summary.mean, summary.sem):
+            require_computable(value, metric.name, place)
         self._know(configuration, metric)
         self._summaries[configuration, metric.name] = summary
 
@@ -84,28 +62,64 @@ class Collector:
         """Raises RequestError if nothing was found."""
         if not self._configurations:
             raise RequestError(f"there is no result in it ({self.format})", place=Place(self.file))
+        for configuration, metric in self._values.keys() & self._summaries.keys():
+            raise RequestError(
+                f"{metric} of {configuration} is there both as single values and as a summary", place=Place(self.file)
+            )
         samples: dict[tuple[str, str], Sample] = {
             cell: Values(tuple(values), tuple(self._blocks.get(cell, ()))) for cell, values in self._values.items()
         }
-        return Table(self.format, tuple(self._configurations), tuple(self._metrics.values()), samples | self._summaries)
+        return Table(
+            self.format,
+            tuple(self._configurations),
+            tuple(self._metrics.values()),
+            samples | self._summaries,
+            tuple(self.notes),
+        )
+
+
+def require_computable(value: float, name: str, place: Place) -> None:
+    """Raises RequestError for what is no finite number, or one whose square is none."""
+    if not math.isfinite(value):
+        raise RequestError(
+            f"{name} is {value}; expected a finite number",
+            place=place,
+            hint="take the row out, or write what was measured; nothing is left out silently",
+        )
+    if value and not 1 / LARGEST < abs(value) < LARGEST:
+        raise RequestError(
+            f"{name} is {value:g}; expected a number that can be computed with, between 1e-100 and 1e100", place=place
+        )
 
 
 def joined(tables: Iterable[Table]) -> Table:
     """All tables as one. Values of one configuration in several files are one sample, in the order of the files.
 
-    Raises RequestError where a summary meets another sample of the same configuration and metric.
+    Raises RequestError where a summary meets another sample of the same configuration and metric, or where a metric
+    has different units.
     """
     samples: dict[tuple[str, str], Sample] = {}
     configurations: dict[str, None] = {}
     metrics: dict[str, Metric] = {}
     formats: dict[str, None] = {}
+    notes: list[str] = []
     for table in tables:
         formats.setdefault(table.format)
         configurations |= dict.fromkeys(table.configurations)
-        metrics = {metric.name: metric for metric in table.metrics} | metrics
+        notes += table.notes
+        for metric in table.metrics:
+            _require_same_unit(metrics.setdefault(metric.name, metric), metric)
         for cell, sample in table.samples.items():
             samples[cell] = _both(samples[cell], sample, cell) if cell in samples else sample
-    return Table(" and ".join(formats), tuple(configurations), tuple(metrics.values()), samples)
+    return Table(" and ".join(formats), tuple(configurations), tuple(metrics.values()), samples, tuple(notes))
+
+
+def _require_same_unit(one: Metric, other: Metric) -> None:
+    if one.unit != other.unit:
+        raise RequestError(
+            f"{one.name} is in {one.unit or 'no unit'} in one file and in {other.unit or 'no unit'} in another",
+            hint="give it one unit, or two names",
+        )
 
 
 def _both(one: Sample, other: Sample, cell: tuple[str, str]) -> Sample:

@@ -1,0 +1,315 @@
+"""Results from a table that was measured elsewhere: the document that every report is drawn from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from ajuste.analysis.answer import answer
+from ajuste.analysis.elsewhere import (
+    Comparison,
+    comparisons_of,
+    family_of,
+    summary_of,
+    verdict_of,
+    without_partner,
+)
+from ajuste.analysis.fixed import Contrast
+from ajuste.analysis.singles import points
+from ajuste.analysis.summary import summarise
+from ajuste.analysis.three_sigma import compared, fixed_chance, row_of
+from ajuste.analysis.wording import amount, listed, percent
+from ajuste.model.error import RequestError
+from ajuste.model.metric import Metric
+from ajuste.model.results import Elsewhere, Measured, Results, Summary, ThreeSigma
+from ajuste.model.table import Sample, Summarised, Table, Values
+from ajuste.model.verdict import Verdict
+
+UNPAIRED: Final = (
+    "The configurations were not measured in common blocks, so that whatever changed between their measurements "
+    "(temperature, other load, caches) cannot be told from their difference: the intervals hold only if nothing did. "
+    "Randomised blocks would have compared trials of the same moment, and such drift would have cancelled."
+)
+PAIRED: Final = (
+    "Values of the same block are compared with each other, so that what drifts from block to block cancels. Whether "
+    "the order within the blocks was random the files do not say."
+)
+SOME_PAIRED: Final = f"Some comparisons are within blocks, others are not. Of those: {UNPAIRED}"
+FIXED: Final = (
+    "Student's and Welch's t intervals, for data whose amount was settled before anybody looked at them. Unlike those "
+    "of a study that Ajuste measures, they are not valid at every look: whoever measures on until a difference shows "
+    "will see one where there is none more often than the confidence promises."
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person asks of a table. Without ``baseline`` the first configuration is it; without ``metrics`` all
+    decide, otherwise the others are only described. ``smallest_effect`` is a share of the baseline.
+    """
+
+    baseline: str | None = None
+    metrics: tuple[str, ...] = ()
+    confidence: float = 0.95
+    smallest_effect: float = 0.05
+    three_sigma: bool = False
+
+
+def analyse_table(
+    table: Table, wanted: Wanted, *, files: Sequence[str] = (), reproduce: Sequence[str] = (), ajuste: str = ""
+) -> Results:
+    """Everything that can be said of ``table``. Raises RequestError for names that are not in it, and where no two
+    configurations have a metric in common.
+    """
+    baseline = _baseline(table, wanted)
+    deciding = _deciding(table, wanted)
+    names = [metric.name for metric in deciding]
+    count = family_of(table, baseline, names)
+    others = [name for name in table.configurations if name != baseline]
+    if others and not count:
+        raise RequestError(
+            f"no other configuration has a metric of {baseline}: {_what_each_has(table)}",
+            hint="the column or the benchmark that is to be compared must have one name in all files",
+        )
+    alpha = (1 - wanted.confidence) / max(1, count)
+    comparisons = comparisons_of(table, baseline, alpha)
+    verdicts = _verdicts(table, baseline, names, comparisons, wanted, alpha)
+    configurations = tuple(_measured(table, name, baseline) for name in table.configurations)
+    if not others:
+        alpha = (1 - wanted.confidence) / len(deciding)
+        configurations = (_with_intervals(configurations[0], table, names, alpha),)
+    trials, thinned = points(table)
+    pairing = _pairing(comparisons)
+    said = answer(deciding, verdicts, configurations, {}, smallest_effect=wanted.smallest_effect)
+    return Results(
+        study="analyse",
+        title=_title(baseline, others),
+        question=_question(baseline, others),
+        answer=said if others else _described(deciding, configurations[0], wanted.confidence),
+        run="",
+        seed=None,
+        clock=None,
+        digest=_digest(table),
+        stopped=None,
+        stopped_because="",
+        level=wanted.confidence,
+        smallest_effect=wanted.smallest_effect,
+        correction=_correction(count, alpha, wanted.confidence),
+        blocks=_blocks(table) if pairing != "none" else 0,
+        verdicts=verdicts,
+        configurations=configurations,
+        factors=(),
+        metrics=(*deciding, *(metric for metric in table.metrics if metric.name not in names)),
+        trials=trials,
+        three_sigma=_three_sigma(table, baseline, deciding, verdicts, comparisons) if wanted.three_sigma else (),
+        elsewhere=Elsewhere(
+            formats=table.format,
+            files=tuple(files),
+            values=sum(_size(sample) for sample in table.samples.values()),
+            paired=pairing,
+            inference=FIXED,
+            pairing=_pairing_words(pairing, others),
+        ),
+        reproduce=tuple(reproduce),
+        notes=(*((UNPAIRED,) if others and pairing == "none" else ()), *table.notes, *thinned),
+        ajuste=ajuste,
+    )
+
+
+def _baseline(table: Table, wanted: Wanted) -> str:
+    if wanted.baseline is None:
+        return table.configurations[0]
+    if wanted.baseline not in table.configurations:
+        raise RequestError(
+            f"--baseline {wanted.baseline}: there is no such configuration; there are {_some(table.configurations)}"
+        )
+    return wanted.baseline
+
+
+def _deciding(table: Table, wanted: Wanted) -> list[Metric]:
+    known = {metric.name: metric for metric in table.metrics}
+    for name in wanted.metrics:
+        if name not in known:
+            raise RequestError(f"--metric {name}: there is no such metric; there are {_some(list(known))}")
+    return [known[name] for name in dict.fromkeys(wanted.metrics)] or list(table.metrics)
+
+
+def _some(names: Sequence[str]) -> str:
+    return listed(list(names)) if len(names) <= 12 else f"{', '.join(names[:12])}, … ({len(names)})"
+
+
+def _what_each_has(table: Table) -> str:
+    return "; ".join(
+        f"{name} has {_some([metric.name for metric in table.metrics if (name, metric.name) in table.samples])}"
+        for name in table.configurations[:4]
+    )
+
+
+def _verdicts(
+    table: Table,
+    baseline: str,
+    deciding: Sequence[str],
+    comparisons: dict[tuple[str, str], Comparison],
+    wanted: Wanted,
+    alpha: float,
+) -> tuple[Verdict, ...]:
+    verdicts = []
+    for metric in sorted(table.metrics, key=lambda one: one.name not in deciding):
+        decides = metric.name in deciding
+        for name in table.configurations:
+            found = comparisons.get((name, metric.name))
+            if found is not None:
+                verdict = verdict_of(
+                    found,
+                    name,
+                    metric,
+                    confidence=wanted.confidence,
+                    alpha=alpha,
+                    smallest_effect=wanted.smallest_effect,
+                    deciding=decides,
+                )
+                verdicts.append(verdict)
+            elif name != baseline:
+                lacking = baseline if (baseline, metric.name) not in table.samples else name
+                verdicts.append(without_partner(name, metric, wanted.confidence, lacking, decides))
+    return tuple(verdicts)
+
+
+def _measured(table: Table, name: str, baseline: str) -> Measured:
+    return Measured(
+        name=name,
+        levels={},
+        baseline=name == baseline,
+        metrics={
+            metric.name: _summary(table.samples[name, metric.name])
+            for metric in table.metrics
+            if (name, metric.name) in table.samples
+        },
+    )
+
+
+def _summary(sample: Sample) -> Summary:
+    if not isinstance(sample, Summarised):
+        return summarise(sample.values)
+    sd = sample.sem * math.sqrt(sample.n)
+    return Summary(n=sample.n, mean=sample.mean, median=None, sd=sd, sem=sample.sem, minimum=None, maximum=None)
+
+
+def _with_intervals(only: Measured, table: Table, deciding: Sequence[str], alpha: float) -> Measured:
+    """The only configuration with Student's intervals of its means."""
+    metrics = dict(only.metrics)
+    for name in deciding:
+        own = summary_of(table.samples[only.name, name])
+        half = Contrast(own.mean, own.sem, own.n - 1).half_width(alpha)
+        if math.isfinite(half):
+            metrics[name] = metrics[name].model_copy(update={"low": own.mean - half, "high": own.mean + half})
+    return only.model_copy(update={"metrics": metrics})
+
+
+def _described(deciding: Sequence[Metric], only: Measured, confidence: float) -> str:
+    """The answer where there is nothing to compare with."""
+    sentences = []
+    for metric in deciding:
+        summary = only.metrics[metric.name]
+        text = f"{metric.title} of {only.name}: {amount(summary.mean, metric.unit)} on average of {summary.n:,} values"
+        if summary.low is not None and summary.high is not None:
+            ends = f"{amount(summary.low, metric.unit)} to {amount(summary.high, metric.unit)}"
+            text += f", {percent(confidence)} interval {ends}"
+        sentences.append(f"{text}.")
+    return " ".join([*sentences, "There is no other configuration to compare it with."])
+
+
+def _pairing(comparisons: dict[tuple[str, str], Comparison]) -> Literal["all", "some", "none"]:
+    within = [found.basis == "blocks" for found in comparisons.values()]
+    return "none" if not any(within) else "all" if all(within) else "some"
+
+
+def _pairing_words(pairing: Literal["all", "some", "none"], others: Sequence[str]) -> str:
+    if not others:
+        return ""
+    return {"all": PAIRED, "some": SOME_PAIRED, "none": UNPAIRED}[pairing]
+
+
+def _blocks(table: Table) -> int:
+    samples = [sample for sample in table.samples.values() if isinstance(sample, Values)]
+    return len({block for sample in samples for block in sample.blocks})
+
+
+def _size(sample: Sample) -> int:
+    return 1 if isinstance(sample, Summarised) else len(sample.values)
+
+
+def _title(baseline: str, others: Sequence[str]) -> str:
+    if not others:
+        return baseline
+    return f"{others[0]} against {baseline}" if len(others) == 1 else f"{len(others)} configurations against {baseline}"
+
+
+def _question(baseline: str, others: Sequence[str]) -> str:
+    if not others:
+        return f"How well is {baseline} known?"
+    return f"Does {others[0]} differ from {baseline}?" if len(others) == 1 else f"What differs from {baseline}?"
+
+
+def _correction(count: int, alpha: float, confidence: float) -> str:
+    if count < 2:
+        return f"none needed: one comparison, at {percent(confidence)}"
+    return (
+        f"Bonferroni: {count:,} comparisons, each at {percent(1 - alpha)}, so that all of them hold together at "
+        f"{percent(confidence)}"
+    )
+
+
+def _digest(table: Table) -> str:
+    """SHA-256 over all that was read: configurations, metrics, values and blocks, in the order of the files."""
+    content = [
+        [configuration, metric, [sample.n, sample.mean, sample.sem]]
+        if isinstance(sample, Summarised)
+        else [configuration, metric, sample.values, sample.blocks]
+        for (configuration, metric), sample in table.samples.items()
+    ]
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _three_sigma(
+    table: Table,
+    baseline: str,
+    deciding: Sequence[Metric],
+    verdicts: Sequence[Verdict],
+    comparisons: dict[tuple[str, str], Comparison],
+) -> tuple[ThreeSigma, ...]:
+    said = {(verdict.configuration, verdict.metric): verdict for verdict in verdicts}
+    rows = []
+    for metric in deciding:
+        first = table.samples.get((baseline, metric.name))
+        for name in table.configurations:
+            sample = table.samples.get((name, metric.name))
+            if sample is None:
+                continue
+            row = row_of(name, metric, _summary(sample))
+            found = comparisons.get((name, metric.name))
+            if first is not None and found is not None:
+                row = compared(
+                    row,
+                    _summary(first),
+                    _summary(sample),
+                    said[name, metric.name],
+                    narrowing=_narrowing(first, sample, found),
+                    too_early=fixed_chance(found.n, found.contrast.freedom, len(comparisons)),
+                )
+            rows.append(row)
+    return tuple(rows)
+
+
+def _narrowing(first: Sample, other: Sample, found: Comparison) -> float:
+    """By what factor blocks narrow the standard deviation of the difference; 1 where they do not or there are none."""
+    one, two = summary_of(first), summary_of(other)
+    if found.basis != "blocks" or not found.spreads[0] > 0:
+        return 1.0
+    apart = [each.sem * math.sqrt(each.n) / (each.mean if found.effect.scale == "ratio" else 1) for each in (one, two)]
+    return math.hypot(*apart) / found.spreads[0]

@@ -1,0 +1,69 @@
+"""The single values of a table, as the points that plots are drawn from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from ajuste.analysis.wording import number
+from ajuste.model.results import Point
+from ajuste.model.table import Table, Values
+
+MOST_POINTS: Final = 10_000
+"""With more rows than this only one of every so many is shown; verdicts and summaries rest on all of them."""
+
+Row = tuple[str, dict[str, float]]
+"""A block's name, or nothing, and the metrics."""
+
+
+def points(table: Table) -> tuple[tuple[Point, ...], tuple[str, ...]]:
+    """The rows of all files, and a sentence if not all of them are among the points.
+
+    Blocks are numbered in the order of the files; where there are none, the values of each configuration are.
+    """
+    total = sum(_length(table, name) for name in table.configurations)
+    step = -(-total // MOST_POINTS) or 1
+    numbers: dict[str, int] = {}
+    found = []
+    for name in table.configurations:
+        for place, (block, metrics) in _rows(table, name, step):
+            at = numbers.setdefault(block, len(numbers) + 1) if block else place
+            found.append(Point(configuration=name, block=at, status="ok", metrics=metrics))
+    thinned = (
+        f"Of {number(total)} rows one of every {number(step)} of each configuration is drawn and listed; all figures "
+        f"and verdicts rest on all rows."
+    )
+    return tuple(found), (thinned,) if step > 1 else ()
+
+
+def _cells(table: Table, configuration: str) -> dict[str, Values]:
+    return {
+        metric: sample
+        for (name, metric), sample in table.samples.items()
+        if name == configuration and isinstance(sample, Values)
+    }
+
+
+def _length(table: Table, configuration: str) -> int:
+    return max((len(cell.values) for cell in _cells(table, configuration).values()), default=0)
+
+
+def _rows(table: Table, configuration: str, step: int) -> Iterator[tuple[int, Row]]:
+    """One of every ``step`` rows with its place, which counts from 1."""
+    cells = _cells(table, configuration)
+    if len({(len(cell.values), cell.blocks) for cell in cells.values()}) == 1:
+        blocks = next(iter(cells.values())).blocks
+        for place in range(0, _length(table, configuration), step):
+            metrics = {metric: cell.values[place] for metric, cell in cells.items()}
+            yield place + 1, (blocks[place] if blocks else "", metrics)
+        return
+    rows: dict[tuple[str, int], dict[str, float]] = {}
+    for metric, cell in cells.items():
+        seen: Counter[str] = Counter()
+        for place, value in enumerate(cell.values):
+            block = cell.blocks[place] if cell.blocks else ""
+            rows.setdefault((block, seen[block]), {})[metric] = value
+            seen[block] += 1
+    for place, ((block, _), metrics) in list(enumerate(rows.items(), start=1))[::step]:
+        yield place, (block, metrics)

@@ -1,0 +1,129 @@
+"""``ajuste analyse``: verdicts for results that were measured elsewhere."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from ajuste.adhoc.amount import share
+from ajuste.analysis.analysed import Wanted, analyse_table
+from ajuste.cli.example import example
+from ajuste.cli.options import Json
+from ajuste.foreign.files import Asked, read_files
+from ajuste.foreign.formats import NAMES
+from ajuste.home import home
+from ajuste.model.error import RequestError
+from ajuste.model.results import Results
+from ajuste.report.elsewhere import print_analysis
+from ajuste.report.html import write_report
+from ajuste.version import ajuste_version
+
+Names = list[str] | None
+_LEAST_CONFIDENCE: Final = 0.5
+_MOST_CONFIDENCE: Final = 0.9999
+
+
+@example(
+    "ajuste analyse before.json after.json",
+    "ajuste analyse runs.csv --lower time --baseline old --three-sigma",
+)
+def analyse(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE…", help="CSV, or what hyperfine, fio, perf stat, hackbench, LINPACK, … have written."
+        ),
+    ],
+    name: Annotated[
+        Names, typer.Option(help="A configuration's name for each file, in their order (repeatable, or with commas).")
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="What is compared with; the first configuration.")] = None,
+    lower: Annotated[
+        Names, typer.Option(metavar="METRIC", help="Lower is better (repeatable, or with commas).")
+    ] = None,
+    higher: Annotated[
+        Names, typer.Option(metavar="METRIC", help="Higher is better (repeatable, or with commas).")
+    ] = None,
+    metric: Annotated[
+        Names, typer.Option(metavar="METRIC", help="These decide; all (repeatable, or with commas).")
+    ] = None,
+    difference: Annotated[
+        Names,
+        typer.Option(metavar="METRIC", help="Compare by differences, not ratios (repeatable, or with commas)."),
+    ] = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", metavar="FORMAT", help=f"Where it cannot be told: {', '.join(NAMES)}.")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(metavar="N", help="The N of perf stat -r N, where the file lacks it.")
+    ] = None,
+    min_effect: Annotated[str, typer.Option(metavar="SHARE", help="The smallest effect that matters.")] = "2%",
+    confidence: Annotated[str, typer.Option(metavar="SHARE", help="Of all verdicts together.")] = "95%",
+    three_sigma: Annotated[bool, typer.Option("--three-sigma", help="Show what the 3-sigma rule says, too.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", "-o", metavar="FILE", help="Where to write the HTML report.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Verdicts for results that were measured elsewhere.
+
+    Several files are several configurations; the first is the baseline.
+    """
+    asked = Asked(
+        format=format_, lower=_listed(lower), higher=_listed(higher), differences=_listed(difference), runs=runs
+    )
+    wanted = Wanted(
+        baseline=baseline,
+        metrics=_listed(metric),
+        confidence=_confidence(confidence),
+        smallest_effect=share("--min-effect", min_effect),
+        three_sigma=three_sigma,
+    )
+    _check_target(html, files)
+    table = read_files(files, _names(name, files), asked)
+    command = shlex.join(["ajuste", *sys.argv[1:]])
+    results = analyse_table(table, wanted, files=tuple(map(str, files)), reproduce=(command,), ajuste=ajuste_version())
+    _show(results, html or home().reports / f"analyse-{results.digest[:12]}.html", as_json=as_json)
+
+
+def _show(results: Results, path: Path, *, as_json: bool) -> None:
+    write_report(results, path)
+    if as_json:
+        typer.echo(results.model_dump_json(indent=2))
+    else:
+        print_analysis(results, Console(file=sys.stdout), report=path)
+
+
+def _listed(words: Names) -> tuple[str, ...]:
+    return tuple(part for word in words or () for one in word.split(",") if (part := one.strip()))
+
+
+def _names(words: Names, files: Sequence[Path]) -> tuple[str, ...]:
+    """One for each file as they are; a single word with commas is split if that gives one for each file."""
+    given = tuple(words or ())
+    if len(given) == 1 and len(files) > 1:
+        return tuple(part.strip() for part in given[0].split(","))
+    return given
+
+
+def _confidence(text: str) -> float:
+    value = share("--confidence", text)
+    if not _LEAST_CONFIDENCE <= value <= _MOST_CONFIDENCE or math.isnan(value):
+        raise RequestError(f"--confidence {text}: expected between 50% and 99.99%")
+    return value
+
+
+def _check_target(html: Path | None, files: Sequence[Path]) -> None:
+    if html is None:
+        return
+    if html.is_dir() or not html.absolute().parent.is_dir():
+        raise RequestError(f"--html {html}: expected a file in a directory that is there")
+    if any(html.exists() and file.exists() and html.samefile(file) for file in files):
+        raise RequestError(f"--html {html}: this file is to be analysed, not to be written")
