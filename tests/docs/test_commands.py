@@ -1,6 +1,7 @@
 """Every command that the documents show is run, in the order they show them, and must succeed.
 
-A fenced ``toml`` block whose first line is a comment with a file name is written to that file first. Lines that begin
+A fenced ``toml`` block whose first line is a comment with a file name is written to that file first, and so is a block
+whose fence names a file after the language. Lines that begin
 with ``$ `` in a fenced ``console`` block are the commands. A document is one test, in a directory of its own.
 """
 
@@ -28,17 +29,20 @@ class Block:
     language: str
     text: str
     line: int
+    file: str | None = None
 
 
 def blocks(document: Path) -> list[Block]:
     found = []
     text = document.read_text()
-    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        found.append(Block(match[1], match[2], text.count("\n", 0, match.start()) + 2))
+    for match in re.finditer(r"^```(\w*)(?: ([\w.-]+))?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        found.append(Block(match[1], match[3], text.count("\n", 0, match.start()) + 2, match[2]))
     return found
 
 
 def file_name(block: Block) -> str | None:
+    if block.file:
+        return block.file
     match = re.match(r"# ([\w.-]+\.toml)$", block.text.splitlines()[0]) if block.language == "toml" else None
     return match[1] if match else None
 

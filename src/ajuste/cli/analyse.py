@@ -32,7 +32,7 @@ _MOST_CONFIDENCE: Final = 0.9999
 
 @example(
     "ajuste analyse before.json after.json",
-    "ajuste analyse runs.csv --lower time --baseline old --three-sigma",
+    "ajuste analyse slightly.csv --higher kflops --three-sigma",
 )
 def analyse(
     files: Annotated[

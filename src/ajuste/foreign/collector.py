@@ -92,8 +92,8 @@ def require_computable(value: float, name: str, place: Place) -> None:
         )
 
 
-def joined(tables: Iterable[Table]) -> Table:
-    """All tables as one. Values of one configuration in several files are one sample, in the order of the files.
+def joined(tables: Iterable[tuple[Path, Table]]) -> Table:
+    """The tables of all files as one. Values of a configuration in several files are one sample, in the files' order.
 
     Raises RequestError where a summary meets another sample of the same configuration and metric, or where a metric
     has different units.
@@ -103,31 +103,35 @@ def joined(tables: Iterable[Table]) -> Table:
     metrics: dict[str, Metric] = {}
     formats: dict[str, None] = {}
     notes: list[str] = []
-    for table in tables:
+    for file, table in tables:
         formats.setdefault(table.format)
         configurations |= dict.fromkeys(table.configurations)
         notes += table.notes
         for metric in table.metrics:
-            _require_same_unit(metrics.setdefault(metric.name, metric), metric)
+            _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
         for cell, sample in table.samples.items():
-            samples[cell] = _both(samples[cell], sample, cell) if cell in samples else sample
+            samples[cell] = _both(samples[cell], sample, cell, file) if cell in samples else sample
     return Table(" and ".join(formats), tuple(configurations), tuple(metrics.values()), samples, tuple(notes))
 
 
-def _require_same_unit(one: Metric, other: Metric) -> None:
+def _require_same_unit(one: Metric, other: Metric, file: Path) -> None:
     if one.unit != other.unit:
         raise RequestError(
-            f"{one.name} is in {one.unit or 'no unit'} in one file and in {other.unit or 'no unit'} in another",
+            f"{one.name} is in {other.unit or 'no unit'} here and in {one.unit or 'no unit'} in another file",
+            place=Place(file),
             hint="give it one unit, or two names",
         )
 
 
-def _both(one: Sample, other: Sample, cell: tuple[str, str]) -> Sample:
+def _both(one: Sample, other: Sample, cell: tuple[str, str], file: Path) -> Sample:
     if not isinstance(one, Values) or not isinstance(other, Values):
         raise RequestError(
             f"{cell[1]} of {cell[0]} is in several files, of which one has only a summary",
+            place=Place(file),
             hint="give each file a name of its own with --name",
         )
     if bool(one.blocks) != bool(other.blocks):
-        raise RequestError(f"{cell[1]} of {cell[0]} is in several files, of which only one names blocks")
+        raise RequestError(
+            f"{cell[1]} of {cell[0]} is in several files, of which only one names blocks", place=Place(file)
+        )
     return Values(one.values + other.values, one.blocks + other.blocks)

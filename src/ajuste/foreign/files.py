@@ -49,7 +49,7 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: Asked | 
     require_runs(wanted.runs, files[0])
     chosen = [name.strip() for name in names] or _names(files)
     sources = (Source(_text(file), name, file, wanted.runs) for file, name in zip(files, chosen, strict=True))
-    return _directed(joined(read_source(source, wanted.format) for source in sources), wanted)
+    return _directed(joined((source.file, read_source(source, wanted.format)) for source in sources), wanted)
 
 
 def _text(file: Path) -> str:
