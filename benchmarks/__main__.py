@@ -17,11 +17,13 @@ from benchmarks import (
     restore_time,
     sampler_overhead,
     short_runs,
+    verdicts,
 )
 from benchmarks.comparison import Comparison, show
 
 BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
     "coverage": coverage.measure,
+    "verdicts": verdicts.measure,
     "boot": boot.measure,
     "next-trial": next_trial.measure,
     "sampler-overhead": sampler_overhead.measure,

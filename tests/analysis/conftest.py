@@ -38,12 +38,12 @@ def configurations() -> Callable[..., list[Configuration]]:
 
 @pytest.fixture
 def trials() -> Build:
-    """``trials(metric="elapsed", values={"knob=1": [block 0, block 1, …], …})``."""
+    """``trials(metric="elapsed", values={"knob=1": [block 0, block 1, …], …})``, in alternating order."""
 
     def build(values: Mapping[str, Sequence[float]], metric: str = "elapsed") -> list[Trial]:
         return [
             Trial(
-                slot=Slot(block=block, position=position, configuration=name, seed=block + 100),
+                slot=Slot(block=block, position=(position + block) % len(values), configuration=name, seed=block + 100),
                 status="ok",
                 metrics={metric: float(value)},
             )

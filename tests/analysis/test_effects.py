@@ -75,3 +75,17 @@ def test_the_zone_of_equivalence_is_symmetric_for_ratios_and_relative_for_differ
     assert math.exp(margin(ratio, 0.05)) == pytest.approx(1.05)
     assert math.exp(-margin(ratio, 0.05)) == pytest.approx(1 / 1.05)
     assert margin(difference, 0.05) == pytest.approx(12.5)
+
+
+def test_without_both_orders_an_interval_is_unbounded_because_a_drift_looks_like_an_effect(elapsed: Metric) -> None:
+    one, other = np.array([1.0, 1.01, 0.99, 1.0]), np.array([1.2, 1.22, 1.19, 1.2])
+    always = effect(Pairs(one, other, np.array([True, True, True, True])), elapsed, 0.05)
+    mixed = effect(Pairs(one, other, np.array([True, True, False, True])), elapsed, 0.05)
+    unordered = effect(Pairs(one, other), elapsed, 0.05)
+    assert always is not None
+    assert mixed is not None
+    assert always.one_order
+    assert (always.low, always.high) == (None, None)
+    assert always.estimate == mixed.estimate
+    assert mixed.interval.low > 0
+    assert mixed == unordered

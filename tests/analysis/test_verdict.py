@@ -191,3 +191,40 @@ def test_a_family_of_verdicts_with_looks_after_every_block_errs_less_often_than_
             )
         )
     assert wrong <= 60 * 0.2 + 3 * math.sqrt(60 * 0.2 * 0.8)
+
+
+def test_the_same_order_in_every_block_decides_nothing_and_says_why(configurations: Any, elapsed: Metric) -> None:
+    def measured(other_first: int) -> list[Trial]:
+        return [
+            Trial(
+                slot=Slot(
+                    block=block, position=int((name == "knob=2") != (block < other_first)), configuration=name, seed=1
+                ),
+                status="ok",
+                metrics={"elapsed": value * (1.2 if name == "knob=2" else 1.0)},
+            )
+            for name in ("knob=1", "knob=2")
+            for block, value in enumerate(BASE)
+        ]
+
+    both = configurations("1", "2")
+    (verdict,) = judge(both, measured(0), [elapsed])
+    assert verdict.verdict == "undecided"
+    assert "the same of the two ran first in each of 8 blocks" in verdict.reason
+    (verdict,) = judge(both, measured(1), [elapsed])
+    assert verdict.verdict == "worsens"
+    (verdict,) = judge(both, measured(0), [elapsed], order_matters=False)
+    assert verdict.verdict == "worsens"
+
+
+def test_what_was_repeated_ran_after_everything_else_of_its_block(configurations: Any, elapsed: Metric) -> None:
+    def trial(name: str, block: int, attempt: int, status: str) -> Trial:
+        slot = Slot(block=block, position=int(name == "knob=2"), configuration=name, seed=1)
+        value = 1.0 + 0.001 * block if name == "knob=1" else 1.2
+        return Trial(slot=slot, attempt=attempt, status=status, metrics={"elapsed": value})
+
+    plain = [trial(name, block, 0, "ok") for block in range(6) for name in ("knob=1", "knob=2")]
+    repeated = [trial("knob=1", 6, 0, "flagged"), trial("knob=2", 6, 0, "ok"), trial("knob=1", 6, 1, "ok")]
+    both = configurations("1", "2")
+    assert judge(both, plain, [elapsed])[0].verdict == "undecided"
+    assert judge(both, plain + repeated, [elapsed])[0].verdict == "worsens"

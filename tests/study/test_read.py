@@ -23,7 +23,7 @@ def test_a_minimal_study_has_sensible_defaults(read: Read) -> None:
     assert (study.name, study.target.kernel, study.target.clock) == ("example", "debian:5.10", "virtual")
     assert study.factors[0].levels == ("750000", "7500000")
     assert study.factors[0].baseline_level == "750000"
-    assert (study.budget.min_blocks, study.budget.max_blocks) == (5, 30)
+    assert (study.budget.min_blocks, study.budget.max_blocks) == (3, 30)
     assert study.analysis.smallest_effect == 0.05
 
 

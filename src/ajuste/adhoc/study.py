@@ -20,7 +20,7 @@ from ajuste.study.cpus import parse_cpus
 from ajuste.study.factors import ParseKernel
 from ajuste.study.location import Path as Keys
 from ajuste.study.read import checked_study
-from ajuste.study.schema import Study
+from ajuste.study.schema import BudgetTable, Study
 
 DEFAULT_NAME: Final = "compare"
 DEFAULT_KERNEL: Final = "debian:6.12"
@@ -201,7 +201,7 @@ def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[
     defaults = IN_GUEST if request.in_guest else ON_HOST
     detailed = not compared and not request.in_guest
     budget: dict[str, Any] = {
-        "min_blocks": DETAILED if detailed else 5,
+        "min_blocks": DETAILED if detailed else BudgetTable().min_blocks,
         "max_blocks": defaults.max_blocks,
         "max_minutes": DEFAULT_MAX_SECONDS / 60,
     }

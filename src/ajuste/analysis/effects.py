@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,7 +20,8 @@ class Effect:
     """``interval`` is of the mean log ratio (``ratio``) or of the mean difference in the metric's unit.
 
     ``baseline_mean`` and ``step``, the metric's resolution, are in its unit. ``fell_back`` says that ratios were wanted
-    but a value is not positive; ``same`` that every pair has twice the same value.
+    but a value is not positive; ``same`` that every pair has twice the same value; ``one_order`` that the same of the
+    two ran first in every block, so that there is no interval yet.
     """
 
     scale: Scale
@@ -29,6 +30,7 @@ class Effect:
     step: float
     same: bool = False
     fell_back: bool = False
+    one_order: bool = False
 
     def natural(self, value: float) -> float | None:
         """A point of the interval as a ratio or a difference; ``None`` where it is not finite."""
@@ -55,7 +57,8 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     """The effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without any pair.
 
     The estimate of a ratio is the geometric mean of the ratios within the blocks. The variance has a floor: a figure
-    of resolution r carries a rounding error of variance r²/12 (Sheppard), each of the two of a pair.
+    of resolution r carries a rounding error of variance r²/12 (Sheppard), each of the two of a pair. While the same of
+    the two ran first in every block the interval is unbounded: a drift would look just like an effect.
     """
     if not len(pairs):
         return None
@@ -65,13 +68,21 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     positive = bool(np.all(pairs.baseline > 0) and np.all(pairs.other > 0))
     largest = max(abs(baseline_mean), abs(other_mean))
     rounding = (metric.resolution or SMALLEST_RELATIVE_STEP * largest) ** 2 / 12
-    if metric.scale == "ratio" and positive:
+    as_ratio = metric.scale == "ratio" and positive
+    if as_ratio:
         floor = rounding / baseline_mean**2 + rounding / other_mean**2
-        logs = np.log(pairs.other) - np.log(pairs.baseline)
-        return Effect("ratio", mean_interval(logs, alpha=alpha, floor=floor), baseline_mean, metric.resolution, same)
-    interval = mean_interval(pairs.other - pairs.baseline, alpha=alpha, floor=2 * rounding)
-    fell_back = metric.scale == "ratio"
-    return Effect("difference", interval, baseline_mean, metric.resolution, same, fell_back)
+        interval = mean_interval(np.log(pairs.other) - np.log(pairs.baseline), alpha=alpha, floor=floor)
+    else:
+        interval = mean_interval(pairs.other - pairs.baseline, alpha=alpha, floor=2 * rounding)
+    return Effect(
+        scale="ratio" if as_ratio else "difference",
+        interval=replace(interval, half_width=math.inf) if pairs.one_order else interval,
+        baseline_mean=baseline_mean,
+        step=metric.resolution,
+        same=same,
+        fell_back=metric.scale == "ratio" and not as_ratio,
+        one_order=pairs.one_order,
+    )
 
 
 def margin(found: Effect, smallest_effect: float) -> float:

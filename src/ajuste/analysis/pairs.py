@@ -53,13 +53,22 @@ Trials: TypeAlias = Iterable[Trial] | Measurements | Clean
 
 @dataclass(frozen=True)
 class Pairs:
-    """Values of one metric in the blocks where both trials are clean, in block order."""
+    """Values of one metric in the blocks where both trials are clean, in block order.
+
+    ``baseline_first`` says for each block which of the two ran first; ``None`` where that cannot matter.
+    """
 
     baseline: NDArray[np.float64]
     other: NDArray[np.float64]
+    baseline_first: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.baseline)
+
+    @property
+    def one_order(self) -> bool:
+        """Whether the same of the two ran first in every block, so that a drift would look like an effect."""
+        return self.baseline_first is not None and bool(np.all(self.baseline_first == self.baseline_first[:1]))
 
 
 def clean_trials(trials: Trials) -> Clean:
@@ -88,13 +97,26 @@ def counted_blocks(trials: Trials, configurations: Collection[str], baseline: st
     return int(np.count_nonzero(others & (clean.places(baseline) >= 0)))
 
 
-def pairs(clean: Clean, baseline: str, other: str, metric: str) -> Pairs:
-    """The complete pairs of ``metric`` between two configurations."""
+def pairs(clean: Clean, baseline: str, other: str, metric: str, *, order_matters: bool = True) -> Pairs:
+    """The complete pairs of ``metric`` between two configurations.
+
+    ``order_matters`` where a trial can feel what ran before it: not under the virtual clock, where each starts alike.
+    """
     column = clean.measured.metrics.get(metric)
     if column is None:
         return Pairs(np.array([], np.float64), np.array([], np.float64))
     ones, others = clean.places(baseline), clean.places(other)
     both = (ones >= 0) & (others >= 0)
-    first, second = column[ones[both]], column[others[both]]
+    ones, others = ones[both], others[both]
+    first, second = column[ones], column[others]
     measured = ~(np.isnan(first) | np.isnan(second))
-    return Pairs(first[measured], second[measured])
+    order = _baseline_first(clean.measured, ones, others)[measured] if order_matters else None
+    return Pairs(first[measured], second[measured], order)
+
+
+def _baseline_first(measured: Measurements, ones: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which trial of each pair ran first: what is repeated runs after all that is not."""
+    attempts, positions = measured.attempt, measured.position
+    tied = attempts[ones] == attempts[others]
+    earlier = np.where(tied, positions[ones] < positions[others], attempts[ones] < attempts[others])
+    return np.asarray(earlier, np.bool_)

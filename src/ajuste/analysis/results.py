@@ -51,6 +51,7 @@ def verdicts(resolved: ResolvedStudy, trials: Trials) -> tuple[Verdict, ...]:
         resolved.described,
         confidence=analysis.confidence,
         smallest_effect=analysis.smallest_effect,
+        order_matters=_order_matters(resolved),
     )
 
 
@@ -141,9 +142,15 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
     varied = next((factor.name for factor in resolved.factors if len(factor.levels) > 1), "")
 
     def of(metric: Metric) -> Trend | None:
-        return trend(resolved.factors, made, clean, metric, alpha, units.get(varied, ""))
+        unit = units.get(varied, "")
+        return trend(resolved.factors, made, clean, metric, alpha, unit, order_matters=_order_matters(resolved))
 
     return {metric.name: found for metric in resolved.deciding if (found := of(metric)) is not None}
+
+
+def _order_matters(resolved: ResolvedStudy) -> bool:
+    """Under the virtual clock every trial starts from the same snapshot and feels nothing of those before it."""
+    return resolved.study.target.clock == "wall"
 
 
 def _with_initial(explained: Explained, columns: Measurements) -> Explained:

@@ -49,12 +49,14 @@ def trend(
     metric: Metric,
     alpha: float,
     unit: str = "",
+    *,
+    order_matters: bool = True,
 ) -> Trend | None:
     """The trend of ``metric``; ``None`` unless there is exactly one factor that varies, with three numeric levels.
 
     Each step has an interval of error rate ``alpha``. That the metric moves strictly claims all steps at once and is
     wrong only if one of them is, so that claim's own error rate is no more than ``alpha`` (an intersection-union
-    test; Berger 1982).
+    test; Berger 1982). For ``order_matters`` see ``analysis.pairs``.
     """
     varied = [factor for factor in factors if len(factor.levels) > 1]
     if len(varied) != 1 or len(varied[0].levels) < FEWEST_LEVELS:
@@ -67,7 +69,8 @@ def trend(
     clean = clean_trials(trials)
     steps = []
     for one, two in pairwise(ordered):
-        step = effect(pairs(clean, one.name, two.name, metric.name), metric, alpha)
+        both = pairs(clean, one.name, two.name, metric.name, order_matters=order_matters)
+        step = effect(both, metric, alpha)
         if step is None:
             return None
         steps.append(step)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
-from ajuste.analysis.sequence import fewest, values_needed
+from ajuste.analysis.sequence import Interval, fewest, values_needed
 from ajuste.analysis.wording import change, percent, quantity, signed
 from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
@@ -57,11 +57,12 @@ def judge(
     *,
     confidence: float = 0.95,
     smallest_effect: float = 0.05,
+    order_matters: bool = True,
 ) -> tuple[Verdict, ...]:
     """The verdicts, metric by metric (deciding ones first), configuration by configuration.
 
     Described metrics that no pair of trials has give no verdict. ``confidence`` is that of the whole family of
-    deciding comparisons, at all numbers of blocks together.
+    deciding comparisons, at all numbers of blocks together. For ``order_matters`` see ``analysis.pairs``.
     """
     baseline = next(c for c in configurations if c.baseline)
     others = [c for c in configurations if not c.baseline]
@@ -71,7 +72,8 @@ def judge(
     for metric in (*deciding, *described):
         is_deciding = metric in deciding
         for other in others:
-            found = effect(pairs(clean, baseline.name, other.name, metric.name), metric, alpha)
+            both = pairs(clean, baseline.name, other.name, metric.name, order_matters=order_matters)
+            found = effect(both, metric, alpha)
             if found is not None:
                 verdicts.append(_verdict(found, other.name, metric, confidence, alpha, smallest_effect, is_deciding))
             elif is_deciding:
@@ -122,18 +124,30 @@ def word_of(found: Effect, metric: Metric, zone: float) -> Word:
     return "improves" if (low > 0) == (metric.direction == "higher") else "worsens"
 
 
-def _more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
-    """About how many more blocks would decide, were mean and spread to stay as they are."""
-    n = found.interval.n
-    if n < 2:
+def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
+    """About how many blocks in all decide, were mean and spread to stay as they are after those of ``interval``.
+
+    ``None`` below two blocks and beyond ``MOST_BLOCKS``. ``zone`` as in ``word_of``. How good a guide this is, is
+    simulated in ``benchmarks.verdicts`` (docs/statistics.md has the figures).
+    """
+    if interval.n < 2:
         return None
-    mean = abs(found.interval.mean)
-    variance = found.interval.variance * n / (n - 1)
-    needed = values_needed(variance, max(mean, zone - mean), alpha, most=MOST_BLOCKS)
-    return None if needed is None else max(1, needed - n)
+    mean = abs(interval.mean)
+    variance = interval.variance * interval.n / (interval.n - 1)
+    return values_needed(variance, max(mean, zone - mean), alpha, most=MOST_BLOCKS)
+
+
+def _more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
+    needed = blocks_in_all(found.interval, zone, alpha)
+    return None if needed is None else max(1, needed - found.interval.n)
 
 
 def _so_far(found: Effect, alpha: float) -> str:
+    if found.one_order and found.interval.n >= fewest(alpha):
+        return (
+            f"the same of the two ran first in each of {_count(found.interval.n, 'block')}, so that a drift would look "
+            f"like an effect; a block in the other order is needed"
+        )
     return f"{_count(found.interval.n, 'block')} of at least {fewest(alpha)} that an interval needs"
 
 

@@ -148,7 +148,7 @@ class DesignTable(Table):
 class BudgetTable(Table):
     """How long to go on. A block is one trial of every configuration."""
 
-    min_blocks: Whole = Field(default=5, ge=1, le=100_000, description="Never stop before.")
+    min_blocks: Whole = Field(default=3, ge=1, le=100_000, description="Never stop before.")
     max_blocks: Whole = Field(default=30, ge=1, le=100_000, description="Stop then, decided or not.")
     max_minutes: Real = Field(default=20.0, gt=0, le=100_000, description="Stop then, decided or not.")
     min_seconds: Real = Field(

@@ -1,0 +1,205 @@
+"""Ways to tell whether one configuration is slower than another, for many studies at once.
+
+Ajuste's figures come from the product's own ``half_width``; a test shows that its words are those of
+``ajuste.analysis.verdict.judge`` study by study. The others are what people do today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, stdtr, stdtrit
+
+from ajuste.analysis.sequence import half_width
+from ajuste.analysis.three_sigma import SIGMAS
+from ajuste.study.schema import BudgetTable
+from benchmarks.verdicts.noise import Array
+from benchmarks.verdicts.studies import Runs, Studies
+
+Flags = NDArray[np.bool_]
+
+ALPHA: Final = 0.05
+SMALLEST_EFFECT: Final = 0.01
+"""What Ajuste's studies call equivalent: this much to each side."""
+MIN_BLOCKS: Final = BudgetTable().min_blocks
+FIVE: Final = 5
+BATCH: Final = 10
+PAIRS: Final = 8
+"""As many pairs as a t test needs to see 2 % at 1 % noise with 90 % power; a test computes it."""
+PEEK_FROM: Final = 3
+"""A t test on pairs that is looked at all along is looked at from so many pairs on."""
+
+LOWER, NOTHING, HIGHER, EQUIVALENT = -1, 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method said when it stopped, for every study: ``word`` (LOWER …), after ``trials`` trials in all.
+
+    ``held`` is whether its interval had the truth in it when it stopped, ``always`` whether at every look up to the
+    last possible one; ``None`` where the method has no interval for the ratio.
+    """
+
+    word: NDArray[np.int8]
+    trials: NDArray[np.int64]
+    held: Flags | None = None
+    always: Flags | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    title: str
+    apply: Callable[[Studies], Outcome]
+
+
+def ajuste(studies: Studies) -> Outcome:
+    """Blocks in random order; a look after each from ``MIN_BLOCKS`` on, until a verdict is in."""
+    runs = studies.in_blocks()
+    mean, variance = _moments(runs.other - runs.baseline)
+    blocks = np.arange(1, studies.most + 1)
+    with np.errstate(invalid="ignore"):
+        half = np.sqrt(variance) * np.array([half_width(int(n), 1.0, ALPHA) for n in blocks])
+    half[:, 0] = np.inf
+    first = np.cumsum(runs.baseline_first, axis=1)
+    half[(first == 0) | (first == blocks)] = np.inf
+    low, high, zone = mean - half, mean + half, np.log1p(SMALLEST_EFFECT)
+    word = np.where(low > 0, HIGHER, np.where(high < 0, LOWER, NOTHING))
+    word[(-zone < low) & (high < zone)] = EQUIVALENT
+    held = np.abs(mean - np.log1p(studies.effect)) <= half
+    return _stopped(word, MIN_BLOCKS, held)
+
+
+def three_sigma_values(peeking: bool) -> Callable[[Studies], Outcome]:
+    """Batches of five; different where the means are three standard deviations of single values apart."""
+    return lambda studies: _of_batches(
+        studies, FIVE, peeking, lambda one, other, n: _sigmas(one, other, np.ones_like(n))
+    )
+
+
+def three_sigma_means(peeking: bool) -> Callable[[Studies], Outcome]:
+    """Batches of five; different where the means are three standard errors apart."""
+    return lambda studies: _of_batches(studies, FIVE, peeking, _sigmas)
+
+
+def welch(peeking: bool) -> Callable[[Studies], Outcome]:
+    """Two batches of ten, one after the other, and Welch's t test: hyperfine and its script."""
+    return lambda studies: _of_batches(studies, BATCH, peeking, welch_p)
+
+
+def mann_whitney(peeking: bool) -> Callable[[Studies], Outcome]:
+    """The same batches and the test of Mann and Whitney (normal approximation, corrected for continuity)."""
+    return lambda studies: _of_batches(studies, BATCH, peeking, mann_whitney_p)
+
+
+def paired_t(peeking: bool) -> Callable[[Studies], Outcome]:
+    """Blocks in random order as Ajuste's, and the ordinary t interval of the log ratios."""
+
+    def apply(studies: Studies) -> Outcome:
+        runs = studies.in_blocks()
+        mean, variance = _moments(runs.other - runs.baseline)
+        n = np.arange(1, studies.most + 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            half = np.sqrt(variance / (n - 1)) * stdtrit(n - 1, 1 - ALPHA / 2)
+        half[:, 0] = np.inf
+        word = np.where(mean > half, HIGHER, np.where(mean < -half, LOWER, NOTHING))
+        held = np.abs(mean - np.log1p(studies.effect)) <= half
+        return _stopped(word, PEEK_FROM, held) if peeking else _at(word, PAIRS, held)
+
+    return apply
+
+
+METHODS: Final = (
+    Method("ajuste", "Ajuste, looking after every block", ajuste),
+    Method("three-sigma-values", "mean of 5, 3σ of values", three_sigma_values(False)),
+    Method("three-sigma-means", "mean of 5, 3σ of means", three_sigma_means(False)),
+    Method("welch", "Welch, two batches of 10", welch(False)),
+    Method("mann-whitney", "Mann–Whitney, two batches of 10", mann_whitney(False)),
+    Method("paired-t", f"paired t, {PAIRS} blocks", paired_t(False)),
+    Method("three-sigma-values-peeking", "3σ of values, peeking", three_sigma_values(True)),
+    Method("three-sigma-means-peeking", "3σ of means, peeking", three_sigma_means(True)),
+    Method("welch-peeking", "Welch, peeking", welch(True)),
+    Method("mann-whitney-peeking", "Mann–Whitney, peeking", mann_whitney(True)),
+    Method("paired-t-peeking", "paired t, peeking", paired_t(True)),
+)
+
+
+def welch_p(one: Array, other: Array, n: Array) -> Array:
+    """p of Welch's test after n = 1, 2, … values of each; 1 where there are too few."""
+    (first, first_variance), (second, second_variance) = _moments(one), _moments(other)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left, right = first_variance / (n - 1), second_variance / (n - 1)
+        freedom = (left + right) ** 2 * (n - 1) / (left**2 + right**2)
+        p = 2 * stdtr(freedom, -np.abs(second - first) / np.sqrt(left + right))
+    return np.where(np.isnan(p), 1.0, p)
+
+
+def mann_whitney_p(one: Array, other: Array, n: Array) -> Array:
+    """p of the test of Mann and Whitney after n = 1, 2, … values of each, as scipy's ``asymptotic`` (no ties)."""
+    wins = np.empty_like(one)
+    total = np.zeros(len(one))
+    for last in range(one.shape[1]):
+        total += (one[:, last : last + 1] < other[:, : last + 1]).sum(axis=1)
+        total += (one[:, :last] < other[:, last : last + 1]).sum(axis=1)
+        wins[:, last] = total
+    deviation = np.sqrt(n * n * (2 * n + 1) / 12)
+    return np.asarray(np.minimum(1.0, 2 * ndtr(-(np.abs(wins - n * n / 2) - 0.5) / deviation)))
+
+
+def _sigmas(one: Array, other: Array, shrink: Array) -> Array:
+    """0 where the rule calls two means different, else 1; ``shrink`` is n for the errors of means."""
+    (first, first_variance), (second, second_variance) = _moments(one), _moments(other)
+    n = np.arange(1, one.shape[1] + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limit = SIGMAS * np.sqrt((first_variance + second_variance) * n / (n - 1) / shrink)
+        return np.where(np.abs(second - first) > limit, 0.0, 1.0)
+
+
+def _of_batches(
+    studies: Studies, batch: int, peeking: bool, p_values: Callable[[Array, Array, Array], Array]
+) -> Outcome:
+    """What people compare are times, not their logs. With ``peeking`` trials are added by turns until p < α."""
+    runs = studies.in_batches(batch)
+    if not peeking:
+        runs = Runs(runs.baseline[:, :batch], runs.other[:, :batch], runs.baseline_first)
+    one, other = np.exp(runs.baseline), np.exp(runs.other)
+    n = np.arange(1.0, one.shape[1] + 1)
+    p = p_values(one, other, n)
+    higher = _moments(other)[0] > _moments(one)[0]
+    word = np.where(p < ALPHA, np.where(higher, HIGHER, LOWER), NOTHING)
+    return _stopped(word, batch) if peeking else _at(word, batch)
+
+
+def _moments(values: Array) -> tuple[Array, Array]:
+    """Mean and variance (divided by n) of the first n values, for every n."""
+    n = np.arange(1, values.shape[1] + 1)
+    centred = values - values[:, :1]
+    mean = np.cumsum(centred, axis=1) / n
+    variance = np.maximum(np.cumsum(centred**2, axis=1) / n - mean**2, 0)
+    return mean + values[:, :1], variance
+
+
+def _stopped(word: NDArray[np.int64], least: int, held: Flags | None = None) -> Outcome:
+    """Stopping at the first look from ``least`` on that says something, or at the last."""
+    says = word != NOTHING
+    says[:, : least - 1] = False
+    at = np.where(says.any(axis=1), says.argmax(axis=1), word.shape[1] - 1)
+    return _outcome(word, at, held)
+
+
+def _at(word: NDArray[np.int64], n: int, held: Flags | None = None) -> Outcome:
+    return _outcome(word, np.full(len(word), n - 1), held)
+
+
+def _outcome(word: NDArray[np.int64], at: NDArray[np.int64], held: Flags | None) -> Outcome:
+    study = np.arange(len(word))
+    return Outcome(
+        word=word[study, at].astype(np.int8),
+        trials=2 * (at + 1),
+        held=None if held is None else held[study, at],
+        always=None if held is None else np.asarray(held.all(axis=1)),
+    )
