@@ -100,13 +100,12 @@ def fill(store: Store, resolved: ResolvedStudy, blocks: int) -> Run:
     )
     engine = create_engine(store.url)
     rows: list[dict[str, Any]] = []
-    with engine.begin() as connection:
-        connection.exec_driver_sql("PRAGMA synchronous=OFF")
-        for block in range(blocks):
-            rows += _block(run.id, resolved.names, block)
-            if len(rows) >= _AT_ONCE or block == blocks - 1:
+    for block in range(blocks):
+        rows += _block(run.id, resolved.names, block)
+        if len(rows) >= _AT_ONCE or block == blocks - 1:
+            with engine.begin() as connection:
                 connection.execute(insert(TrialRow), rows)
-                rows.clear()
+            rows.clear()
     engine.dispose()
     store.stop_run(run, "budget", f"the budget of {blocks} blocks is spent")
     return store.find_run(run.id)

@@ -43,7 +43,7 @@ def print_comparison(results: Results, console: Console, *, report: Path | None 
 
 
 def _frame(results: Results) -> str:
-    runs = count_of(sum(not trial.warm_up for trial in results.trials), "trial")
+    runs = count_of(results.tally.trials - results.tally.warm_up, "trial")
     blocks = "" if len(results.configurations) == 1 else f"{count_of(results.blocks, 'block')}, "
     return f"{blocks}{runs}, {clock_name(results)}, seed {results.seed}; {visible_line(results.stopped_because)}"
 

@@ -50,7 +50,7 @@ def render_html(results: Results) -> str:
             style=Markup(_style()),
             scripts=scripts,
             policy=_content_policy(list(scripts.values())),
-            results_json=_json_text(results.model_dump_json(indent=2)),
+            results_json=_json_text(results.model_dump_json()),
             csv_json=_json_text(json.dumps(trials_csv(results))),
             figures_json=_json_text(json.dumps({plot.name: _figure(plot.figure) for plot in page.plots})),
         )

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 
 from ajuste.inventory.document import Inventory
 from ajuste.model.metric import Metric
-from ajuste.model.results import Measured, Results
+from ajuste.model.results import Measured, Point, Results
 from ajuste.model.verdict import Verdict, Word
 from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
 from ajuste.report.elsewhere import facts_of, method_of
+from ajuste.report.excerpt import Excerpt, excerpt_of
 from ajuste.report.format import count_of
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.labels import Labels, fixed_levels, labels_of
@@ -34,6 +35,8 @@ from ajuste.report.verdict_words import LOOKS, ORDER, effect_band, tally, verdic
 from ajuste.report.visible import visible_line
 
 _DEEPEST = 6  # levels of nesting of the environment that are shown as such
+_MOST_LISTED = 1_000  # trials in the table of single trials
+_MOST_LEFT_OUT = 200  # trials that were flagged or failed, a line each
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ class Branch:
 class Page:
     results: Results
     labels: Labels
+    excerpt: str
     warnings: tuple[str, ...]
     facts: tuple[str, ...]
     sections: tuple[MetricSection, ...]
@@ -122,6 +126,7 @@ class Page:
     left_out: tuple[str, ...]
     environment: tuple[Branch, ...]
     meanings: tuple[tuple[Badge, str], ...]
+    trials: tuple[Point, ...]
 
     @property
     def plots(self) -> tuple[Plot, ...]:
@@ -135,18 +140,23 @@ def page_of(results: Results) -> Page:
     deciding = deciding_metrics(results)
     decided = [metric for metric in results.metrics if metric.name in deciding]
     others = [metric for metric in results.metrics if metric.name not in deciding]
-    small = [small_plot(results, metric, labels, f"small-{place}") for place, metric in enumerate(others)]
+    excerpt = excerpt_of(results)
+    shown = excerpt.results
+    small = [small_plot(shown, metric, labels, f"small-{place}") for place, metric in enumerate(others)]
     return Page(
         results=results,
         labels=labels,
+        excerpt=excerpt.remark,
         warnings=warnings_of(results),
         facts=_facts(results),
-        sections=tuple(_section(results, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)),
-        verdicts=_groups(results, decided, labels),
-        described_verdicts=_groups(results, list(described_with_effects(results)), labels),
-        listings=listings_of(results, labels),
-        columns=tuple(_column(configuration, labels) for configuration in results.configurations),
-        rows=metric_rows(results),
+        sections=tuple(
+            _section(results, excerpt, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)
+        ),
+        verdicts=_groups(shown, decided, labels),
+        described_verdicts=_groups(shown, list(described_with_effects(shown)), labels),
+        listings=listings_of(shown, labels),
+        columns=tuple(_column(configuration, labels) for configuration in shown.configurations),
+        rows=metric_rows(shown),
         not_supported=not_supported(results),
         small=tuple(plot for plot in small if plot is not None),
         timelines=timelines_plot(results, labels, "timelines"),
@@ -159,6 +169,7 @@ def page_of(results: Results) -> Page:
             for word in ORDER
             if any(verdict.verdict == word and verdict.metric in deciding for verdict in results.verdicts)
         ),
+        trials=shown.trials[:_MOST_LISTED],
     )
 
 
@@ -168,29 +179,27 @@ def _facts(results: Results) -> tuple[str, ...]:
     return (
         count_of(len(results.configurations), "configuration"),
         count_of(results.blocks, "block"),
-        count_of(len(results.trials), "trial"),
+        count_of(results.tally.trials, "trial"),
         clock_name(results),
         f"stopped: {results.stopped_because}",
     )
 
 
-def _section(results: Results, metric: Metric, labels: Labels, name: str) -> MetricSection:
-    verdicts = verdicts_of(results, metric.name)
-    curves = (
-        curve_plot(results, metric, factor, labels, f"{name}-curve-{place}")
-        for place, factor in enumerate(labels.factors)
-    )
+def _section(results: Results, excerpt: Excerpt, metric: Metric, labels: Labels, name: str) -> MetricSection:
+    shown = excerpt.results
+    # A line needs all of its levels: of a grid with too many configurations the heat map has them.
+    lines = () if excerpt.of_configurations and len(labels.factors) > 1 else labels.factors
     plots = (
-        predicted_plot(results, metric, labels, f"{name}-predicted"),
-        trials_plot(results, metric, labels, f"{name}-trials"),
-        *forest_plots(results, metric, labels, f"{name}-forest"),
-        *curves,
+        predicted_plot(shown, metric, labels, f"{name}-predicted"),
+        trials_plot(shown, metric, labels, f"{name}-trials"),
+        *forest_plots(shown, metric, labels, f"{name}-forest"),
+        *(curve_plot(results, metric, factor, labels, f"{name}-curve-{place}") for place, factor in enumerate(lines)),
         heatmap_plot(results, metric, labels, f"{name}-heatmap"),
     )
     return MetricSection(
         title=metric.title,
         what=metric.what,
-        badges=_badges(verdicts),
+        badges=_badges(verdicts_of(results, metric.name)),
         plots=tuple(plot for plot in plots if plot is not None),
     )
 
@@ -294,15 +303,18 @@ def _blocks(results: Results) -> str:
 
 
 def _left_out(results: Results, labels: Labels) -> tuple[str, ...]:
-    """A line for every trial that was flagged or failed; one for all warm-up trials."""
+    """A line for each trial that was flagged or failed, or the first of many; one for all warm-up trials."""
     configurations = {configuration.name: configuration for configuration in results.configurations}
+    tally = results.tally
     lines = [
         f"Block {trial.block}, {_named(trial.configuration, configurations, labels)}: {kind_of(trial)}, {trial.reason}"
         for trial in results.trials
         if kind_of(trial) in ("flagged", "failed")
-    ]
-    warm_up = sum(kind_of(trial) == "warm-up" for trial in results.trials)
-    return (*([f"{count_of(warm_up, 'warm-up trial')}, before the first block that counts"] if warm_up else []), *lines)
+    ][:_MOST_LEFT_OUT]
+    if tally.flagged + tally.failed > len(lines):
+        lines.append(f"and {tally.flagged + tally.failed - len(lines):,} more that were flagged or failed")
+    warm_up = [f"{count_of(tally.warm_up, 'warm-up trial')}, before the first block that counts"]
+    return (*(warm_up if tally.warm_up else []), *lines)
 
 
 def _environment(environment: Mapping[str, Any]) -> tuple[Branch, ...]:

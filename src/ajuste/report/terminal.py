@@ -14,6 +14,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
+from ajuste.report.excerpt import excerpt_of
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listing import print_listing
@@ -31,16 +32,20 @@ _MOST_DESCRIBED: Final = 32
 def print_results(results: Results, console: Console, *, report: Path | None = None) -> None:
     """Print ``results``; ``report`` is the path of the HTML report, if one was written.
 
-    Plain text where ``console`` is no terminal; nothing is cut off, at any width.
+    Plain text where ``console`` is no terminal; nothing is cut off, at any width. Of very many configurations some.
     """
     labels = labels_of(results)
+    excerpt = excerpt_of(results)
+    shown = excerpt.results
     with sheet(console) as out:
         _print_title(out, results, labels)
-        _print_metrics(out, results, labels)
-        _print_verdicts(out, results, labels)
-        for listing in listings_of(results, labels):
+        if excerpt.of_configurations:
+            out.say(excerpt.of_configurations, style="yellow")
+        _print_metrics(out, shown, labels)
+        _print_verdicts(out, shown, labels)
+        for listing in listings_of(shown, labels):
             print_listing(out, listing)
-        _print_described(out, results, labels)
+        _print_described(out, shown, labels)
         _print_answer(out, results)
         _print_footer(out, results, report)
 
@@ -49,7 +54,7 @@ def _print_title(out: Sheet, results: Results, labels: Labels) -> None:
     out.say(visible_line(results.title), style="bold")
     out.say(
         f"{count_of(len(results.configurations), 'configuration')}, {count_of(results.blocks, 'block')}, "
-        f"{count_of(len(results.trials), 'trial')}, {clock_name(results)}, seed {results.seed}"
+        f"{count_of(results.tally.trials, 'trial')}, {clock_name(results)}, seed {results.seed}"
     )
     for line in (*factor_key(labels), *(f"fixed: {line}" for line in fixed_levels(labels))):
         out.say(line, indent=INDENT)
@@ -86,13 +91,11 @@ def _changed_levels(results: Results) -> list[str]:
 
 def _left_out(results: Results) -> list[str]:
     """How many trials are in no figure, and why."""
-    counts = {
-        "warm-up": sum(trial.warm_up for trial in results.trials),
-        "flagged": sum(trial.status == "flagged" and not trial.warm_up for trial in results.trials),
-        "failed": sum(trial.status == "failed" and not trial.warm_up for trial in results.trials),
-    }
-    reasons = dict.fromkeys(visible_line(trial.reason) for trial in results.trials if trial.reason)
+    tally = results.tally
+    counts = {"warm-up": tally.warm_up, "flagged": tally.flagged, "failed": tally.failed}
     said = [f"{count_of(count, f'{kind} trial')}" for kind, count in counts.items() if count]
+    more = [f"and {count_of(tally.other_reasons, 'other reason')}"] if tally.other_reasons else []
+    reasons = [*dict.fromkeys(map(visible_line, tally.reasons)), *more]
     return ([f"Left out of every figure: {', '.join(said)}."] if said else []) + [f"  {reason}" for reason in reasons]
 
 

@@ -12,6 +12,7 @@ from ajuste.report.plots.plot import Plot, figure, level_axis, plain
 from ajuste.report.rows import metric_shown
 from ajuste.report.visible import visible_line
 
+_MOST_WRITTEN: Final = 16  # columns in which there is room for figures
 _SHADES: Final = ("heat-0", "heat-1", "heat-2", "heat-3", "heat-4")
 
 
@@ -41,7 +42,7 @@ def heatmap_plot(results: Results, metric: Metric, labels: Labels, name: str) ->
         "x": list(range(len(across.levels))),
         "y": list(range(len(down.levels))),
         "text": texts,
-        "texttemplate": "%{text}",
+        "texttemplate": "%{text}" if len(across.levels) <= _MOST_WRITTEN else "",
         "hoverinfo": "text",
         "hovertext": hovers,
         "colorscale": [[place / (len(shades) - 1), shade] for place, shade in enumerate(shades)],

@@ -1,0 +1,39 @@
+"""Which trials are told one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ajuste.analysis import points
+from ajuste.analysis.points import points_of, tally
+from ajuste.model.measurements import measurements
+from ajuste.model.results import tally_of
+
+
+@pytest.fixture
+def many(trials: Any) -> Any:
+    """Twenty blocks of two configurations; two trials were flagged."""
+    made = trials({"a": list(range(20)), "b": list(range(20, 40))})
+    for place in (3, 25):
+        made[place] = made[place].model_copy(update={"status": "flagged", "reason": f"reason {place}"})
+    return made
+
+
+def test_few_trials_are_all_told_and_counted_alike(many: Any) -> None:
+    columns = measurements(many)
+    told = points_of(columns)
+    assert [(point.block, point.configuration, point.metrics) for point in told] == [
+        (block, name, {"elapsed": float(block + base)}) for block in range(20) for name, base in (("a", 0), ("b", 20))
+    ]
+    assert tally(columns) == tally_of(told)
+    assert tally(columns).reasons == {"reason 3": 1, "reason 25": 1}
+
+
+def test_of_many_whole_blocks_are_told_and_what_was_not_clean(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points, "MOST_FIGURES", 12)
+    told = points_of(measurements(many))
+    assert [point.block for point in told if point.status == "ok"] == [0, 0, 4, 4, 8, 8, 11, 11, 15, 15, 19, 19]
+    assert [(point.block, point.configuration) for point in told if point.status != "ok"] == [(3, "a"), (5, "b")]
+    assert tally(measurements(many)).clean == 38

@@ -1,0 +1,94 @@
+"""A run in the store and the same trials in memory are one record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ajuste.analysis.digest import digest
+from ajuste.analysis.record import record_of
+from ajuste.model.event import Written
+from ajuste.model.trial import Slot, Trial
+from ajuste.record import KeptRecord
+from ajuste.store.store import Store
+
+
+def trial(block: int, position: int, **fields: Any) -> Trial:
+    slot = Slot(block=block, position=position, configuration="ab"[position], seed=2**64 - 1 - block)
+    write = Written(at_ns=block, tunable='k"nob', asked="1", before="0", after="1\t")
+    made = {
+        "slot": slot,
+        "status": "ok",
+        "metrics": {"time": 0.1 + block},
+        "written": (write,),
+        "events": f"é{block}\n",
+    }
+    return Trial.model_validate(made | fields)
+
+
+@pytest.fixture
+def trials() -> list[Trial]:
+    made = [trial(block, position) for block in (2, 0, 1) for position in (1, 0)]
+    made[2] = made[2].model_copy(update={"status": "failed", "reason": "gone", "metrics": {}, "attempt": 1})
+    return made
+
+
+@pytest.fixture
+def kept(tmp_path: Path, trials: list[Trial]) -> Any:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+        run = store.new_run(study="s", fingerprint="f", seed=1, ajuste="0", named="s", resolved="", environment={})
+        store.add_trials(run, trials)
+        yield store, run
+
+
+def test_the_figures_are_those_of_the_trials(kept: Any, trials: list[Trial]) -> None:
+    store, run = kept
+    found, wanted = KeptRecord(run, store).measurements, record_of(trials).measurements
+    assert list(found.metrics) == list(wanted.metrics)
+    assert np.array_equal(found.metrics["time"], wanted.metrics["time"], equal_nan=True)
+    for column in ("block", "position", "attempt", "seed", "warm_up"):
+        assert np.array_equal(getattr(found, column), getattr(wanted, column)), column
+    for column in ("configuration", "status", "reason", "written", "not_supported"):
+        ones, others = getattr(found, column), getattr(wanted, column)
+        assert [ones[row] for row in range(len(found))] == [others[row] for row in range(len(wanted))], column
+
+
+def test_whole_trials_are_read_by_their_row(kept: Any, trials: list[Trial]) -> None:
+    store, run = kept
+    assert KeptRecord(run, store).whole([4, 0]) == record_of(trials).whole([4, 0])
+
+
+def test_the_digest_is_of_the_canonical_json(kept: Any, trials: list[Trial]) -> None:
+    store, run = kept
+    rows = [
+        {
+            "slot": one.slot.model_dump(),
+            "attempt": one.attempt,
+            "status": one.status,
+            "written": [write.model_dump(exclude={"at_ns"}) for write in one.written],
+            "events": one.events,
+            "metrics": one.metrics,
+            "not_supported": one.not_supported,
+        }
+        for one in sorted(trials, key=lambda t: (t.slot.block, t.slot.position))
+    ]
+    wanted = hashlib.sha256(json.dumps(rows, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    assert digest(trials) == record_of(trials).digest == KeptRecord(run, store).digest == wanted
+
+
+def test_the_digest_of_a_run_that_ended_is_kept_until_there_are_more_trials(kept: Any, trials: list[Trial]) -> None:
+    store, run = kept
+    assert KeptRecord(run, store).digest == digest(trials)
+    assert store.digest(run) is None
+    store.stop_run(run, "decided", "all verdicts are in")
+    ended = store.find_run(run.id)
+    KeptRecord(ended, store).digest  # noqa: B018 - reading keeps it
+    assert store.digest(ended) == digest(trials)
+    store.add_trial(ended, trial(3, 0))
+    assert store.digest(ended) is None
+    assert KeptRecord(ended, store).digest == digest([*trials, trial(3, 0)])
