@@ -31,7 +31,7 @@ class KeptRecord:
         kept = self.store.digest(self.run)
         if kept is not None:
             return kept
-        found = digest_in_order(self.store.each_trial(self.run))
+        found = digest_in_order(self.store.each_measured(self.run))
         if self.run.stopped:
             with suppress(RunError):  # A store that can only be read can be shown as well.
                 self.store.keep_digest(self.run, found)

@@ -32,7 +32,7 @@ def test_few_trials_are_all_told_and_counted_alike(many: Any) -> None:
 
 
 def test_of_many_whole_blocks_are_told_and_what_was_not_clean(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points, "MOST_FIGURES", 12)
+    monkeypatch.setattr(points, "MOST_WORDS", 72)
     told = points_of(measurements(many))
     assert [point.block for point in told if point.status == "ok"] == [0, 0, 4, 4, 8, 8, 11, 11, 15, 15, 19, 19]
     assert [(point.block, point.configuration) for point in told if point.status != "ok"] == [(3, "a"), (5, "b")]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
+from ajuste.model.measurements import Measured
 from ajuste.model.trial import Trial
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -19,17 +20,18 @@ def digest(trials: Iterable[Trial]) -> str:
     Covers configuration, seed, block, position, attempt, values read back, the agent's event lines, metrics and
     status; no time or text of the host.
     """
-    return digest_in_order(sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt)))
+    in_order = sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))
+    return digest_in_order(map(_measured, in_order))
 
 
-def digest_in_order(trials: Iterable[Trial]) -> str:
+def digest_in_order(measured: Iterable[Measured]) -> str:
     """As ``digest``, of trials that come in the order of the design one after the other: none is kept in memory."""
     found = hashlib.sha256(b"[")
     separator = b""
     parts = bytearray()
-    for trial in trials:
+    for one in measured:
         parts += separator
-        parts += _CANONICAL.encode(_measured(trial)).encode("ascii")
+        parts += _CANONICAL.encode(one).encode("ascii")
         separator = b","
         if len(parts) > _CHUNK:
             found.update(parts)
@@ -39,12 +41,12 @@ def digest_in_order(trials: Iterable[Trial]) -> str:
     return found.hexdigest()
 
 
-def _measured(trial: Trial) -> dict[str, Any]:
+def _measured(trial: Trial) -> Measured:
     return {
         "slot": dict(trial.slot),
         "attempt": trial.attempt,
         "status": trial.status,
-        "written": [{name: value for name, value in write if name != "at_ns"} for write in trial.written],
+        "written": [write.model_dump(exclude={"at_ns"}) for write in trial.written],
         "events": trial.events,
         "metrics": trial.metrics,
         "not_supported": trial.not_supported,

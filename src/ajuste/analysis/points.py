@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from ajuste.model.measurements import Measurements
 from ajuste.model.results import MOST_REASONS, Point, Tally
 
-MOST_FIGURES: Final = 60_000
-"""So many figures (trials × metrics) may be told one by one; a document of more is too large to be sent or opened."""
+MOST_WORDS: Final = 100_000
+"""So many words may be told of single trials: a document of more is too large to be sent or opened."""
+
+_WORDS_EACH: Final = 5
+"""What is told of a trial besides its metrics, in words as long as a figure."""
 
 MOST_LEFT_OUT: Final = 200
 """Of the trials in other blocks that were flagged or failed, so many are told of nevertheless."""
@@ -41,7 +44,7 @@ def tally(measured: Measurements) -> Tally:
 
 
 def _told(measured: Measurements) -> NDArray[np.bool_]:
-    most = max(1, MOST_FIGURES // max(1, len(measured.metrics)))
+    most = max(1, MOST_WORDS // (_WORDS_EACH + len(measured.metrics)))
     if len(measured) <= most:
         return np.full(len(measured), True)
     blocks = np.unique(measured.block)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from ajuste.analysis.digest import digest_in_order
+from ajuste.analysis.digest import digest
 from ajuste.model.measurements import Measurements, measurements
 from ajuste.model.trial import Trial
 
@@ -40,7 +40,7 @@ class ListedTrials:
 
     @property
     def digest(self) -> str:
-        return digest_in_order(self.trials)
+        return digest(self.trials)
 
     def whole(self, rows: Sequence[int]) -> Sequence[Trial]:
         return [self.trials[row] for row in rows]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Generic, TypeVar
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,8 @@ from ajuste.model.trial import Trial
 
 T = TypeVar("T")
 Whole = NDArray[np.int64]
+Measured: TypeAlias = Mapping[str, Any]
+"""What one trial measured, as a digest covers it: the fields of ``Trial`` without time and text of the host."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +88,22 @@ class Measurements:
         return {name: value for name, value in found.items() if value == value}
 
 
+class _Codes(dict[Hashable, int]):
+    """Numbers new keys from 0 on."""
+
+    def __missing__(self, key: Hashable) -> int:
+        code = self[key] = len(self)
+        return code
+
+
 class _Coding(Generic[T]):
     def __init__(self, decode: Callable[[Any], T]) -> None:
         self._decode = decode
-        self._codes: dict[Hashable, int] = {}
+        self._codes = _Codes()
         self._rows: list[NDArray[np.int32]] = []
 
     def extend(self, keys: Sequence[Hashable]) -> None:
-        codes = self._codes
-        for key in dict.fromkeys(keys):
-            codes.setdefault(key, len(codes))
-        self._rows.append(np.fromiter((codes[key] for key in keys), np.int32, len(keys)))
+        self._rows.append(np.fromiter(map(self._codes.__getitem__, keys), np.int32, len(keys)))
 
     def column(self, order: NDArray[np.intp]) -> Coded[T]:
         return Coded(tuple(self._decode(key) for key in self._codes), _joined(self._rows, np.int32)[order])
@@ -151,9 +160,8 @@ class Gathering:
         self._warm_up.append(np.array(warm_up, np.bool_))
         for name, coding in self._coded.items():
             coding.extend(coded[name])
-        for metric in dict.fromkeys(name for own in metrics for name in own):
-            column = np.fromiter((own.get(metric, np.nan) for own in metrics), np.float64, len(metrics))
-            self._metrics.setdefault(metric, [np.full(self._rows, np.nan)]).append(column)
+        for metric in dict.fromkeys(chain.from_iterable(metrics)):
+            self._metrics.setdefault(metric, [np.full(self._rows, np.nan)]).append(_column(metrics, metric))
         self._rows += len(metrics)
         for parts in self._metrics.values():
             missing = self._rows - sum(map(len, parts))
@@ -192,6 +200,13 @@ def measurements(trials: Iterable[Trial]) -> Measurements:
         not_supported=[tuple(one.not_supported.items()) for one in rows],
     )
     return gathering.measurements()
+
+
+def _column(metrics: Sequence[Mapping[str, float]], name: str) -> NDArray[np.float64]:
+    try:
+        return np.fromiter(map(itemgetter(name), metrics), np.float64, len(metrics))
+    except KeyError:
+        return np.fromiter((own.get(name, np.nan) for own in metrics), np.float64, len(metrics))
 
 
 def _joined(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:

@@ -6,7 +6,9 @@ Texts of JSON that are often the same are read once; metrics are read many trial
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cache
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -14,11 +16,11 @@ from sqlalchemy import Integer, Text, cast, select, type_coerce
 from sqlalchemy.orm import Session
 
 from ajuste.model.event import Written
-from ajuste.model.measurements import Gathering, Measurements
+from ajuste.model.measurements import Gathering, Measured, Measurements
 from ajuste.store.schema import TrialRow
 
-AT_ONCE: Final = 10_000
-"""Rows that are read at a time."""
+_AT_ONCE: Final = 2_000
+"""Rows that are read at a time: few enough to stay in the processor's caches."""
 
 # The time of a write is no part of what was written, and makes every text another. Inside of a string the quotes
 # would be escaped.
@@ -41,15 +43,57 @@ _COLUMNS: Final = (
 def read_measurements(session: Session, run_id: str) -> Measurements:
     """All figures of a run."""
     gathering = Gathering(read_written=_written, read_not_supported=_reasons)
-    query = (
-        select(*_COLUMNS)
-        .where(TrialRow.run_id == run_id)
-        .order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
-        .execution_options(yield_per=AT_ONCE)
-    )
-    for rows in session.execute(query).partitions():
+    for rows in _read(session, run_id, _COLUMNS):
         _gather(gathering, rows)
     return gathering.measurements()
+
+
+def each_measured(session: Session, run_id: str) -> Iterator[Measured]:
+    """All that the digest covers (see ``analysis.digest``), trial by trial in the order of the design."""
+    plain = cache(lambda text: [write.model_dump(exclude={"at_ns"}) for write in _written(text)])
+    for rows in _read(session, run_id, (*_COLUMNS, TrialRow.events)):
+        for (
+            block,
+            position,
+            attempt,
+            configuration,
+            seed,
+            warm_up,
+            status,
+            _,
+            metrics,
+            not_supported,
+            written,
+            events,
+        ) in rows:
+            yield {
+                "slot": {
+                    "block": block,
+                    "position": position,
+                    "configuration": configuration,
+                    "seed": int(seed),
+                    "warm_up": bool(warm_up),
+                },
+                "attempt": attempt,
+                "status": status,
+                "written": plain(_TIME.sub("", written)),
+                "events": events,
+                "metrics": from_json(metrics),
+                "not_supported": from_json(not_supported),
+            }
+
+
+def _read(session: Session, run_id: str, columns: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Rows by the driver's own cursor: of a million of them SQLAlchemy's rows would take most of the time."""
+    query = (
+        select(*columns).where(TrialRow.run_id == run_id).order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
+    )
+    connection = session.connection()
+    text = str(query.compile(connection.engine, compile_kwargs={"literal_binds": True}))
+    with closing(connection.connection.cursor()) as cursor:
+        cursor.execute(text)
+        while rows := cursor.fetchmany(_AT_ONCE):
+            yield rows
 
 
 def _gather(gathering: Gathering, rows: Sequence[Any]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from sqlalchemy import Engine, Select, create_engine, event, func, select, tuple_, update
 from sqlalchemy.engine import make_url
@@ -20,11 +20,12 @@ from sqlalchemy.orm import Session
 from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
-from ajuste.model.measurements import Measurements
+from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.columns import AT_ONCE, read_measurements
+from ajuste.store.columns import each_measured, read_measurements
 from ajuste.store.schema import MEASURED, STORE_VERSION, Base, DigestRow, RunRow, TrialRow, VersionRow
 
+_AT_ONCE: Final = 1_000
 Place: TypeAlias = tuple[int, int, int]
 """Block, position and attempt of a trial."""
 
@@ -165,7 +166,7 @@ class Store:
         """As ``trials``, one after the other: all that was printed in a run may be more than the memory holds."""
         query = _in_order(select(TrialRow).where(TrialRow.run_id == run.id))
         with self._reading() as session:
-            for row in session.scalars(query.execution_options(yield_per=AT_ONCE)):
+            for row in session.scalars(query.execution_options(yield_per=_AT_ONCE)):
                 yield _trial(row)
 
     def trials_at(self, run: Run, places: Sequence[Place]) -> list[Trial]:
@@ -180,6 +181,11 @@ class Store:
         """All figures of a run, without what its programs printed."""
         with self._reading() as session:
             return read_measurements(session, run.id)
+
+    def each_measured(self, run: Run) -> Iterator[Measured]:
+        """What the digest of a run covers, trial by trial in design order."""
+        with self._reading() as session:
+            yield from each_measured(session, run.id)
 
     def digest(self, run: Run) -> str | None:
         """The digest that was kept of a run, if it still has as many trials."""

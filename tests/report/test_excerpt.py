@@ -1,0 +1,52 @@
+"""What a report shows of results that are too crowded."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from ajuste.model.results import Results, Tally
+from ajuste.report import excerpt as module
+from ajuste.report.excerpt import CHOSEN, MOST_CONFIGURATIONS, excerpt_of
+from ajuste.report.html import render_html
+from ajuste.report.terminal import print_results
+
+
+def test_few_are_shown_as_they_are(grid: Results) -> None:
+    shown = excerpt_of(grid)
+    assert shown.results is grid
+    assert shown.remark == ""
+
+
+def test_of_many_configurations_the_baseline_and_both_ends_are_shown(crowded: Results) -> None:
+    found = excerpt_of(crowded)
+    names = [configuration.name for configuration in found.results.configurations]
+    assert len(crowded.configurations) > MOST_CONFIGURATIONS
+    assert names == [f"knob={level}" for level in (*range(1, 22), *range(81, 101))]
+    assert len(names) == CHOSEN + 1
+    assert {trial.configuration for trial in found.results.trials} == set(names)
+    assert found.remark.startswith("Of 100 configurations the baseline and the 40 that differ most are shown")
+
+
+def test_of_many_trials_whole_blocks_are_drawn(crowded: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_TRIALS", 82)
+    assert {trial.block for trial in excerpt_of(crowded).results.trials} == {0, 2}
+
+
+def test_the_report_says_what_it_does_not_show(crowded: Results) -> None:
+    counted = crowded.model_copy(
+        update={"tally": Tally(trials=5_000, clean=4_900, warm_up=0, flagged=100, failed=0, reasons={"busy": 100})}
+    )
+    page = render_html(counted)
+    assert "Of 100 configurations the baseline and the 40 that differ most are shown one by one" in page
+    assert "Of 5,000 trials 123 are drawn; every figure is of all." in page
+    assert "and 100 more that were flagged or failed" in page
+    assert "worsens 99 of 99" in page
+    out = StringIO()
+    print_results(counted, Console(file=out, width=200))
+    said = out.getvalue()
+    assert "100 configurations, 3 blocks, 5000 trials" in said
+    assert "Of 100 configurations the baseline and the 40" in said
+    assert "Left out of every figure: 100 flagged trials." in said
