@@ -13,6 +13,7 @@ import pytest
 from ajuste.analysis.digest import digest
 from ajuste.analysis.results import verdicts
 from ajuste.catalogue.loader import catalogue
+from ajuste.course import minutes_of
 from ajuste.design.stopping import Stop
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RunError
@@ -21,7 +22,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.verdict import Verdict
-from ajuste.runner import Runner, Targets, minutes_of
+from ajuste.runner import Runner, Targets
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from ajuste.analysis.results import verdicts
 from ajuste.design.allocation import members
@@ -24,12 +25,14 @@ class Course:
         self._study = study
         self._kept: dict[int, dict[int, list[Trial]]] = {}
         self._found: dict[int, tuple[Verdict, ...]] = {}
+        self._minutes: dict[int, float] = {}
         for one in trials:
             self.add(one)
 
     def add(self, trial: Trial) -> None:
         """Keep a trial, which comes after all of earlier blocks."""
         self._kept.setdefault(trial.slot.block, {}).setdefault(trial.slot.position, []).append(trial)
+        self._minutes.pop(trial.slot.block, None)
 
     def trials(self, number: int) -> list[Trial]:
         """All trials up to block ``number``: a run that was interrupted may have kept some of the next one."""
@@ -49,6 +52,13 @@ class Course:
         """How long the trials of a block took, if it was measured."""
         seconds = [own[-1].host_seconds for own in self._kept.get(number, {}).values()]
         return sum(seconds) if seconds else None
+
+    def minutes(self, number: int) -> float:
+        """For how many minutes of the host's time trials up to block ``number`` were running; blocks do not overlap."""
+        for own, slots in self._kept.items():
+            if own not in self._minutes:
+                self._minutes[own] = minutes_of([one for attempts in slots.values() for one in attempts])
+        return sum(minutes for own, minutes in self._minutes.items() if own <= number)
 
     @property
     def last_complete(self) -> int:
@@ -98,3 +108,13 @@ class Course:
             if following != names:
                 names, since = following, warm_up + review
         return names, since
+
+
+def minutes_of(trials: Sequence[Trial]) -> float:
+    """For how many minutes of the host's time at least one of ``trials`` was running."""
+    total, until = 0.0, 0.0
+    spans = ((datetime.fromisoformat(one.started).timestamp(), one.host_seconds) for one in trials)
+    for begin, seconds in sorted(spans):
+        total += max(0.0, begin + seconds - max(begin, until))
+        until = max(until, begin + seconds)
+    return total / 60

@@ -164,15 +164,17 @@ class Runner:
 
     def _look(self, number: int, measured: int, limits: Limits) -> Stop | None:
         """What the trials up to block ``number`` say, as often as there is a look; always whether the time is spent."""
-        trials = self._course.trials(number)
-        minutes = minutes_of(trials)
+        minutes = self._course.minutes(number)
         if is_look(measured, self._looked, limits) or minutes >= limits.max_minutes:
             self._looked = measured
             self._found = self._course.verdicts(number)
             self.watcher.block_done(number, self._found)
-            return stop(self._found, measured, minutes, limits, [_mean(one) for one in means(self.study, trials)])
+            return stop(self._found, measured, minutes, limits, self._means(number))
         self.watcher.block_done(number, self._found)
         return None
+
+    def _means(self, number: int) -> list[Mean]:
+        return [_mean(one) for one in means(self.study, self._course.trials(number))]
 
     def _measure_blocks(self, first: int, limits: Limits) -> int:
         """Measure block ``first``, and with it the next ones that take but a moment; returns the last one."""
@@ -281,13 +283,3 @@ def _lost(trial: Trial) -> str:
     """Why there is no point in going on, with what the workload said last."""
     said = last_words(trial)
     return f"{trial.slot.configuration}: {trial.reason}" + (f"; it said last: {said}" if said else "")
-
-
-def minutes_of(trials: Sequence[Trial]) -> float:
-    """For how many minutes of the host's time at least one of ``trials`` was running."""
-    total, until = 0.0, 0.0
-    spans = ((datetime.fromisoformat(one.started).timestamp(), one.host_seconds) for one in trials)
-    for begin, seconds in sorted(spans):
-        total += max(0.0, begin + seconds - max(begin, until))
-        until = max(until, begin + seconds)
-    return total / 60

@@ -9,7 +9,7 @@ import pytest
 from ajuste.analysis import points
 from ajuste.analysis.points import points_of, tally
 from ajuste.model.measurements import measurements
-from ajuste.model.results import tally_of
+from ajuste.model.results import Point, tally_of
 
 
 @pytest.fixture
@@ -21,10 +21,14 @@ def many(trials: Any) -> Any:
     return made
 
 
+def by_name(point: Point) -> tuple[int, str]:
+    return (point.block, point.configuration)
+
+
 def test_few_trials_are_all_told_and_counted_alike(many: Any) -> None:
     columns = measurements(many)
     told = points_of(columns)
-    assert [(point.block, point.configuration, point.metrics) for point in told] == [
+    assert [(one.block, one.configuration, one.metrics) for one in sorted(told, key=by_name)] == [
         (block, name, {"elapsed": float(block + base)}) for block in range(20) for name, base in (("a", 0), ("b", 20))
     ]
     assert tally(columns) == tally_of(told)

@@ -365,14 +365,14 @@ def undecided() -> Results:
 
 
 def _rising_truth(levels: dict[str, str], random: np.random.Generator) -> dict[str, float]:
-    return {"hackbench.time": 10 * (1 + int(levels["knob"]) / 1000) * float(np.exp(random.normal(0, 1e-4)))}
+    return {"hackbench.time": 10 * (1 + int(levels["knob"]) / 1000) * float(np.exp(random.normal(0, 1e-5)))}
 
 
 @pytest.fixture(scope="session")
 def crowded() -> Results:
     """A hundred configurations, each a little slower than the one before."""
     factor = Factor(name="knob", levels=tuple(str(level) for level in range(1, 101)), baseline="1")
-    return simulate(Simulated((factor,), (TIME,), (TIME,), _rising_truth, blocks=3))
+    return simulate(Simulated((factor,), (TIME,), (TIME,), _rising_truth, blocks=3, smallest_effect=1e-4))
 
 
 def sampled(results: Results, source: str = "vmstat", key: str = "nr_written") -> tuple[SampledFigure, ...]:

@@ -1,4 +1,4 @@
-"""What a report shows of results that are too crowded."""
+"""What a report shows of results that are too many."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def test_the_report_says_what_it_does_not_show(crowded: Results) -> None:
     out = StringIO()
     print_results(counted, Console(file=out, width=200))
     said = out.getvalue()
-    assert "100 configurations, 3 blocks, 5000 trials" in said
+    assert "100 configurations, 3 blocks, 5,000 trials" in said
     assert "Of 100 configurations the baseline and the 40" in said
     assert "Left out of every figure: 100 flagged trials." in said
