@@ -16,6 +16,7 @@ from benchmarks import (
     perf_agreement,
     restore_time,
     sampler_overhead,
+    scale,
     short_runs,
     verdicts,
 )
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
     "cold-start": cold_start.measure,
     "demo": demo.measure,
     "restore-time": restore_time.measure,
+    "scale": scale.measure,
     "short-runs": short_runs.measure,
 }
 
