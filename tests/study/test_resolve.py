@@ -295,3 +295,13 @@ def test_a_load_runs_only_with_the_levels_that_it_names(resolved: Resolve) -> No
     assert [len(c.background) for c in found.configurations] == [0, 2, 1]
     assert found.configurations[1].loads[0].endless
     assert not found.configurations[1].loads[1].endless
+
+
+def test_a_quantile_of_a_metric_is_a_metric_and_needs_the_same_counters(resolved: Resolve) -> None:
+    found = resolved(('metrics = ["elapsed"]', 'metrics = ["elapsed@p95", "task-clock@p50"]\ndescribe = ["elapsed"]'))
+    assert [(m.name, m.column, m.quantile) for m in found.deciding] == [
+        ("elapsed@p95", "elapsed", 0.95),
+        ("task-clock@p50", "task-clock", 0.5),
+    ]
+    assert found.counters == ("task-clock",)
+    assert [m.name for m in found.described] == ["elapsed"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ajuste.analysis.pairs import Pairs
+from ajuste.analysis.quantiles import interval_between, quantile_bounds
 from ajuste.analysis.sequence import Interval, mean_interval
 from ajuste.model.metric import Metric, Scale
 
@@ -62,6 +63,8 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     """
     if not len(pairs):
         return None
+    if metric.quantile is not None:
+        return _quantile_effect(pairs, metric, metric.quantile, alpha)
     baseline_mean = float(np.mean(pairs.baseline))
     other_mean = float(np.mean(pairs.other))
     same = bool(np.all(pairs.baseline == pairs.other))
@@ -83,6 +86,41 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         fell_back=metric.scale == "ratio" and not as_ratio,
         one_order=pairs.one_order,
     )
+
+
+def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float) -> Effect:
+    """The ratio (or difference) of the two configurations' quantiles: each has an interval of half the error rate, and
+    where both hold, so does the one from the least to the largest ratio (Bonferroni). Bounds are widened by half a step
+    of the figure.
+    """
+    step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(np.abs([pairs.baseline, pairs.other])))
+    positive = bool(np.min(pairs.baseline) > step / 2 and np.min(pairs.other) > step / 2)
+    as_ratio = metric.scale == "ratio" and positive
+    sides = []
+    for values in (pairs.baseline, pairs.other):
+        low, high = quantile_bounds(values, quantile, alpha / 2)
+        found = (low - step / 2, float(np.quantile(values, quantile)), high + step / 2)
+        sides.append([_log(point) for point in found] if as_ratio else found)
+    (low, middle, high), (other_low, other_middle, other_high) = sides
+    unknown = pairs.one_order
+    return Effect(
+        scale="ratio" if as_ratio else "difference",
+        interval=interval_between(
+            len(pairs),
+            other_middle - middle,
+            -math.inf if unknown else other_low - high,
+            math.inf if unknown else other_high - low,
+        ),
+        baseline_mean=float(np.quantile(pairs.baseline, quantile)),
+        step=metric.resolution,
+        same=bool(np.all(pairs.baseline == pairs.other)),
+        fell_back=metric.scale == "ratio" and not as_ratio,
+        one_order=unknown,
+    )
+
+
+def _log(point: float) -> float:
+    return math.log(point) if point > 0 else -math.inf
 
 
 def margin(found: Effect, smallest_effect: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.analysis.quantiles import interval_between, quantile_bounds
 from ajuste.analysis.sequence import Interval, mean_interval, values_needed
 from ajuste.model.metric import Metric
 
@@ -35,7 +37,7 @@ class Precision:
     @property
     def more_runs(self) -> int | None:
         """About how many more runs would be enough, were mean and spread to stay as they are."""
-        if self.interval is None or self.interval.n < 2:
+        if self.interval is None or self.interval.n < 2 or math.isnan(self.interval.variance):
             return None
         n = self.interval.n
         needed = values_needed(self.interval.variance * n / (n - 1), self.wanted, self.alpha, most=MOST_RUNS)
@@ -51,13 +53,18 @@ def precisions(
     """
     clean = clean_trials(trials)
     alpha = (1 - confidence) / max(1, len(metrics))
-    return tuple(_precision(_all_values(clean, metric.name), metric, alpha, smallest_effect) for metric in metrics)
+    return tuple(_precision(_all_values(clean, metric.column), metric, alpha, smallest_effect) for metric in metrics)
 
 
 def interval_of(values: Sequence[float] | NDArray[np.float64], metric: Metric, alpha: float) -> Interval:
-    """The interval for the mean of ``values``, at least one; its variance has the floor of ``analysis.effects``."""
+    """The interval for the mean of ``values``, at least one, with the floor of ``analysis.effects``, or for their
+    quantile if that is what ``metric`` is.
+    """
     table = np.asarray(values, dtype=np.float64)
     step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(np.abs(table)))
+    if metric.quantile is not None:
+        low, high = quantile_bounds(table, metric.quantile, alpha)
+        return interval_between(len(table), float(np.quantile(table, metric.quantile)), low - step / 2, high + step / 2)
     return mean_interval(table, alpha=alpha, floor=step**2 / 12)
 
 

@@ -13,6 +13,7 @@ from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks
 from ajuste.analysis.points import points_of, tally
 from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction.registry import agreement, predictions
+from ajuste.analysis.quantile_metrics import with_quantile_columns, with_quantiles
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.summary import measured, with_intervals
 from ajuste.analysis.three_sigma import three_sigma
@@ -81,12 +82,13 @@ def assemble(
     """The results of ``trials``. ``notes`` are added to those that follow from study and trials."""
     study = resolved.study
     record = record_of(trials) if isinstance(trials, Sequence) else trials
-    columns = record.measurements
+    all_metrics = (*resolved.deciding, *resolved.described)
+    columns = with_quantile_columns(record.measurements, all_metrics)
     clean = clean_trials(columns)
     made = configurations(resolved)
     found = verdicts(resolved, clean)
     known = means(resolved, clean)
-    summaries = with_intervals(measured(made, clean), known)
+    summaries = with_intervals(with_quantiles(measured(made, clean), clean, all_metrics), known)
     group = family(made, resolved.deciding, study.analysis.confidence)
     seen = {*columns.metrics, *(name for reasons in columns.not_supported.values for name in reasons)}
     counted = tally(columns)
@@ -122,7 +124,7 @@ def assemble(
         metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
         trials=points_of(columns),
         tally=counted,
-        three_sigma=three_sigma(made, clean, resolved.deciding, found, study.analysis.confidence)
+        three_sigma=three_sigma(made, clean, _means_of(resolved.deciding), found, study.analysis.confidence)
         if study.analysis.three_sigma
         else (),
         rule=resolved.rule,
@@ -148,6 +150,11 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
     return {metric.name: found for metric in resolved.deciding if (found := of(metric)) is not None}
 
 
+def _means_of(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    """Those of ``metrics`` that are compared by their mean."""
+    return tuple(metric for metric in metrics if metric.quantile is None)
+
+
 def _order_matters(resolved: ResolvedStudy) -> bool:
     """Under the virtual clock every trial starts from the same snapshot and feels nothing of those before it."""
     return resolved.study.target.clock == "wall"
@@ -164,7 +171,7 @@ def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally) -> list[str]:
     if resolved.study.target.clock == "virtual":
         notes.append(VIRTUAL_CLOCK)
     else:
-        notes += outlier_notes(clean, resolved.deciding)
+        notes += outlier_notes(clean, _means_of(resolved.deciding))
     columns = clean.measured
     for status, left in (("flagged", "were not clean and are left out of the verdicts"), ("failed", "failed")):
         bad = np.flatnonzero(columns.has_status(status))

@@ -69,7 +69,7 @@ def trend(
     clean = clean_trials(trials)
     steps = []
     for one, two in pairwise(ordered):
-        both = pairs(clean, one.name, two.name, metric.name, order_matters=order_matters)
+        both = pairs(clean, one.name, two.name, metric.column, order_matters=order_matters)
         step = effect(both, metric, alpha)
         if step is None:
             return None

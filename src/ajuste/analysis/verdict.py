@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ import numpy as np
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
+from ajuste.analysis.quantiles import MOST_VALUES, fewest_for
 from ajuste.analysis.sequence import Interval, fewest, values_needed
-from ajuste.analysis.wording import change, percent, quantity, signed
+from ajuste.analysis.wording import change, number, percent, quantity, signed
 from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict, Word
@@ -72,12 +74,12 @@ def judge(
     for metric in (*deciding, *described):
         is_deciding = metric in deciding
         for other in others:
-            both = pairs(clean, baseline.name, other.name, metric.name, order_matters=order_matters)
+            both = pairs(clean, baseline.name, other.name, metric.column, order_matters=order_matters)
             found = effect(both, metric, alpha)
             if found is not None:
                 verdicts.append(_verdict(found, other.name, metric, confidence, alpha, smallest_effect, is_deciding))
             elif is_deciding:
-                reason = _why_none(clean, (baseline.name, other.name), metric.name)
+                reason = _why_none(clean, (baseline.name, other.name), metric.column)
                 verdicts.append(_unmeasured(other.name, metric, confidence, reason))
     return tuple(verdicts)
 
@@ -107,7 +109,7 @@ def _verdict(
         blocks=found.interval.n,
         more_blocks=_more_blocks(found, zone, alpha) if word == "undecided" else None,
         deciding=deciding,
-        reason=reason_of(word, found, metric, smallest_effect, _so_far(found, alpha)),
+        reason=reason_of(word, found, metric, smallest_effect, _so_far(found, metric, alpha)),
     )
 
 
@@ -127,10 +129,10 @@ def word_of(found: Effect, metric: Metric, zone: float) -> Word:
 def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
     """About how many blocks in all decide, were mean and spread to stay as they are after those of ``interval``.
 
-    ``None`` below two blocks and beyond ``MOST_BLOCKS``. ``zone`` as in ``word_of``. How good a guide this is, is
-    simulated in ``benchmarks.verdicts`` (docs/statistics.md has the figures).
+    ``None`` below two blocks, for a quantile, and beyond ``MOST_BLOCKS``. ``zone`` as in ``word_of``. How good a guide
+    this is, is simulated in ``benchmarks.verdicts`` (docs/statistics.md has the figures).
     """
-    if interval.n < 2:
+    if interval.n < 2 or math.isnan(interval.variance):
         return None
     mean = abs(interval.mean)
     variance = interval.variance * interval.n / (interval.n - 1)
@@ -142,13 +144,16 @@ def _more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
     return None if needed is None else max(1, needed - found.interval.n)
 
 
-def _so_far(found: Effect, alpha: float) -> str:
-    if found.one_order and found.interval.n >= fewest(alpha):
+def _so_far(found: Effect, metric: Metric, alpha: float) -> str:
+    least = fewest(alpha) if metric.quantile is None else fewest_for(metric.quantile, alpha / 2)
+    if least is None:
+        return f"a percentile as far out as this needs more than {number(MOST_VALUES)} blocks"
+    if found.one_order and found.interval.n >= least:
         return (
             f"the same of the two ran first in each of {_count(found.interval.n, 'block')}, so that a drift would look "
             f"like an effect; a block in the other order is needed"
         )
-    return f"{_count(found.interval.n, 'block')} of at least {fewest(alpha)} that an interval needs"
+    return f"{_count(found.interval.n, 'block')} of at least {number(least)} that an interval needs"
 
 
 def reason_of(word: Word, found: Effect, metric: Metric, smallest_effect: float, too_few: str) -> str:

@@ -30,7 +30,8 @@ class Summary(_Doc):
     """One metric of one configuration over its clean trials. ``sd`` and ``sem`` are None below two trials;
     ``unit`` as the metric's. ``median``, ``minimum`` and ``maximum`` are None where another program has kept no more
     than mean and spread. Where nothing is compared, ``low`` and ``high`` are the interval of a deciding metric's
-    mean, which holds at all numbers of trials.
+    mean, which holds at all numbers of trials. Of a quantile of the trials (``elapsed@p95``) ``mean`` is that quantile,
+    without ``sd`` and ``sem``.
     """
 
     n: int

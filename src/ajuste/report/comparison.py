@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ajuste.analysis.wording import percent
 from ajuste.model.configuration import SETTINGS_FACTOR
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
@@ -96,7 +97,7 @@ def print_metric(out: Sheet, results: Results, metric: Metric, labels: Labels) -
     out.blank()
     out.say(f"{visible_line(metric.title)}{unit}", style="bold")
     rows = [_row(c, metric, shown, verdicts, results, labels) for c in results.configurations]
-    heads = (visible_line(labels.heading), "mean", "sd", "median", "min … max", "against *", "interval", "")
+    heads = (visible_line(labels.heading), _centre(metric), "sd", "median", "min … max", "against *", "interval", "")
     table = plain_table()
     for place, head in enumerate(heads):
         is_text = place in (0, len(heads) - 1)
@@ -107,6 +108,11 @@ def print_metric(out: Sheet, results: Results, metric: Metric, labels: Labels) -
         out.table(table)
     else:
         _print_lines(out, heads, rows)
+
+
+def _centre(metric: Metric) -> str:
+    """What a summary's first figure is."""
+    return "mean" if metric.quantile is None else f"{percent(metric.quantile)} quantile"
 
 
 def _row(
@@ -147,7 +153,7 @@ def _print_lines(out: Sheet, heads: tuple[str, ...], rows: list[list[Text]]) -> 
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(style="dim")
         table.add_column(overflow="fold")
-        table.add_row("mean", Text(f"{mean} {spread}"))
+        table.add_row(heads[1], Text(f"{mean} {spread}"))
         table.add_row("median", Text(f"{median} ({extent})"))
         if effect.plain:
             table.add_row(heads[5], Text(f"{effect} ({interval})"))

@@ -11,6 +11,7 @@ from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.error import RequestError
+from ajuste.model.metric import split_percentile
 from ajuste.parse.pattern import check_pattern
 from ajuste.parse.pointer import check_pointer
 from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
@@ -193,13 +194,14 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
                 ("workload", "timeline", index, "name"), f'there is a metric "{name}" already; choose another name'
             )
     known = [*own, *timed, *of_kind, *catalogue.metrics, *(metric.name for metric in share_metrics(study))]
-    seen: set[str] = set()
+    seen: set[tuple[str, float | None]] = set()
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
         for index, name in enumerate(names):
             where = ("analysis", field, index)
-            if name not in known:
+            column, quantile = split_percentile(name) if name not in known else (name, None)
+            if column not in known:
                 near = nearest(name, known) or f"; expected some of {', '.join(known)}"
                 yield Problem(where, f'there is no metric "{name}"{near}')
-            elif name in seen:
+            elif (column, quantile) in seen:
                 yield Problem(where, f'"{name}" is named already')
-            seen.add(name)
+            seen.add((column, quantile))

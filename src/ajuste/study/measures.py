@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.metric import Metric
+from ajuste.model.metric import Metric, split_percentile
 from ajuste.parse.base import counters_for
 from ajuste.parse.pattern import Pattern
 from ajuste.parse.pointer import Pointer
@@ -40,13 +41,15 @@ def measures(study: Study, catalogue: Catalogue) -> Measures:
             *(share_metrics(study) if wants_shares(study) else ()),
         )
     }
-    deciding = tuple(known[name] for name in study.analysis.metrics)
+    deciding = tuple(_named(name, known) for name in study.analysis.metrics)
     names = study.analysis.describe
-    described = tuple(known[name] for name in (known if names is None else names) if name not in study.analysis.metrics)
+    described = tuple(
+        _named(name, known) for name in (known if names is None else names) if name not in study.analysis.metrics
+    )
     return Measures(
         deciding=deciding,
         described=described,
-        counters=counters_for([metric.name for metric in (*deciding, *described)]),
+        counters=counters_for([metric.column for metric in (*deciding, *described)]),
         parser=kind.parser if kind else "",
         patterns=tuple(
             Pattern(metric=m.name, pattern=m.pattern, stream=m.stream)
@@ -59,6 +62,12 @@ def measures(study: Study, catalogue: Catalogue) -> Measures:
             if m.pointer is not None
         ),
     )
+
+
+def _named(name: str, known: Mapping[str, Metric]) -> Metric:
+    """A metric, or a percentile of one as ``elapsed@p95``."""
+    column, quantile = split_percentile(name)
+    return known[name] if name in known or quantile is None else known[column].at(quantile)
 
 
 def own_metric(table: PatternTable) -> Metric:

@@ -107,7 +107,9 @@ class AnalysisTable(Table):
     """What is to be known, and how surely."""
 
     metrics: tuple[str, ...] = Field(
-        min_length=1, description="The metrics that get verdicts and decide when the study stops."
+        min_length=1,
+        description="The metrics that get verdicts and decide when the study stops. elapsed@p95 is the 95 % quantile "
+        "of all trials' values of elapsed.",
     )
     describe: tuple[str, ...] | None = Field(
         default=None, description="Metrics that are only described; all others that were measured if not given."
