@@ -17,9 +17,15 @@ settings.load_profile("ajuste")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What boots guests takes longest and comes first, so that in the end no worker waits for another."""
-    modules = {item.path for item in items if item.get_closest_marker("vm")}
-    items.sort(key=lambda item: item.path not in modules)
+    """How several workers share the tests: module by module, because those of one share what they boot, and test by
+    test where a module says that each stands alone. What boots guests takes longest and comes first, so that in the
+    end no worker waits for another.
+    """
+    booting = {item.path for item in items if item.get_closest_marker("vm")}
+    items.sort(key=lambda item: item.path not in booting)
+    for item in items:
+        if not item.get_closest_marker("alone"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 @pytest.fixture
