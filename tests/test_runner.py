@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ajuste.analysis.digest import digest
-from ajuste.analysis.results import verdicts
+from ajuste.analysis.results import assemble, verdicts
 from ajuste.catalogue.loader import catalogue
 from ajuste.course import minutes_of
 from ajuste.design.stopping import Stop
@@ -21,7 +21,7 @@ from ajuste.model.event import Accepted, End, Event, Exited, Output, Started, Wr
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding
 from ajuste.runner import Runner, Targets
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
@@ -86,7 +86,7 @@ class Notes:
 
     def trial_done(self, configuration: str, block: int, status: str, seconds: float) -> None: ...
 
-    def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None:
+    def block_done(self, block: int, findings: Sequence[Finding]) -> None:
         self.blocks.append(block)
 
 
@@ -306,3 +306,51 @@ def test_a_run_that_goes_on_with_another_analysis_leaves_what_was_begun_and_meas
     after = held(store, run)
     assert after[: len(before)] == before
     assert len(after) == len(before) + 6
+
+
+FIVE = """\
+schema = 1
+name = "five"
+factor = [
+  { name = "sched_min_granularity_ns", levels = [750000, 75000000] },
+  { name = "sched_wakeup_granularity_ns", levels = [1000000, 5000000] },
+  { name = "sched_latency_ns", levels = [6000000, 12000000] },
+  { name = "vm.swappiness", levels = [60, 10] },
+  { name = "vm.dirty_ratio", levels = [20, 40] },
+]
+workload = { kind = "matrix" }
+target = { kernel = "debian:5.10" }
+analysis = { metrics = ["involuntary-switches"], describe = [] }
+design = { combine = "screening" }
+"""
+
+
+def test_screening_stops_when_every_effect_is_known(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "five.toml"
+    path.write_text(FIVE)
+    read = read_study(path, catalogue(), parse_kernel=parse_spec)
+    study = resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
+
+    def switches(plan: Plan, seed: int) -> int:
+        values = {write.tunable: write.value for write in plan.writes}
+        own = sum(map(int, values.values())) * seed % 7  # as good as noise
+        return 1000 + own - (400 if values["sched_min_granularity_ns"] == "75000000" else 0)
+
+    run = begin(store)
+    stop, notes = carry_out(study, run, store, Played(switches))
+    assert stop.why == "decided"
+    assert len(store.trials(run)) == 16 * len(notes.blocks)
+    found = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
+    assert {e.factors[0]: e.verdict for e in found.effects} == {
+        "sched_min_granularity_ns": "differs",
+        **dict.fromkeys(
+            ("sched_wakeup_granularity_ns", "sched_latency_ns", "vm.swappiness", "vm.dirty_ratio"), "equivalent"
+        ),
+    }
+    assert found.effects[0].estimate == pytest.approx(-400, abs=5)
+    assert not any(verdict.deciding for verdict in found.verdicts)
+    assert found.answer.startswith(
+        "Involuntary context switches, of 5 factors, each averaged over the other factors: 1 "
+    )
+    assert "5 effects" in found.correction
+    assert "not mixed up with each other or with interactions of two factors" in found.design

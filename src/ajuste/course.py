@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from ajuste.analysis.results import verdicts
+from ajuste.analysis.results import findings
 from ajuste.design.allocation import members
 from ajuste.design.blocks import block
 from ajuste.design.looks import review_from, reviews
 from ajuste.model.trial import Slot, Trial
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding
 from ajuste.study.resolved import ResolvedStudy
 
 
@@ -24,7 +24,7 @@ class Course:
     def __init__(self, study: ResolvedStudy, trials: Iterable[Trial] = ()) -> None:
         self._study = study
         self._kept: dict[int, dict[int, list[Trial]]] = {}
-        self._found: dict[int, tuple[Verdict, ...]] = {}
+        self._found: dict[int, tuple[Finding, ...]] = {}
         self._minutes: dict[int, float] = {}
         for one in trials:
             self.add(one)
@@ -77,10 +77,10 @@ class Course:
         kept = [own[0].slot for _, own in sorted(self._kept.get(number, {}).items())]
         return planned if set(kept) <= set(planned) else tuple(kept)
 
-    def verdicts(self, number: int) -> tuple[Verdict, ...]:
+    def findings(self, number: int) -> tuple[Finding, ...]:
         """What can be said after block ``number``, all of whose trials are kept."""
         if number not in self._found:
-            self._found[number] = verdicts(self._study, self.trials(number))
+            self._found[number] = findings(self._study, self.trials(number))
         return self._found[number]
 
     def last_alike(self, number: int) -> int | None:
@@ -104,7 +104,7 @@ class Course:
         for review in reviews(self._study.study.budget.min_blocks):
             if review > number - warm_up:
                 break
-            following = members(self._study.names, self._study.baseline, self.verdicts(warm_up + review - 1))
+            following = members(self._study.names, self._study.baseline, self.findings(warm_up + review - 1))
             if following != names:
                 names, since = following, warm_up + review
         return names, since

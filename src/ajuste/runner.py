@@ -18,7 +18,7 @@ from ajuste.design.stopping import MOST_ATTEMPTS, Limits, Mean, Stop, hopeless, 
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Perturbation, Plan
 from ajuste.model.trial import Slot, Status, Trial
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding
 from ajuste.parse.ending import is_broken, last_words
 from ajuste.parse.trial import Reading, trial
 from ajuste.store.store import Run, Store
@@ -42,7 +42,7 @@ class Watcher(Protocol):
 
     def trial_done(self, configuration: str, block: int, status: Status, seconds: float) -> None: ...
 
-    def block_done(self, block: int, verdicts: Sequence[Verdict]) -> None: ...
+    def block_done(self, block: int, findings: Sequence[Finding]) -> None: ...
 
 
 class Targets:
@@ -139,7 +139,7 @@ class Runner:
     watcher: Watcher
     _course: Course = field(init=False)
     _before: dict[str, str] = field(default_factory=dict, init=False)
-    _found: tuple[Verdict, ...] = field(default=(), init=False)
+    _found: tuple[Finding, ...] = field(default=(), init=False)
     _looked: int = field(default=0, init=False)
     _ended: threading.Event = field(default_factory=threading.Event, init=False)
 
@@ -167,7 +167,7 @@ class Runner:
         minutes = self._course.minutes(number)
         if is_look(measured, self._looked, limits) or minutes >= limits.max_minutes:
             self._looked = measured
-            self._found = self._course.verdicts(number)
+            self._found = self._course.findings(number)
             self.watcher.block_done(number, self._found)
             return stop(self._found, measured, minutes, limits, self._means(number))
         self.watcher.block_done(number, self._found)

@@ -58,6 +58,30 @@ def test_several_commands_are_compared_with_the_first() -> None:
     assert ask("true", "--", "true").factors[0].levels == ("true", "true (2)"), "a command can be compared with itself"
 
 
+def test_many_settings_are_screened_with_few_combinations_of_them() -> None:
+    many = tuple(f"{name}={low},{high}" for name, low, high in MANY)
+    found = resolved("linpack", set=many, screen=True)
+    assert len(found.configurations) == 16
+    assert found.study.design.combine == "screening"
+    assert found.configurations[0].configuration.baseline
+    assert all(len({c.configuration.levels[f.name] for c in found.configurations}) == 2 for f in found.factors)
+    with pytest.raises(RequestError, match=r"--set nice=0,5,10: nice has 3 levels; screening takes two levels"):
+        ask("linpack", set=(*many, "nice=0,5,10"), screen=True)
+    with pytest.raises(RequestError, match=r"--screen: screening is for 5 factors or more"):
+        ask("linpack", set=many[:2], screen=True)
+    with pytest.raises(RequestError, match=r"--screen and --one-at-a-time: one of both can be had"):
+        ask("linpack", set=many, screen=True, one_at_a_time=True)
+
+
+MANY = (
+    ("base_slice_ns", "3ms", "12ms"),
+    ("vm.swappiness", "60", "10"),
+    ("vm.dirty_ratio", "20", "40"),
+    ("vm.dirty_background_ratio", "10", "5"),
+    ("vm.vfs_cache_pressure", "100", "50"),
+)
+
+
 def test_levels_of_several_options_make_every_combination_or_one_at_a_time() -> None:
     options: Any = {"set": ("sched_min_granularity_ns=1ms,2ms",), "nice": "0,10", "kernel": "debian:5.10"}
     assert names("linpack", **options) == (

@@ -74,9 +74,9 @@ def play(seed: int, effects: dict[str, float], noise: float, most: int = 300) ->
     due = reviews(5)
     review = next(due)
     for block in range(most):
-        for position, name in enumerate(held):
+        for position, name in enumerate(random.permutation(held)):
             value = float(np.exp(effects[name] + random.normal(0, noise)))
-            slot = Slot(block=block, position=position, configuration=name, seed=1)
+            slot = Slot(block=block, position=position, configuration=str(name), seed=1)
             trials.append(Trial(slot=slot, status="ok", metrics={"elapsed": value}))
         if block + 1 < review:
             continue

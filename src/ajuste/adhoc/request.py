@@ -20,6 +20,7 @@ class Request:
     clock: str | None = None
     memory: str | None = None
     one_at_a_time: bool = False
+    screen: bool = False
     baseline: tuple[str, ...] = ()
     background: tuple[str, ...] = ()
     setup: str | None = None

@@ -10,7 +10,7 @@ from ajuste.adhoc.amount import block_range, mebibytes, seconds, share
 from ajuste.adhoc.factors import AS_IT_IS, Factors, factors
 from ajuste.adhoc.job import argv, job, names, split
 from ajuste.adhoc.metric import read_metric
-from ajuste.adhoc.origin import CommandLine
+from ajuste.adhoc.origin import HINT, CommandLine
 from ajuste.adhoc.request import Request
 from ajuste.analysis.wording import listed
 from ajuste.catalogue.loader import Catalogue
@@ -190,10 +190,13 @@ def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
     defaults = IN_GUEST if request.in_guest else ON_HOST
     said["design", "warm_up"] = f"--warm-up {request.warm_up}"
     said["design", "seed"] = f"--seed {request.seed}"
+    said["design", "combine"] = "--screen"
+    if request.screen and request.one_at_a_time:
+        raise RequestError("one of both can be had", hint=HINT, place=Place("--screen and --one-at-a-time"))
     return {
         "seed": 1 if request.seed is None else request.seed,
         "warm_up": defaults.warm_up if request.warm_up is None else request.warm_up,
-        "combine": "one-at-a-time" if request.one_at_a_time else "all",
+        "combine": "screening" if request.screen else "one-at-a-time" if request.one_at_a_time else "all",
     }
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ajuste.analysis.answer import answer
+from ajuste.analysis.factor_answer import factor_answer
+from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.outliers import outlier_notes
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks
 from ajuste.analysis.points import points_of, tally
@@ -26,9 +28,12 @@ from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.results import Explained, Results, Tally
 from ajuste.model.trial import Trial
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding, Verdict
 from ajuste.study.design_words import design_words
 from ajuste.study.resolved import ResolvedStudy
+
+MOST_NOTES = 4
+"""Of one kind; more are counted."""
 
 VIRTUAL_CLOCK = (
     "Measured under a virtual clock on an emulated CPU, where every instruction takes the same time: this shows what "
@@ -45,7 +50,8 @@ def configurations(resolved: ResolvedStudy) -> tuple[Configuration, ...]:
 def verdicts(resolved: ResolvedStudy, trials: Trials) -> tuple[Verdict, ...]:
     """What can be said after these trials. May be looked at after every block."""
     analysis = resolved.study.analysis
-    return judge(
+    screening = resolved.study.design.combine == "screening"
+    found = judge(
         configurations(resolved),
         trials,
         resolved.deciding,
@@ -54,6 +60,31 @@ def verdicts(resolved: ResolvedStudy, trials: Trials) -> tuple[Verdict, ...]:
         smallest_effect=analysis.smallest_effect,
         order_matters=_order_matters(resolved),
     )
+    return tuple(v.model_copy(update={"deciding": False}) for v in found) if screening else found
+
+
+def effects(resolved: ResolvedStudy, trials: Trials) -> Effects:
+    """What each factor does to the means, where combinations of several are tried; nothing otherwise."""
+    combine, analysis = resolved.study.design.combine, resolved.study.analysis
+    several = sum(len(factor.levels) > 1 for factor in resolved.factors) > 1
+    if not several or combine == "one-at-a-time" or not _means_of(resolved.deciding):
+        return Effects()
+    return factor_effects(
+        resolved.factors,
+        configurations(resolved),
+        trials,
+        _means_of(resolved.deciding),
+        confidence=analysis.confidence,
+        smallest_effect=analysis.smallest_effect,
+        screening=combine == "screening",
+    )
+
+
+def findings(resolved: ResolvedStudy, trials: Trials) -> tuple[Finding, ...]:
+    """What decides when to stop: the effects of a screening design, otherwise the verdicts."""
+    if resolved.study.design.combine == "screening":
+        return effects(resolved, trials).found
+    return verdicts(resolved, trials)
 
 
 def means(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
@@ -100,13 +131,16 @@ def assemble(
         smallest_effect=study.analysis.smallest_effect,
         means=known,
     )
+    worked = effects(resolved, clean)
+    of_factors = factor_answer(_means_of(resolved.deciding), worked.found, study.analysis.smallest_effect)
+    screening = study.design.combine == "screening"
     predicted = predictions(resolved, summaries)
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
     return Results(
         study=study.name,
         title=study.title or study.name,
         question=study.question,
-        answer=" ".join(filter(None, (agreed, said))),
+        answer=" ".join(filter(None, (agreed, "" if screening else said, of_factors))),
         run=run,
         seed=study.design.seed,
         clock=study.target.clock,
@@ -115,7 +149,7 @@ def assemble(
         stopped_because=stopped_because,
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
-        correction=group.describe(len(made) - 1, len(resolved.deciding)),
+        correction=worked.correction if screening else group.describe(len(made) - 1, len(resolved.deciding)),
         design=design_words(study, made),
         blocks=counted_blocks(clean, resolved.names, resolved.baseline),
         verdicts=found,
@@ -124,6 +158,9 @@ def assemble(
         metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
         trials=points_of(columns),
         tally=counted,
+        effects=worked.found,
+        effects_correction=worked.correction,
+        cells=worked.cells,
         three_sigma=three_sigma(made, clean, _means_of(resolved.deciding), found, study.analysis.confidence)
         if study.analysis.three_sigma
         else (),
@@ -166,12 +203,19 @@ def _with_initial(explained: Explained, columns: Measurements) -> Explained:
     return explained.model_copy(update={"initial_value": before.pop()}) if len(before) == 1 else explained
 
 
+def _first(notes: Sequence[str]) -> list[str]:
+    """Not one for each of many configurations."""
+    more = len(notes) - MOST_NOTES
+    said = [f"So it is in {more} more {'case' if more == 1 else 'cases'}."] if more > 0 else []
+    return [*notes[:MOST_NOTES], *said]
+
+
 def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally) -> list[str]:
     notes = list(resolved.notes)
     if resolved.study.target.clock == "virtual":
         notes.append(VIRTUAL_CLOCK)
     else:
-        notes += outlier_notes(clean, _means_of(resolved.deciding))
+        notes += _first(outlier_notes(clean, _means_of(resolved.deciding)))
     columns = clean.measured
     for status, left in (("flagged", "were not clean and are left out of the verdicts"), ("failed", "failed")):
         bad = np.flatnonzero(columns.has_status(status))

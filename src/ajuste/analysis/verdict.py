@@ -107,7 +107,7 @@ def _verdict(
         high=found.high,
         level=confidence,
         blocks=found.interval.n,
-        more_blocks=_more_blocks(found, zone, alpha) if word == "undecided" else None,
+        more_blocks=more_blocks(found, zone, alpha) if word == "undecided" else None,
         deciding=deciding,
         reason=reason_of(word, found, metric, smallest_effect, _so_far(found, metric, alpha)),
     )
@@ -139,7 +139,8 @@ def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
     return values_needed(variance, max(mean, zone - mean), alpha, most=MOST_BLOCKS)
 
 
-def _more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
+def more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
+    """About how many more blocks would decide."""
     needed = blocks_in_all(found.interval, zone, alpha)
     return None if needed is None else max(1, needed - found.interval.n)
 

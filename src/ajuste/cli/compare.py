@@ -62,6 +62,9 @@ def compare(
     one_at_a_time: Annotated[
         bool, _option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")
     ] = False,
+    screen: Annotated[
+        bool, _option("Find out which of many settings matter, from few combinations.", None, "--screen")
+    ] = False,
     baseline: Annotated[
         list[str] | None, _option("Compare with this level, not with the first.", "[NAME=]LEVEL")
     ] = None,
@@ -116,6 +119,7 @@ def compare(
         clock=clock,
         memory=memory,
         one_at_a_time=one_at_a_time,
+        screen=screen,
         baseline=tuple(baseline or ()),
         background=tuple(background or ()),
         setup=setup,

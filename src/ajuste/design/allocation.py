@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding
 
 Allocation = Literal["undecided", "all"]
 """``undecided``: later blocks hold the baseline and what is still undecided; ``all``: every block holds everything."""
 
 
-def members(names: Sequence[str], baseline: str, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """The configurations of the blocks that follow ``verdicts``, in the order of ``names``.
+def members(names: Sequence[str], baseline: str, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """The configurations of the blocks that follow ``findings``, in the order of ``names``.
 
     The baseline, and what is undecided on a metric that decides. Where nothing is, and yet it goes on (for the least
     time that was asked for), all of them: a block of the baseline alone would tell nothing.
@@ -20,7 +20,7 @@ def members(names: Sequence[str], baseline: str, verdicts: Sequence[Verdict]) ->
     Every comparison is a confidence sequence of its own over the blocks that hold its pair. Up to when it is measured
     depends on its past only, and the sequence holds at every such time: a comparison that ended stays as it was then.
     """
-    undecided = {v.configuration for v in verdicts if v.deciding and v.verdict == "undecided"}
+    undecided = {v.subject for v in findings if v.deciding and v.verdict == "undecided"}
     if not undecided:
         return tuple(names)
     return tuple(name for name in names if name == baseline or name in undecided)

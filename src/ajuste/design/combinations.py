@@ -6,19 +6,24 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Literal
 
+from ajuste.design.screening import signs
 from ajuste.model.configuration import Factor
 
-Combine = Literal["all", "one-at-a-time"]
+Combine = Literal["all", "one-at-a-time", "screening"]
 
 
 def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str, ...]]:
     """The levels of each configuration, in the factors' order: of no factors one, the empty one.
 
     ``all``: every combination (the full factorial), the last factor changing fastest. ``one-at-a-time``: the baseline,
-    then every other level of each factor with all others at their baseline.
+    then every other level of each factor with all others at their baseline. ``screening``: the baseline, then the
+    others of a screening design (see ``design.screening``) of the factors that vary, which all have two levels or all
+    have three.
     """
     if combine == "all":
         return list(product(*(factor.levels for factor in factors)))
+    if combine == "screening":
+        return _screening(factors)
     baseline = tuple(factor.baseline for factor in factors)
     return [
         baseline,
@@ -32,10 +37,33 @@ def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str,
 
 
 def count(factors: Sequence[Factor], combine: Combine) -> int:
-    """How many there are, without making them."""
+    """How many there are, without making them (but for screening, of which there are few)."""
+    if combine == "screening":
+        return len(_screening(factors))
     if combine == "one-at-a-time":
         return 1 + sum(len(factor.levels) - 1 for factor in factors)
     number = 1
     for factor in factors:
         number *= len(factor.levels)
     return number
+
+
+def low_and_high(factor: Factor) -> tuple[str, str]:
+    """The levels between which screening compares: of two the baseline and the other, of three the outer ones."""
+    if len(factor.levels) == 3:
+        return factor.levels[0], factor.levels[2]
+    return factor.baseline, next(level for level in factor.levels if level != factor.baseline)
+
+
+def _screening(factors: Sequence[Factor]) -> list[tuple[str, ...]]:
+    varied = [factor for factor in factors if len(factor.levels) > 1]
+    found = []
+    for row in signs(len(varied), len(varied[0].levels)):
+        chosen = {factor.name: _level(factor, sign) for factor, sign in zip(varied, row, strict=True)}
+        found.append(tuple(chosen.get(factor.name, factor.baseline) for factor in factors))
+    return found
+
+
+def _level(factor: Factor, sign: int) -> str:
+    low, high = low_and_high(factor)
+    return factor.baseline if sign == 0 else high if sign > 0 else low

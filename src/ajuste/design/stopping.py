@@ -127,7 +127,8 @@ def _still_unknown(unknown: Sequence[Mean]) -> str:
 
 
 def _time(minutes: float) -> str:
-    return f"{minutes:g} minutes" if minutes >= 1 else f"{60 * minutes:g} seconds"
+    number, noun = (minutes, "minute") if minutes >= 1 else (60 * minutes, "second")
+    return f"{number:g} {noun}" if number == 1 else f"{number:g} {noun}s"
 
 
 def _still(open_ones: list[Finding]) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.configuration import Factor
 from ajuste.model.metric import Metric
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import FactorCell, FactorEffect, Verdict, Word
 
 Clock = Literal["virtual", "wall"]
 InstructionNs = Literal[1, 2, 4, 8, 16]
@@ -228,6 +228,8 @@ class Results(_Doc):
     ``reproduce`` are the exact commands, a line each. ``notes`` are sentences the reader must know (emulated CPU,
     clamped values, …).
     ``tally`` counts all trials; of very many ``trials`` has only some, see ``analysis.points``.
+    ``effects`` are those of the factors, where combinations of several were tried, a family of their own with
+    ``effects_correction``; ``cells`` show the interactions of a full factorial.
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
     samplers.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
@@ -255,6 +257,9 @@ class Results(_Doc):
     metrics: tuple[Metric, ...]
     trials: tuple[Point, ...]
     tally: Tally = Field(default_factory=lambda data: tally_of(data.get("trials", ())))
+    effects: tuple[FactorEffect, ...] = ()
+    effects_correction: str = ""
+    cells: tuple[FactorCell, ...] = ()
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None
     rule: Rule | None = None

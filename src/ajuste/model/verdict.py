@@ -56,3 +56,38 @@ class Verdict(Finding):
     @property
     def subject(self) -> str:
         return self.configuration
+
+
+class FactorEffect(Finding):
+    """What a factor does, averaged over the levels of all others, or how much it depends on another one.
+
+    A ``main`` effect is that of its factor's level in ``levels`` against that in ``against``. An ``interaction`` is how
+    much the effect of the first factor at the second level of ``levels`` differs from that at the second of
+    ``against``: a ratio of ratios, or a difference of differences. ``blocks`` are those with a clean trial of every
+    configuration.
+    """
+
+    kind: Literal["main", "interaction"]
+    factors: tuple[str, ...]
+    levels: tuple[str, ...]
+    against: tuple[str, ...]
+
+    @property
+    def subject(self) -> str:
+        steps = zip(self.factors, self.against, self.levels, strict=True)
+        return " × ".join(f"{factor} {old} → {new}" for factor, old, new in steps)
+
+
+class FactorCell(BaseModel):
+    """One metric at a level each of two factors, averaged over all others, against the cell of both baselines: a ratio
+    or a difference as ``scale`` says, with an interval as wide as those of the effects.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    metric: str
+    factors: tuple[str, str]
+    levels: tuple[str, str]
+    scale: Scale
+    estimate: float | None
+    low: float | None
+    high: float | None

@@ -16,10 +16,11 @@ from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
+from ajuste.report.factor_effects import print_factor_effects
 from ajuste.report.format import NOTHING, Shown, count_of, shown_as, spread_percent
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.metric_table import print_metrics
-from ajuste.report.rows import deciding_metrics, metric_rows, metric_shown, verdicts_of
+from ajuste.report.rows import deciding_metrics, is_screening, metric_rows, metric_shown, verdicts_of
 from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
 from ajuste.report.terminal import remarks
 from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
@@ -34,11 +35,12 @@ def print_comparison(results: Results, console: Console, *, report: Path | None 
     with sheet(console) as out:
         out.say(visible(results.answer or "Nothing was measured."), style="bold")
         out.say(_frame(results), style="dim")
-        for metric in _headline(results):
+        for metric in () if is_screening(results) else _headline(results):
             if len(results.configurations) == 1:
                 print_one(out, results, results.configurations[0], metric)
             else:
                 print_metric(out, results, metric, labels)
+        print_factor_effects(out, results, labels)
         _print_others(out, results, labels)
         _print_notes(out, results, report)
 

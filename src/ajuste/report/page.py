@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from ajuste.inventory.document import Inventory
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Finding
 from ajuste.report.clock_words import clock_name, warnings_of
-from ajuste.report.effect import effect_style
 from ajuste.report.elsewhere import facts_of, method_of
 from ajuste.report.excerpt import Excerpt, excerpt_of
+from ajuste.report.factor_effects import effects_of
 from ajuste.report.format import count_of
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.labels import Labels, fixed_levels, labels_of
@@ -24,43 +24,30 @@ from ajuste.report.listings import listings_of
 from ajuste.report.plots.curve import curve_plot
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.plots.heatmap import heatmap_plot
+from ajuste.report.plots.interaction import interaction_plots
+from ajuste.report.plots.pareto import pareto_plots
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.predicted import predicted_plot
 from ajuste.report.plots.small import small_plot
 from ajuste.report.plots.timelines import timelines_plot
 from ajuste.report.plots.trial_marks import kind_of
 from ajuste.report.plots.trials import trials_plot
-from ajuste.report.rows import Row, deciding_metrics, described_with_effects, metric_rows, not_supported, verdicts_of
-from ajuste.report.verdict_words import LOOKS, ORDER, effect_band, tally, verdict_text
+from ajuste.report.rows import (
+    Row,
+    deciding_metrics,
+    described_with_effects,
+    is_screening,
+    metric_rows,
+    not_supported,
+    verdicts_of,
+)
+from ajuste.report.verdict_rows import Badge, VerdictGroup, badges_of, effect_groups, named, verdict_groups
+from ajuste.report.verdict_words import LOOKS, ORDER, effect_band
 from ajuste.report.visible import visible_line
 
 _DEEPEST = 6  # levels of nesting of the environment that are shown as such
 _MOST_LISTED = 1_000  # trials in the table of single trials
 _MOST_LEFT_OUT = 200  # trials that were flagged or failed, a line each
-
-
-@dataclass(frozen=True)
-class Badge:
-    word: Word
-    sign: str
-    text: str
-
-
-@dataclass(frozen=True)
-class VerdictRow:
-    configuration: str
-    estimate: str
-    interval: str
-    badge: Badge
-    reason: str
-
-
-@dataclass(frozen=True)
-class VerdictGroup:
-    """The verdicts on one metric."""
-
-    metric: str
-    rows: tuple[VerdictRow, ...]
 
 
 @dataclass(frozen=True)
@@ -114,6 +101,7 @@ class Page:
     facts: tuple[str, ...]
     sections: tuple[MetricSection, ...]
     verdicts: tuple[VerdictGroup, ...]
+    effects: tuple[VerdictGroup, ...]
     described_verdicts: tuple[VerdictGroup, ...]
     listings: tuple[Listing, ...]
     columns: tuple[Column, ...]
@@ -142,6 +130,7 @@ def page_of(results: Results) -> Page:
     others = [metric for metric in results.metrics if metric.name not in deciding]
     excerpt = excerpt_of(results)
     shown = excerpt.results
+    described = list(described_with_effects(shown))
     small = [small_plot(shown, metric, labels, f"small-{place}") for place, metric in enumerate(others)]
     return Page(
         results=results,
@@ -152,8 +141,11 @@ def page_of(results: Results) -> Page:
         sections=tuple(
             _section(results, excerpt, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)
         ),
-        verdicts=_groups(shown, decided, labels),
-        described_verdicts=_groups(shown, list(described_with_effects(shown)), labels),
+        verdicts=() if is_screening(results) else verdict_groups(shown, decided, labels),
+        effects=effect_groups(results, decided, labels),
+        described_verdicts=verdict_groups(
+            shown, [*decided, *described] if is_screening(results) else described, labels
+        ),
         listings=listings_of(shown, labels),
         columns=tuple(_column(configuration, labels) for configuration in shown.configurations),
         rows=metric_rows(shown),
@@ -167,7 +159,7 @@ def page_of(results: Results) -> Page:
         meanings=tuple(
             (Badge(word, LOOKS[word].sign, word), LOOKS[word].meaning)
             for word in ORDER
-            if any(verdict.verdict == word and verdict.metric in deciding for verdict in results.verdicts)
+            if any(found.verdict == word and found.metric in deciding for found in _deciding_findings(results))
         ),
         trials=shown.trials[:_MOST_LISTED],
     )
@@ -191,51 +183,28 @@ def _section(results: Results, excerpt: Excerpt, metric: Metric, labels: Labels,
     lines = () if excerpt.of_configurations and len(labels.factors) > 1 else labels.factors
     plots = (
         predicted_plot(shown, metric, labels, f"{name}-predicted"),
-        trials_plot(shown, metric, labels, f"{name}-trials"),
-        *forest_plots(shown, metric, labels, f"{name}-forest"),
+        *(() if is_screening(results) else _plots_of_configurations(shown, metric, labels, name)),
+        *pareto_plots(results, metric, labels, f"{name}-pareto"),
+        *interaction_plots(results, metric, labels, f"{name}-interaction"),
         *(curve_plot(results, metric, factor, labels, f"{name}-curve-{place}") for place, factor in enumerate(lines)),
         heatmap_plot(results, metric, labels, f"{name}-heatmap"),
     )
     return MetricSection(
         title=metric.title,
         what=metric.what,
-        badges=_badges(verdicts_of(results, metric.name)),
+        badges=badges_of((effects_of if is_screening(results) else verdicts_of)(results, metric.name)),
         plots=tuple(plot for plot in plots if plot is not None),
     )
 
 
-def _badges(verdicts: tuple[Verdict, ...]) -> tuple[Badge, ...]:
-    """One badge a word, with how many of the configurations it is said of."""
-    total = len(verdicts)
-    return tuple(
-        Badge(word, LOOKS[word].sign, word if total == 1 else f"{word} {count} of {total}")
-        for word, count in tally(verdicts)
-    )
+def _plots_of_configurations(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot | None, ...]:
+    """Not of a screening design: none of its configurations tells anything by itself."""
+    trials = trials_plot(results, metric, labels, f"{name}-trials")
+    return (trials, *forest_plots(results, metric, labels, f"{name}-forest"))
 
 
-def _groups(results: Results, metrics: list[Metric], labels: Labels) -> tuple[VerdictGroup, ...]:
-    groups = (VerdictGroup(metric.title, _verdict_rows(results, metric, labels)) for metric in metrics)
-    return tuple(group for group in groups if group.rows)
-
-
-def _verdict_rows(results: Results, metric: Metric, labels: Labels) -> tuple[VerdictRow, ...]:
-    verdicts = verdicts_of(results, metric.name)
-    styles = effect_style(verdicts, metric.unit)
-    configurations = {configuration.name: configuration for configuration in results.configurations}
-    return tuple(
-        VerdictRow(
-            configuration=_named(verdict.configuration, configurations, labels),
-            estimate=styles[verdict.scale].estimate(verdict),
-            interval=styles[verdict.scale].interval(verdict),
-            badge=Badge(verdict.verdict, LOOKS[verdict.verdict].sign, verdict_text(verdict, results.smallest_effect)),
-            reason=verdict.reason,
-        )
-        for verdict in verdicts
-    )
-
-
-def _named(name: str, configurations: Mapping[str, Measured], labels: Labels) -> str:
-    return labels.short(configurations[name]) if name in configurations else name
+def _deciding_findings(results: Results) -> Sequence[Finding]:
+    return results.effects if is_screening(results) else (*results.verdicts, *results.effects)
 
 
 def _column(configuration: Measured, labels: Labels) -> Column:
@@ -290,9 +259,15 @@ def _method(results: Results, labels: Labels) -> tuple[tuple[str, str], ...]:
         ("Deciding metrics", deciding),
         ("Confidence", f"{100 * results.level:g} % for all verdicts together"),
         ("Correction", results.correction),
+        *((("Correction of effects", results.effects_correction),) if _of_its_own(results) else ()),
         ("Smallest effect that matters", effect_band(results.smallest_effect)),
         ("Stopped because", results.stopped_because),
     )
+
+
+def _of_its_own(results: Results) -> bool:
+    """Whether the effects of factors are a family besides that of the verdicts."""
+    return bool(results.effects_correction) and not is_screening(results)
 
 
 def _blocks(results: Results) -> str:
@@ -307,7 +282,7 @@ def _left_out(results: Results, labels: Labels) -> tuple[str, ...]:
     configurations = {configuration.name: configuration for configuration in results.configurations}
     tally = results.tally
     lines = [
-        f"Block {trial.block}, {_named(trial.configuration, configurations, labels)}: {kind_of(trial)}, {trial.reason}"
+        f"Block {trial.block}, {named(trial.configuration, configurations, labels)}: {kind_of(trial)}, {trial.reason}"
         for trial in results.trials
         if kind_of(trial) in ("flagged", "failed")
     ][:_MOST_LEFT_OUT]

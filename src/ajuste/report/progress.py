@@ -69,7 +69,7 @@ class Progress:
         self._said = ""
         self._running: Counter[tuple[str, int]] = Counter()
         self._statuses: Counter[str] = Counter()
-        self._verdicts: tuple[Finding, ...] = ()
+        self._findings: tuple[Finding, ...] = ()
 
     def __enter__(self) -> Self:
         if self._shown:
@@ -107,8 +107,8 @@ class Progress:
             self._running += Counter()  # forgets what has ended
             self._statuses[status] += 1
 
-    def block_done(self, block: int, verdicts: Sequence[Finding]) -> None:
-        """A block that counts (no warm-up) is complete, and these are the verdicts after it."""
+    def block_done(self, block: int, findings: Sequence[Finding]) -> None:
+        """A block that counts (no warm-up) is complete, and this is known after it."""
         with self._lock:
             self._blocks.add(block)
             self._done = len(self._blocks)
@@ -116,7 +116,7 @@ class Progress:
             spent = sum(self._spent.values())
             if self._first_trial is not None and spent > 0:
                 self._pace = (self._last_block - self._first_trial) / spent
-            self._verdicts = tuple(verdicts)
+            self._findings = tuple(findings)
 
     def seconds_left(self) -> float | None:
         """From what the open verdicts still need, and the mean time of a trial of each configuration; never more than
@@ -133,7 +133,7 @@ class Progress:
     def _remaining(self) -> Remaining:
         return remaining(
             self._done,
-            self._verdicts,
+            self._findings,
             min_blocks=self._min_blocks,
             max_blocks=self._max_blocks,
             allocation=self._allocation,
@@ -179,7 +179,7 @@ class Progress:
         """The effects on the first deciding metric; the undecided ones first where there is no room for all."""
         if self._metric is None:
             return None
-        mine = [verdict for verdict in self._verdicts if verdict.metric == self._metric.name]
+        mine = [verdict for verdict in self._findings if verdict.metric == self._metric.name]
         if not mine:
             return None
         styles = effect_style(mine, self._metric.unit)

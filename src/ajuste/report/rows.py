@@ -51,8 +51,13 @@ def metric_rows(results: Results) -> tuple[Row, ...]:
 
 
 def deciding_metrics(results: Results) -> frozenset[str]:
-    """The names of the metrics whose verdicts decide when the study stops."""
-    return frozenset(verdict.metric for verdict in results.verdicts if verdict.deciding)
+    """The names of the metrics that decide when the study stops: by verdicts, or by effects of factors."""
+    return frozenset(found.metric for found in (*results.verdicts, *results.effects) if found.deciding)
+
+
+def is_screening(results: Results) -> bool:
+    """Whether the effects of factors decide, and configurations are only described."""
+    return any(effect.deciding for effect in results.effects)
 
 
 def verdicts_of(results: Results, metric: str) -> tuple[Verdict, ...]:

@@ -15,12 +15,20 @@ from ajuste.model.verdict import Verdict
 from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.effect import effect_style
 from ajuste.report.excerpt import excerpt_of
+from ajuste.report.factor_effects import print_factor_effects
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listing import print_listing
 from ajuste.report.listings import listings_of
 from ajuste.report.metric_table import factor_columns, factor_key, print_metrics
-from ajuste.report.rows import deciding_metrics, described_with_effects, metric_rows, not_supported, verdicts_of
+from ajuste.report.rows import (
+    deciding_metrics,
+    described_with_effects,
+    is_screening,
+    metric_rows,
+    not_supported,
+    verdicts_of,
+)
 from ajuste.report.sheet import INDENT, Sheet, sheet
 from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
 from ajuste.report.visible import visible, visible_line
@@ -39,10 +47,11 @@ def print_results(results: Results, console: Console, *, report: Path | None = N
     shown = excerpt.results
     with sheet(console) as out:
         _print_title(out, results, labels)
-        if excerpt.of_configurations:
+        if excerpt.of_configurations and not is_screening(results):
             out.say(excerpt.of_configurations, style="yellow")
         _print_metrics(out, shown, labels)
         _print_verdicts(out, shown, labels)
+        print_factor_effects(out, results, labels)
         for listing in listings_of(shown, labels):
             print_listing(out, listing)
         _print_described(out, shown, labels)
@@ -62,6 +71,8 @@ def _print_title(out: Sheet, results: Results, labels: Labels) -> None:
 
 def _print_metrics(out: Sheet, results: Results, labels: Labels) -> None:
     # What no configuration has is told once below the table, and not in a row of its own.
+    if is_screening(results):
+        return  # The configurations of a screening design tell nothing one by one; the report has them.
     rows = tuple(row for row in metric_rows(results) if row.deciding or any(cell.measured for cell in row.cells))
     if not rows or not results.configurations:
         return
@@ -101,6 +112,8 @@ def _left_out(results: Results) -> list[str]:
 
 def _print_verdicts(out: Sheet, results: Results, labels: Labels) -> None:
     deciding = deciding_metrics(results)
+    if is_screening(results):
+        return
     if not deciding:
         if len(results.configurations) > 1:
             out.heading("No verdict yet")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Finding, Word
 from ajuste.report.format import number
 
 
@@ -30,7 +30,7 @@ LOOKS: Final[dict[Word, Look]] = {
 ORDER: Final[tuple[Word, ...]] = ("improves", "worsens", "differs", "equivalent", "undecided")
 
 
-def verdict_text(verdict: Verdict, smallest_effect: float) -> str:
+def verdict_text(verdict: Finding, smallest_effect: float) -> str:
     """``improves``, ``equivalent within ±5 %``, ``undecided, about 12 more blocks``."""
     if verdict.verdict == "equivalent":
         return f"equivalent within {effect_band(smallest_effect)}"
@@ -47,7 +47,7 @@ def effect_band(smallest_effect: float) -> str:
     return f"±{number(percent, decimals)} %"
 
 
-def tally(verdicts: Iterable[Verdict]) -> list[tuple[Word, int]]:
+def tally(verdicts: Iterable[Finding]) -> list[tuple[Word, int]]:
     """How often each word was said, in the order of ``ORDER``; words that were not said are left out."""
     counts = Counter(verdict.verdict for verdict in verdicts)
     return [(word, counts[word]) for word in ORDER if counts[word]]

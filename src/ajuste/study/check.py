@@ -14,6 +14,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.metric import split_percentile
 from ajuste.parse.pattern import check_pattern
 from ajuste.parse.pointer import check_pointer
+from ajuste.study.design import check_design
 from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
 from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
 from ajuste.study.location import Path
@@ -47,6 +48,7 @@ def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -
         *_target(study, parse_kernel),
         *_metrics(study, catalogue),
         *_prediction(study, catalogue),
+        *check_design(study),
         *_scratch(study, catalogue),
     ]
 

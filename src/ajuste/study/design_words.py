@@ -12,10 +12,25 @@ def design_words(study: Study, configurations: Sequence[Configuration]) -> str:
     """How the trials are ordered, what later blocks hold, and what that is good for."""
     if len(configurations) < 2:
         return "One configuration, again and again; nothing is compared."
-    return " ".join((_order(study), *_allocation(study, len(configurations)), _WITHIN))
+    return " ".join(
+        (*_screening(study, configurations), _order(study), *_allocation(study, len(configurations)), _WITHIN)
+    )
 
 
 _WITHIN = "Configurations are compared within blocks, so that what drifts between blocks does not count."
+
+
+def _screening(study: Study, configurations: Sequence[Configuration]) -> Sequence[str]:
+    if study.design.combine != "screening":
+        return ()
+    varied = [factor for factor in study.factors if len(factor.levels) > 1]
+    three = len(varied[0].levels) == 3
+    kind = "a definitive screening design" if three else "a Plackett-Burman design with its fold-over"
+    return (
+        f"Screening of {len(varied)} factors in {len(configurations)} configurations: {kind}. Main effects are not "
+        f"mixed up with each other or with interactions of two factors; they are with interactions of three. "
+        f"Interactions themselves are not estimated: several of them always show as one.",
+    )
 
 
 def _order(study: Study) -> str:

@@ -132,7 +132,9 @@ class DesignTable(Table):
     seed: Whole = Field(default=1, ge=0, description="Everything random follows from it.")
     combine: Combine = Field(
         default="all",
-        description="all: every combination of levels; one-at-a-time: the baseline, and each other level by itself.",
+        description="all: every combination of levels; one-at-a-time: the baseline, and each other level by itself; "
+        "screening: which of many factors matter, from few combinations of their levels (two of each factor, or three "
+        "with the baseline in the middle).",
     )
     order: Order = Field(
         default="random",
@@ -215,7 +217,8 @@ class Study(Table):
     def allocation(self) -> Allocation:
         """What later blocks hold, as chosen or as suits the design: effects of factors need complete blocks."""
         several = sum(len(factor.levels) > 1 for factor in self.factors) > 1
-        return self.design.allocation or ("all" if several and self.design.combine == "all" else "undecided")
+        effects = several and self.design.combine != "one-at-a-time"
+        return self.design.allocation or ("all" if effects else "undecided")
 
     @property
     def kernels(self) -> tuple[str, ...]:

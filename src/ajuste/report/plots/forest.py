@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding, Verdict
 from ajuste.report.effect import EffectStyle, effect_style, known
 from ajuste.report.labels import Labels
 from ajuste.report.palette import variable
@@ -28,7 +29,7 @@ _FAR: Final = 20.0  # intervals that reach this many times further than the esti
 
 
 @dataclass(frozen=True)
-class _Axis:
+class Axis:
     """From ratios or differences to what the axis shows."""
 
     style: EffectStyle
@@ -56,7 +57,7 @@ def forest_plots(results: Results, metric: Metric, labels: Labels, name: str) ->
 
 def _plot(results: Results, metric: Metric, verdicts: tuple[Verdict, ...], labels: Labels, name: str) -> Plot:
     style = effect_style(verdicts, metric.unit)[verdicts[0].scale]
-    axis = _axis(results, metric, verdicts, style)
+    axis = axis_of(results, metric, verdicts, style)
     rows = _rows(results, verdicts)
     traces: list[dict[str, Any]] = []
     for place, (configuration, verdict) in enumerate(rows):
@@ -67,10 +68,10 @@ def _plot(results: Results, metric: Metric, verdicts: tuple[Verdict, ...], label
     ]
     return Plot(
         name=name,
-        title=f"Effect against the baseline{_in_words(style)}",
+        title=f"Effect against the baseline{in_words(style)}",
         description=f"{metric.title}: estimate and {100 * results.level:g} % interval for each configuration against "
         f"the baseline; the band is {effect_band(results.smallest_effect)}, too small to matter.",
-        figure=figure(traces, xaxis=_x_axis(axis), yaxis=level_axis(ticks), shapes=_shapes(axis)),
+        figure=figure(traces, xaxis=x_axis(axis), yaxis=level_axis(ticks), shapes=zone_shapes(axis)),
         height=340 if len(rows) <= MOST_MARKED else 70 + ROW_HEIGHT * len(rows),
         legend=_legend(verdicts, results.smallest_effect),
     )
@@ -82,11 +83,11 @@ def _rows(results: Results, verdicts: tuple[Verdict, ...]) -> list[tuple[Measure
 
 
 def _row(
-    height: int, configuration: Measured, verdict: Verdict | None, axis: _Axis, labels: Labels, results: Results
+    height: int, configuration: Measured, verdict: Verdict | None, axis: Axis, labels: Labels, results: Results
 ) -> list[dict[str, Any]]:
     label = plain_lines(labels.short(configuration), 40)
     if verdict is None:
-        return [_point(axis.place(_neutral(axis.style)), height, "circle", "series-0", f"<b>{label}</b><br>baseline")]
+        return [_point(axis.place(neutral(axis.style)), height, "circle", "series-0", f"<b>{label}</b><br>baseline")]
     word = plain(verdict_text(verdict, results.smallest_effect))
     text = (
         f"<b>{label}</b><br>{plain(axis.style.estimate(verdict))} ({plain(axis.style.interval(verdict))})<br>{word}"
@@ -137,28 +138,29 @@ def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str
     }
 
 
-def _axis(results: Results, metric: Metric, verdicts: tuple[Verdict, ...], style: EffectStyle) -> _Axis:
+def axis_of(results: Results, metric: Metric, findings: Sequence[Finding], style: EffectStyle) -> Axis:
+    """Wide enough for all estimates, and for intervals as far as they are not very much wider."""
     band = _band(results, metric, style)
-    bare = _Axis(style, -math.inf, math.inf, band)
-    estimates = [bare.place(v) for verdict in verdicts if (v := known(verdict.estimate)) is not None]
+    bare = Axis(style, -math.inf, math.inf, band)
+    estimates = [bare.place(v) for verdict in findings if (v := known(verdict.estimate)) is not None]
     ends = [
-        bare.place(v) for verdict in verdicts for end in (verdict.low, verdict.high) if (v := known(end)) is not None
+        bare.place(v) for verdict in findings for end in (verdict.low, verdict.high) if (v := known(end)) is not None
     ]
-    fixed = [*estimates, bare.place(_neutral(style)), *band]
+    fixed = [*estimates, bare.place(neutral(style)), *band]
     if style.kind == "factor":
         return _log_axis(style, fixed, ends, band)
     reach = _FAR * max(abs(value) for value in fixed) or 1.0
     near = [*fixed, *(max(-reach, min(reach, end)) for end in ends)]
     pad = 0.06 * ((max(near) - min(near)) or 1.0)
-    return _Axis(style, min(near) - pad, max(near) + pad, band)
+    return Axis(style, min(near) - pad, max(near) + pad, band)
 
 
-def _log_axis(style: EffectStyle, fixed: list[float], ends: list[float], band: tuple[float, float]) -> _Axis:
+def _log_axis(style: EffectStyle, fixed: list[float], ends: list[float], band: tuple[float, float]) -> Axis:
     positive = [value for value in fixed if value > 0]
     least, most = min(positive) / _FAR, max(positive) * _FAR
     near = [*positive, *(max(least, min(most, end)) for end in ends if end > 0)]
     pad = 10 ** (0.06 * max(0.3, math.log10(max(near) / min(near))))
-    return _Axis(style, min(near) / pad, max(near) * pad, band)
+    return Axis(style, min(near) / pad, max(near) * pad, band)
 
 
 def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, float]:
@@ -168,23 +170,26 @@ def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, 
         baseline = next((c.metrics.get(metric.name) for c in results.configurations if c.baseline), None)
         width = style.shown.scaled(delta * abs(baseline.mean)) if baseline else 0.0
         return -width, width
-    place = _Axis(style, 0, 0, (0, 0)).place
+    place = Axis(style, 0, 0, (0, 0)).place
     return place(1 / (1 + delta)), place(1 + delta)
 
 
-def _neutral(style: EffectStyle) -> float:
+def neutral(style: EffectStyle) -> float:
+    """No effect: a ratio of 1 or a difference of 0."""
     return 0.0 if style.kind == "difference" else 1.0
 
 
-def _x_axis(axis: _Axis) -> dict[str, Any]:
+def x_axis(axis: Axis) -> dict[str, Any]:
+    """``axis`` as plotly has it."""
     if axis.style.kind == "factor":
         return {"type": "log", "range": [math.log10(axis.low), math.log10(axis.high)], "tickprefix": "×", "nticks": 7}
     suffix = " %" if axis.style.kind == "percent" else ""
     return {"range": [axis.low, axis.high], "ticksuffix": suffix, "tickformat": ",~g", "nticks": 7}
 
 
-def _shapes(axis: _Axis) -> list[dict[str, Any]]:
-    neutral = axis.place(_neutral(axis.style))
+def zone_shapes(axis: Axis) -> list[dict[str, Any]]:
+    """The zone of effects that do not matter, and the line of no effect."""
+    nothing = axis.place(neutral(axis.style))
     common = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     return [
         {
@@ -195,11 +200,12 @@ def _shapes(axis: _Axis) -> list[dict[str, Any]]:
             "fillcolor": variable("band"),
             "line_width": 0,
         },
-        {**common, "type": "line", "x0": neutral, "x1": neutral, "line": {"color": variable("muted"), "width": 1}},
+        {**common, "type": "line", "x0": nothing, "x1": nothing, "line": {"color": variable("muted"), "width": 1}},
     ]
 
 
-def _in_words(style: EffectStyle) -> str:
+def in_words(style: EffectStyle) -> str:
+    """What the axis shows, to follow a title."""
     if style.kind == "percent":
         return ", in %"
     if style.kind == "factor":

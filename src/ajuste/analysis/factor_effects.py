@@ -1,0 +1,179 @@
+"""Effects of factors: what each does, averaged over the others, and which two depend on each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.analysis.contrasts import Cells, Contrast, Weights, factorial_contrasts, interacting, screening_contrasts
+from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
+from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.analysis.sequence import fewest, mean_interval
+from ajuste.analysis.verdict import Family, more_blocks, reason_of, word_of
+from ajuste.analysis.wording import change, percent
+from ajuste.model.configuration import Configuration, Factor
+from ajuste.model.metric import Metric, Scale
+from ajuste.model.verdict import FactorCell, FactorEffect
+
+
+@dataclass(frozen=True)
+class Effects:
+    """``found`` are the main effects, then the interactions, metric by metric; ``cells`` are what interactions of two
+    factors look like; ``correction`` says in words how all of them hold together.
+    """
+
+    found: tuple[FactorEffect, ...] = ()
+    cells: tuple[FactorCell, ...] = ()
+    correction: str = ""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A metric in the complete blocks: a row for each configuration, logarithms where ``scale`` is ``ratio``.
+
+    ``rounding`` is the variance that each configuration's values have from their resolution alone.
+    """
+
+    values: NDArray[np.float64]
+    scale: Scale
+    rounding: NDArray[np.float64]
+    baseline_mean: float
+    fell_back: bool
+
+
+def factor_effects(
+    factors: Sequence[Factor],
+    configurations: Sequence[Configuration],
+    trials: Trials,
+    metrics: Sequence[Metric],
+    *,
+    confidence: float,
+    smallest_effect: float,
+    screening: bool = False,
+) -> Effects:
+    """The effects of ``factors`` on each of ``metrics``: of all their combinations, or of a screening design, where
+    they are what decides.
+
+    For each complete block an effect is a weighted sum (see ``analysis.contrasts``) of the logarithms of its values, or
+    of the values where ratios are not possible. The blocks' sums have the same anytime-valid interval as the pairs of
+    two configurations. All effects on all metrics hold together with ``confidence`` (Bonferroni's inequality).
+    """
+    contrasts = (screening_contrasts if screening else factorial_contrasts)(factors, configurations)
+    family = Family(len(contrasts) * len(metrics), confidence)
+    clean = clean_trials(trials)
+    found: list[FactorEffect] = []
+    cells: list[FactorCell] = []
+    for metric in metrics:
+        table = _table(clean, configurations, metric)
+        for contrast in contrasts:
+            own = _effect(table, contrast.weights, metric, family.alpha) if table else None
+            found.append(_finding(own, contrast, metric, family, smallest_effect, deciding=screening))
+        if table and not screening:
+            cells += _cells(table, factors, configurations, metric, family.alpha)
+    return Effects(tuple(found), tuple(cells), _correction(family, len(contrasts), len(metrics)))
+
+
+def _table(clean: Clean, configurations: Sequence[Configuration], metric: Metric) -> _Table | None:
+    """``None`` where no block has the metric under every configuration."""
+    column = clean.measured.metrics.get(metric.name)
+    if column is None:
+        return None
+    rows = np.stack([clean.places(c.name) for c in configurations])
+    values = column[rows[:, np.all(rows >= 0, axis=0)]]
+    values = values[:, ~np.any(np.isnan(values), axis=0)]
+    if not values.shape[1]:
+        return None
+    means = np.abs(np.mean(values, axis=1))
+    rounding = np.full(len(values), (metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(means))) ** 2 / 12)
+    baseline_mean = float(np.mean(values[next(place for place, c in enumerate(configurations) if c.baseline)]))
+    if metric.scale == "ratio" and np.all(values > 0):
+        return _Table(np.log(values), "ratio", rounding / means**2, baseline_mean, fell_back=False)
+    return _Table(values, "difference", rounding, baseline_mean, fell_back=metric.scale == "ratio")
+
+
+def _effect(table: _Table, weights: Weights, metric: Metric, alpha: float) -> Effect:
+    of_blocks = weights @ table.values
+    interval = mean_interval(of_blocks, alpha=alpha, floor=float(weights**2 @ table.rounding))
+    same = bool(np.all(of_blocks == 0))
+    return Effect(table.scale, interval, table.baseline_mean, metric.resolution, same, table.fell_back)
+
+
+def _finding(
+    own: Effect | None, contrast: Contrast, metric: Metric, family: Family, smallest_effect: float, *, deciding: bool
+) -> FactorEffect:
+    judged = metric if contrast.kind == "main" else metric.model_copy(update={"direction": "none"})
+    zone = margin(own, smallest_effect) if own else 0.0
+    word = word_of(own, judged, zone) if own else "undecided"
+    return FactorEffect(
+        kind=contrast.kind,
+        factors=contrast.factors,
+        levels=contrast.levels,
+        against=contrast.against,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=judged.direction,
+        scale=own.scale if own else metric.scale,
+        verdict=word,
+        estimate=own.estimate if own else None,
+        low=own.low if own else None,
+        high=own.high if own else None,
+        level=family.confidence,
+        blocks=own.interval.n if own else 0,
+        more_blocks=more_blocks(own, zone, family.alpha) if own and word == "undecided" else None,
+        deciding=deciding,
+        reason=_reason(own, contrast, judged, smallest_effect, family),
+    )
+
+
+def _reason(own: Effect | None, contrast: Contrast, metric: Metric, smallest_effect: float, family: Family) -> str:
+    if own is None:
+        return "no block has a clean trial of every configuration with this metric"
+    word = word_of(own, metric, margin(own, smallest_effect))
+    blocks = "1 complete block" if own.interval.n == 1 else f"{own.interval.n} complete blocks"
+    too_few = f"{blocks} of at least {fewest(family.alpha)} that an interval needs"
+    if contrast.kind == "main" or word == "undecided":
+        return reason_of(word, own, metric, smallest_effect, too_few)
+    (one, two), (_, there), (_, here) = contrast.factors, contrast.levels, contrast.against
+    if word == "equivalent":
+        return f"{one} does the same with {two} = {there} as with {two} = {here}, within ±{percent(smallest_effect)}"
+    side, near, far = ("higher", own.low, own.high) if own.interval.mean > 0 else ("lower", own.high, own.low)
+    by = " to ".join(change(value, own.scale, metric.unit).lstrip("+−") for value in (near, far))
+    return f"with {two} = {there} the effect of {one} is {side} by {by} than with {two} = {here}"
+
+
+def _cells(
+    table: _Table, factors: Sequence[Factor], configurations: Sequence[Configuration], metric: Metric, alpha: float
+) -> list[FactorCell]:
+    cells, found = Cells(factors, configurations), []
+    for one, two in interacting(factors):
+        here = cells.mean((one.name, one.baseline), (two.name, two.baseline))
+        for first, second in product(one.levels, two.levels):
+            weights = cells.mean((one.name, first), (two.name, second)) - here
+            own = _effect(table, weights, metric, alpha)
+            certain = not np.any(weights)  # against itself
+            found.append(
+                FactorCell(
+                    metric=metric.name,
+                    factors=(one.name, two.name),
+                    levels=(first, second),
+                    scale=own.scale,
+                    estimate=own.estimate,
+                    low=own.estimate if certain else own.low,
+                    high=own.estimate if certain else own.high,
+                )
+            )
+    return found
+
+
+def _correction(family: Family, effects: int, metrics: int) -> str:
+    if family.comparisons < 2:
+        return f"none needed: one effect, at {percent(family.confidence)}"
+    named = "1 deciding metric" if metrics == 1 else f"{metrics} deciding metrics"
+    return (
+        f"Bonferroni: {effects} effects × {named} = {family.comparisons}, each at {percent(1 - family.alpha)}, so that "
+        f"all hold together at {percent(family.confidence)} whenever the study stops"
+    )

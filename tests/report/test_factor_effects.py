@@ -1,0 +1,139 @@
+"""Effects of factors in the report: tables, the Pareto chart, interactions."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from ajuste.analysis.factor_effects import factor_effects
+from ajuste.model.configuration import Configuration, Factor
+from ajuste.model.results import Results
+from ajuste.model.trial import Slot, Trial
+from ajuste.report.comparison import print_comparison
+from ajuste.report.factor_effects import effect_name
+from ajuste.report.html import render_html
+from ajuste.report.labels import labels_of
+from ajuste.report.page import page_of
+from ajuste.report.plots.interaction import interaction_plots
+from ajuste.report.plots.pareto import pareto_plots
+from ajuste.report.terminal import print_results
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+def with_effects(results: Results, *, screening: bool = False) -> Results:
+    """``results`` with what the analysis says of its factors."""
+    configurations = [Configuration(name=c.name, levels=c.levels, baseline=c.baseline) for c in results.configurations]
+    trials = [
+        Trial(
+            slot=Slot(
+                block=p.block, position=p.position, configuration=p.configuration, seed=p.seed, warm_up=p.warm_up
+            ),
+            attempt=p.attempt,
+            status=p.status,  # type: ignore[arg-type]
+            metrics=p.metrics,
+        )
+        for p in results.trials
+    ]
+    deciding = [m for m in results.metrics if any(v.deciding and v.metric == m.name for v in results.verdicts)]
+    found = factor_effects(
+        results.factors, configurations, trials, deciding, confidence=0.95, smallest_effect=0.05, screening=False
+    )
+    effects = tuple(e.model_copy(update={"deciding": screening}) for e in found.found)
+    verdicts = tuple(v.model_copy(update={"deciding": v.deciding and not screening}) for v in results.verdicts)
+    update = {"effects": effects, "cells": found.cells, "effects_correction": found.correction, "verdicts": verdicts}
+    return results.model_copy(update=update)
+
+
+@pytest.fixture
+def factorial(grid: Results) -> Results:
+    return with_effects(grid)
+
+
+@pytest.fixture
+def screened(grid: Results) -> Results:
+    return with_effects(grid, screening=True)
+
+
+def printed(results: Results, width: int = 100) -> str:
+    out = io.StringIO()
+    print_results(results, Console(file=out, width=width))
+    print_comparison(results, Console(file=out, width=width))
+    return out.getvalue()
+
+
+def test_the_terminal_has_main_effects_from_the_largest_to_the_smallest(factorial: Results) -> None:
+    squeezed = re.sub(r"\s", "", printed(factorial))
+    mains = [e for e in factorial.effects if e.kind == "main" and e.estimate]
+    ranked = sorted(mains, key=lambda e: max(e.estimate or 1, 1 / (e.estimate or 1)), reverse=True)
+    labels = labels_of(factorial)
+    names = [effect_name(effect, labels) for effect in ranked]
+    places = [squeezed.index(re.sub(r"\s", "", name)) for name in names]
+    assert places == sorted(places)
+    assert "moreinteractionsareinthereport" in squeezed
+
+
+def test_nothing_is_wider_than_the_terminal(factorial: Results) -> None:
+    out = io.StringIO()
+    print_results(factorial, Console(file=out, width=40))
+    assert max(map(len, out.getvalue().splitlines())) <= 40
+
+
+def test_a_screening_tells_effects_and_not_its_configurations(screened: Results) -> None:
+    text = printed(screened)
+    assert "Effects of the factors, each averaged over the levels of all others" in text
+    assert "Verdicts against the baseline" not in text
+    page = page_of(screened)
+    assert not page.verdicts
+    assert page.described_verdicts[0].metric == page.effects[0].metric
+    assert sum(len(group.rows) for group in page.effects) == len(screened.effects)
+    assert {badge.word for badge in page.sections[0].badges} == {e.verdict for e in screened.effects}
+
+
+def test_the_chart_has_the_largest_effect_on_top_with_its_interval_and_the_zone(screened: Results) -> None:
+    metric = next(m for m in screened.metrics if m.name == screened.effects[0].metric)
+    (plot,) = pareto_plots(screened, metric, labels_of(screened), "p")
+    drawn = plot.figure.to_dict()
+    points = [t for t in drawn["data"] if t["mode"] == "markers"]
+    bars = [t for t in drawn["data"] if t["mode"] == "lines" and t["line"]["width"] > 5]
+    intervals = [t for t in drawn["data"] if t["mode"] == "lines" and t["line"]["width"] <= 5]
+    assert len(points) == len(bars) == len(intervals) == min(30, len(screened.effects))
+    top = max(points, key=lambda t: t["y"][0])["x"][0]
+    largest = max((e.estimate for e in screened.effects if e.estimate), key=lambda v: max(v, 1 / v))
+    assert top in (pytest.approx(largest), pytest.approx(100 * (largest - 1)))
+    for bar, interval, point in zip(bars, intervals, points, strict=True):
+        assert bar["x"][1] == point["x"][0]
+        assert interval["x"][0] <= point["x"][0] <= interval["x"][1]
+    zone = next(shape for shape in drawn["layout"]["shapes"] if shape["type"] == "rect")
+    assert zone["x0"] < bars[0]["x"][0] < zone["x1"]
+
+
+def test_interactions_are_lines_through_the_cells_with_their_intervals(factorial: Results) -> None:
+    metric = next(m for m in factorial.metrics if m.name == factorial.effects[0].metric)
+    (plot,) = interaction_plots(factorial, metric, labels_of(factorial), "i")
+    one, two = factorial.factors
+    assert len(plot.figure.data) == min(len(one.levels), len(two.levels))
+    assert sum(len(line.y) for line in plot.figure.data) == len(factorial.cells)
+    estimates = sorted(cell.estimate for cell in factorial.cells if cell.estimate)
+    drawn = sorted(y for line in plot.figure.data for y in line.y)
+    assert drawn in (pytest.approx(estimates), pytest.approx([100 * (v - 1) for v in estimates]))
+
+
+def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
+    renamed = {grid.factors[0].name: HOSTILE, grid.factors[1].name: "b"}
+    hostile = grid.model_copy(
+        update={
+            "factors": tuple(Factor(name=renamed[f.name], levels=f.levels, baseline=f.baseline) for f in grid.factors),
+            "configurations": tuple(
+                c.model_copy(update={"levels": {renamed[n]: x for n, x in c.levels.items()}, "read_back": {}})
+                for c in grid.configurations
+            ),
+        }
+    )
+    text = render_html(with_effects(hostile))
+    assert HOSTILE not in text
+    assert "<img" not in text
+    assert "What each factor does" in text
