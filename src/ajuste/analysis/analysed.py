@@ -45,6 +45,9 @@ FIXED: Final = (
     "will see one where there is none more often than the confidence promises."
 )
 
+MOST_SAID: Final = 3
+"""So many metrics are told in the answer where there is nothing to compare."""
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -213,13 +216,16 @@ def _with_intervals(only: Measured, table: Table, deciding: Sequence[str], alpha
 def _described(deciding: Sequence[Metric], only: Measured, confidence: float) -> str:
     """The answer where there is nothing to compare with."""
     sentences = []
-    for metric in deciding:
+    for metric in deciding[:MOST_SAID]:
         summary = only.metrics[metric.name]
-        text = f"{metric.title} of {only.name}: {amount(summary.mean, metric.unit)} on average of {summary.n:,} values"
+        values = "1 value" if summary.n == 1 else f"{summary.n:,} values"
+        text = f"{metric.title} of {only.name}: {amount(summary.mean, metric.unit)} on average of {values}"
         if summary.low is not None and summary.high is not None:
             ends = f"{amount(summary.low, metric.unit)} to {amount(summary.high, metric.unit)}"
             text += f", {percent(confidence)} interval {ends}"
         sentences.append(f"{text}.")
+    if len(deciding) > MOST_SAID:
+        sentences.append(f"Further metrics ({len(deciding) - MOST_SAID}) are below.")
     return " ".join([*sentences, "There is no other configuration to compare it with."])
 
 

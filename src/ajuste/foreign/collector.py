@@ -54,13 +54,17 @@ class Collector:
         self._know(configuration, metric)
         self._summaries[configuration, metric.name] = summary
 
+    @property
+    def empty(self) -> bool:
+        return not self._configurations
+
     def _know(self, configuration: str, metric: Metric) -> None:
         self._configurations.setdefault(configuration)
         self._metrics.setdefault(metric.name, metric)
 
     def table(self) -> Table:
         """Raises RequestError if nothing was found."""
-        if not self._configurations:
+        if self.empty:
             raise RequestError(f"there is no result in it ({self.format})", place=Place(self.file))
         for configuration, metric in self._values.keys() & self._summaries.keys():
             raise RequestError(

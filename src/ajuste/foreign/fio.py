@@ -6,18 +6,36 @@ Source: fio's HOWTO, "JSON output", and stat.c: jobs[].read|write|trim with iops
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from ajuste.foreign.collector import Collector
-from ajuste.foreign.document import Node
+from ajuste.foreign.document import Node, parse_document
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.table import Table
 
 FORMAT = "fio JSON"
+_BESIDE = re.compile(r'^\{[ \t\r]*\n\s*"fio version"', re.MULTILINE)
 DIRECTIONS = ("read", "write", "trim")
 PERCENTILES = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p99", "99.900000": "p99.9"}
+
+
+def recognise_beside_text(text: str) -> bool:
+    """Whether a text has such a document after other lines: warnings, or those of ``--output-format=normal,json``."""
+    return not text.lstrip().startswith("{") and _BESIDE.search(text) is not None
+
+
+def read_beside_text(text: str, name: str, file: Path) -> Table:
+    """The document between the first and the last line that is a brace, read as if it were alone."""
+    lines = text.split("\n")
+    start = next(place for place, line in enumerate(lines) if line.rstrip() == "{")
+    end = next((place for place in range(start, len(lines)) if lines[place].rstrip() == "}"), len(lines))
+    document = parse_document("\n" * start + "\n".join(lines[start : end + 1]), file)
+    if not recognise(document):
+        raise document.wrong("what fio --output-format=json writes")
+    return read(document, name, file)
 
 
 def recognise(document: Node) -> bool:

@@ -61,6 +61,7 @@ TEXTS: Final[tuple[Format, ...]] = (
     Format("perf", "perf stat -j", perf_json.recognise, lambda s: perf_json.read(s.text, s.name, s.file, s.runs)),
     Format("perf", "perf stat", perf_text.recognise, lambda s: perf_text.read(s.text, s.name, s.file, s.runs)),
     Format("perf", "perf stat -x", perf_lines.recognise, lambda s: perf_lines.read(s.text, s.name, s.file, s.runs)),
+    Format("fio", "fio", fio.recognise_beside_text, lambda s: fio.read_beside_text(s.text, s.name, s.file)),
     Format("linpack", "LINPACK's table", linpack.recognise, lambda s: linpack.read(s.text, s.name, s.file)),
     Format("hackbench", "hackbench", hackbench.recognise, lambda s: hackbench.read(s.text, s.name, s.file)),
     Format("ajuste", "Ajuste's own CSV", own_trials.recognise, lambda s: own_trials.read(s.text, s.name, s.file)),

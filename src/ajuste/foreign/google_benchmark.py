@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ajuste.foreign.collector import Collector
 from ajuste.foreign.document import Node
-from ajuste.model.error import RequestError
+from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.table import Table
 
@@ -27,9 +27,11 @@ def recognise(document: Node) -> bool:
 def read(document: Node, name: str, file: Path) -> Table:
     """Each benchmark is two metrics of the configuration ``name``, in seconds: its real time and its CPU time."""
     found = Collector(FORMAT, file)
+    aggregates = False
     for one in document.need("benchmarks").items():
         kind = one.get("run_type")
         if kind is not None and kind.text() == "aggregate":
+            aggregates = True
             continue
         if (failed := one.get("error_occurred")) and failed.value:
             raise RequestError("this benchmark failed", place=one.place, hint="measure it again without failures")
@@ -41,4 +43,8 @@ def read(document: Node, name: str, file: Path) -> Table:
             if (time := one.get(field)) is not None:
                 metric = Metric(name=title + suffix, title=title + suffix, unit="s", direction="lower")
                 found.add(name, metric, time.number() * _SECONDS[unit])
+    if aggregates and found.empty:
+        raise RequestError(
+            "there are only aggregates in it", place=Place(file), hint="without --benchmark_report_aggregates_only"
+        )
     return found.table()

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.foreign.collector import Collector
+from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.table import Table
 
 FORMAT: Final = "hackbench"
-_TIME: Final = re.compile(r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$")
+__BEGUN: Final = re.compile(r"^\s*(?:Total time|Time):")
+TIME: Final = re.compile(r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$")
+_BEGUN: Final = re.compile(r"^\s*(?:Total time|Time):")
 TIME: Final = Metric(
     name="time", title="Hackbench time", unit="s", direction="lower", what="What hackbench printed for each run."
 )
@@ -31,4 +34,6 @@ def read(text: str, name: str, file: Path) -> Table:
     for number, line in enumerate(text.splitlines(), start=1):
         if time := _TIME.match(line[:200]):
             found.add(name, TIME, float(time["seconds"]), line=number)
+        elif _BEGUN.match(line):
+            raise RequestError(f"no time: {line.strip()[:60]!r}", place=Place(file, number))
     return found.table()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.foreign.collector import Collector
+from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.table import Table
 
@@ -18,6 +19,7 @@ _HEAD: Final = re.compile(r"^\s*Reps\s+Time\(s\)\s+DGEFA\s+DGESL\s+OVERHEAD\s+KF
 _ROW: Final = re.compile(
     r"^\s*(?P<reps>\d{1,12})\s+(?P<time>\d{1,9}[.,]\d{1,9})\s+(?:\d{1,3}[.,]\d{1,4}\s*%\s+){3}(?P<kflops>\d{1,12}[.,]\d{1,9})\s*$"
 )
+_BEGUN: Final = re.compile(r"^\s*\d+\s+\S+\s+\S+%")
 SPEED: Final = Metric(
     name="kflops",
     title="LINPACK speed",
@@ -37,7 +39,12 @@ def read(text: str, name: str, file: Path) -> Table:
     are in one file, rows of as many repetitions are too.
     """
     found = Collector(FORMAT, file)
+    inside = False
     for number, line in enumerate(text.splitlines(), start=1):
-        if row := _ROW.match(line[:200]):
+        if _HEAD.match(line[:200]):
+            inside = True
+        elif row := _ROW.match(line[:200]):
             found.add(name, SPEED, float(row["kflops"].replace(",", ".")), line=number)
+        elif inside and _BEGUN.match(line):
+            raise RequestError(f"no whole row of the table: {line.strip()[:60]!r}", place=Place(file, number))
     return found.table()

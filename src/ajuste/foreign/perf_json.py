@@ -17,7 +17,8 @@ from ajuste.model.table import Table
 
 def recognise(text: str) -> bool:
     """Whether a text is of this kind."""
-    first = text.lstrip()[:2000].split("\n", 1)[0]
+    lines = (line for line in text[:65536].splitlines() if line.strip() and not line.startswith("#"))
+    first = next(lines, "")
     return first.startswith("{") and '"counter-value"' in first
 
 

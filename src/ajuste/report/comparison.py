@@ -79,8 +79,9 @@ def print_one(out: Sheet, results: Results, configuration: Measured, metric: Met
         table.add_row(f"{100 * results.level:g} % interval", Text(f"{interval} (of the mean)"))
     if summary.median is not None:
         table.add_row("median", Text(shown.with_unit(summary.median)))
-    extent = f"{_extent(summary, shown)} {shown.unit}".rstrip()
-    table.add_row("min … max", Text(f"{extent}, {count_of(summary.n, 'run')}"))
+    extent = f"{_extent(summary, shown)} {shown.unit}".rstrip() if summary.minimum is not None else ""
+    runs = count_of(summary.n, "run")
+    table.add_row("min … max" if extent else "of", Text(f"{extent}, {runs}" if extent else runs))
     out.table(table)
 
 
