@@ -15,9 +15,8 @@ from ajuste.model.metric import Metric
 from ajuste.model.table import Table
 
 FORMAT: Final = "hackbench"
-__BEGUN: Final = re.compile(r"^\s*(?:Total time|Time):")
-TIME: Final = re.compile(r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$")
-_BEGUN: Final = re.compile(r"^\s*(?:Total time|Time):")
+_BEGUN: Final = re.compile(r"^[ \t]*(?:Total time|Time):", re.MULTILINE)
+_TIME: Final = re.compile(r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$")
 TIME: Final = Metric(
     name="time", title="Hackbench time", unit="s", direction="lower", what="What hackbench printed for each run."
 )
@@ -25,7 +24,7 @@ TIME: Final = Metric(
 
 def recognise(text: str) -> bool:
     """Whether a text is of this kind."""
-    return any(_TIME.match(line[:200]) for line in text.splitlines())
+    return _BEGUN.search(text) is not None
 
 
 def read(text: str, name: str, file: Path) -> Table:
