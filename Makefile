@@ -10,7 +10,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
 
-.PHONY: help setup system native demo test test-quick bench lint format clean
+.PHONY: help setup system native demo test test-quick fuzz bench lint format clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test: setup ## every test, on real kernels and in a real browser too
 
 test-quick: setup ## the tests that boot, download and browse nothing
 	.venv/bin/pytest -m "not vm and not browser and not network"
+
+fuzz: setup ## 100,000 hostile inputs for each parser of foreign files
+	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/foreign/test_hostile.py
 
 bench: setup ## measure Ajuste beside its peers; tables here, JSON in benchmarks/results
 	@setup/system bench

@@ -128,10 +128,13 @@ def _common(first: Values, second: Values) -> tuple[Array, Array]:
 
 
 def _by_block(sample: Values) -> dict[str, float]:
+    once = dict(zip(sample.blocks, sample.values, strict=True))
+    if len(once) == len(sample.blocks):
+        return once
     found: dict[str, list[float]] = {}
     for block, value in zip(sample.blocks, sample.values, strict=True):
         found.setdefault(block, []).append(value)
-    return {block: float(np.mean(values)) for block, values in found.items()}
+    return {block: math.fsum(values) / len(values) for block, values in found.items()}
 
 
 def _effect(contrast: Contrast, scale: Scale, metric: Metric, alpha: float, means: tuple[float, float]) -> Effect:

@@ -16,6 +16,10 @@ LARGEST: Final = 1e100
 """Larger values, and smaller ones than its reciprocal, have squares that no float can hold."""
 
 
+LOOKED_AT: Final = 1 << 20
+"""By so many characters from its beginning a text is recognised."""
+
+
 @dataclass
 class Collector:
     """Gathers values as a parser finds them; ``table`` is what they come to.

@@ -6,11 +6,13 @@ is one configuration, named after the file.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ajuste.foreign.collector import LARGEST, Collector, require_computable
 from ajuste.foreign.rows import rows_of
@@ -31,29 +33,39 @@ def read(text: str, name: str, file: Path) -> Table:
     An empty field is a value that was not measured: an error, since nothing is dropped silently.
     """
     separator = _separator(text)
-    rows, lines = rows_of(text, separator, file)
-    head = [_column_name(field.strip()) for field in rows[0]] if rows else []
-    _check_head(head, Place(file, lines[0] if lines else 1))
+    rows = rows_of(text, separator, file)
+    line, first = next(rows, (1, []))
+    head = [_column_name(field.strip()) for field in first]
+    _check_head(head, Place(file, line))
     metrics = {index: metric_of(field) for index, field in enumerate(head) if field not in (CONFIGURATION, BLOCK)}
     if not metrics:
-        raise RequestError("there is no column of a metric", place=Place(file, 1))
-    _check_names(list(metrics.values()), Place(file, lines[0]))
-    rows, lines = rows[1:], lines[1:]
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(head):
-            raise RequestError(f"{len(row)} fields, but the first line names {len(head)}", place=Place(file, line))
-    columns = list(zip(*rows, strict=True))
+        raise RequestError("there is no column of a metric", place=Place(file, line))
+    _check_names(list(metrics.values()), Place(file, line))
+    columns, lines = _columns(rows, len(head), file)
     groups = _groups(_column(columns, head, CONFIGURATION), name, lines, file)
     blocks = _column(columns, head, BLOCK)
     if blocks is not None and "" in blocks:
         raise RequestError("the block has no name", place=Place(file, lines[blocks.index("")], BLOCK))
     found = Collector(FORMAT, file)
     for index, metric in metrics.items():
-        values = _numbers(columns[index], metric.name, separator, lines, file) if columns else []
+        values = _numbers(columns[index], metric.name, separator, lines, file)
         for configuration, places in groups.items():
             named = None if blocks is None else [blocks[place] for place in places]
             found.add_all(configuration, metric, [values[place] for place in places], named)
     return found.table()
+
+
+def _columns(rows: Iterator[tuple[int, list[str]]], count: int, file: Path) -> tuple[list[list[str]], list[int]]:
+    """The ``count`` fields of all rows, column by column, and the rows' lines."""
+    columns: list[list[str]] = [[] for _ in range(count)]
+    lines = []
+    for line, row in rows:
+        if len(row) != count:
+            raise RequestError(f"{len(row)} fields, but the first line names {count}", place=Place(file, line))
+        lines.append(line)
+        for column, field in zip(columns, row, strict=True):
+            column.append(field)
+    return columns, lines
 
 
 def _column_name(field: str) -> str:
@@ -81,26 +93,24 @@ def number(field: str, name: str, separator: str, place: Place) -> float:
 
 
 def _numbers(column: Sequence[str], name: str, separator: str, lines: Sequence[int], file: Path) -> list[float]:
-    """The numbers of a column: at once if it has nothing but plain ones, else one by one."""
+    """The numbers of a column: at once if it has nothing but plain ones, else one by one, which finds the wrong one."""
     try:
         values = list(map(float, column))
     except ValueError:
         values = []
-    sound = bool(values) and math.isfinite(sum(values)) and not any(map(_is_odd, column, values))
-    if sound:
+    if values and _all_plain(column, np.abs(np.array(values))):
         return values
     return [number(field, name, separator, Place(file, line)) for field, line in zip(column, lines, strict=True)]
 
 
-def _is_odd(field: str, value: float) -> bool:
-    """What Python takes for a number and is not quite one, or cannot be computed with."""
-    return "_" in field or len(field) > 40 or (value != 0 and not 1 / LARGEST < abs(value) < LARGEST)
+def _all_plain(column: Sequence[str], sizes: NDArray[np.float64]) -> bool:
+    """Whether nothing is among them that only Python takes for a number, or that cannot be computed with."""
+    sound = bool(np.all((sizes < LARGEST) & ((sizes > 1 / LARGEST) | (sizes == 0))))
+    return sound and max(map(len, column)) <= _LONGEST_FIELD and "_" not in "".join(column)
 
 
-def _column(columns: Sequence[tuple[str, ...]], head: Sequence[str], name: str) -> list[str] | None:
-    if name not in head:
-        return None
-    return [field.strip() for field in columns[head.index(name)]] if columns else []
+def _column(columns: Sequence[list[str]], head: Sequence[str], name: str) -> list[str] | None:
+    return [field.strip() for field in columns[head.index(name)]] if name in head else None
 
 
 def _groups(names: list[str] | None, name: str, lines: Sequence[int], file: Path) -> dict[str, Sequence[int]]:

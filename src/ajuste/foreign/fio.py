@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ajuste.foreign.collector import Collector
+from ajuste.foreign.collector import LOOKED_AT, Collector
 from ajuste.foreign.document import Node, parse_document
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Direction, Metric
@@ -24,7 +24,7 @@ PERCENTILES = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p99", "99.9
 
 def recognise_beside_text(text: str) -> bool:
     """Whether a text has such a document after other lines: warnings, or those of ``--output-format=normal,json``."""
-    return not text.lstrip().startswith("{") and _BESIDE.search(text) is not None
+    return not text.lstrip().startswith("{") and _BESIDE.search(text[:LOOKED_AT]) is not None
 
 
 def read_beside_text(text: str, name: str, file: Path) -> Table:

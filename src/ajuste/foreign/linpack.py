@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from ajuste.foreign.collector import Collector
+from ajuste.foreign.collector import LOOKED_AT, Collector
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.table import Table
@@ -31,7 +31,7 @@ SPEED: Final = Metric(
 
 def recognise(text: str) -> bool:
     """Whether a text is of this kind."""
-    return _HEAD.search(text) is not None
+    return _HEAD.search(text[:LOOKED_AT]) is not None
 
 
 def read(text: str, name: str, file: Path) -> Table:

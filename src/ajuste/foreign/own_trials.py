@@ -30,16 +30,16 @@ def read(text: str, name: str, file: Path) -> Table:
     """Warm-up trials and those that were not clean are left out and counted in a note, and so are figures that a trial
     does not have. Metrics of the catalogue bring their direction.
     """
-    rows, lines = rows_of(text, ",", file)
-    head = rows[0] if rows else []
+    rows = rows_of(text, ",", file)
+    _, head = next(rows, (1, []))
     start = _design(head, file)
     places = {column: start + index for index, column in enumerate(DESIGN)}
     metrics = {index: _known(metric_of(head[index])) for index in range(start + len(DESIGN), len(head))}
     if len({metric.name for metric in metrics.values()}) < len(metrics):
-        raise RequestError("two columns are of one metric", place=Place(file, lines[0]))
+        raise RequestError("two columns are of one metric", place=Place(file, 1))
     found = Collector(FORMAT, file)
     left_out: Counter[str] = Counter()
-    for row, line in zip(rows[1:], lines[1:], strict=True):
+    for line, row in rows:
         if len(row) != len(head):
             raise RequestError(f"{len(row)} fields, but the first line names {len(head)}", place=Place(file, line))
         status = row[places["status"]]
