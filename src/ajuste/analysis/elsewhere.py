@@ -219,14 +219,19 @@ def _reason(found: Comparison, word: Word, metric: Metric, alpha: float, smalles
             unit=metric.unit,
             estimate=effect.estimate,
         )
-        return said + (" Compared by differences, because a value is 0 or negative." if effect.fell_back else "")
+        fell_back = " Compared by differences, because a value is 0 or negative." if effect.fell_back else ""
+        return said + fell_back + (f" {_left_out(found)[:1].upper()}{_left_out(found)[1:]}." if found.left_out else "")
     return f"{reason_of(word, effect, metric, smallest_effect, _TOO_FEW)} ({_from(found)})"
+
+
+def _left_out(found: Comparison) -> str:
+    return f"not in it: {_count(found.left_out, 'value')} of blocks that only one of them has"
 
 
 def _from(found: Comparison) -> str:
     one, other = found.n
     if found.basis == "blocks":
-        left = f"; {found.left_out} values of blocks that only one of them has are not in it" if found.left_out else ""
+        left = f"; {_left_out(found)}" if found.left_out else ""
         return f"{_count(one, 'block')}, compared within blocks{left}"
     kind = "means" if found.basis == "summaries" else "samples"
     return f"{kind} of {_count(one, 'value')} and {_count(other, 'value')}, not paired"

@@ -16,6 +16,7 @@ from ajuste.adhoc.amount import share
 from ajuste.analysis.analysed import Wanted, analyse_table
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
+from ajuste.foreign.collector import utf8
 from ajuste.foreign.files import Asked, read_files
 from ajuste.foreign.formats import NAMES
 from ajuste.home import home
@@ -89,7 +90,8 @@ def analyse(
     _check_target(html, files)
     table = read_files(files, _names(name, files), asked)
     command = shlex.join(["ajuste", *sys.argv[1:]])
-    results = analyse_table(table, wanted, files=tuple(map(str, files)), reproduce=(command,), ajuste=ajuste_version())
+    shown = tuple(utf8(str(file)) for file in files)
+    results = analyse_table(table, wanted, files=shown, reproduce=(utf8(command),), ajuste=ajuste_version())
     _show(results, html or home().reports / f"analyse-{results.digest[:12]}.html", as_json=as_json)
 
 

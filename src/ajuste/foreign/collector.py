@@ -86,6 +86,11 @@ class Collector:
         )
 
 
+def utf8(name: str) -> str:
+    """``name`` with what UTF-8 cannot hold written out: half a surrogate pair in JSON, odd bytes in a file's name."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def require_computable(value: float, name: str, place: Place) -> None:
     """Raises RequestError for what is no finite number, or one whose square is none."""
     if not math.isfinite(value):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ajuste.foreign.collector import utf8
 from ajuste.model.error import Place, RequestError
 
 
@@ -63,7 +64,7 @@ class Node:
     def text(self) -> str:
         if not isinstance(self.value, str):
             raise self.wrong("a text")
-        return self.value
+        return utf8(self.value)
 
     def _object(self) -> dict[str, Any]:
         if not isinstance(self.value, dict):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ajuste.foreign.collector import joined
+from ajuste.foreign.collector import joined, utf8
 from ajuste.foreign.formats import Source, read_source
 from ajuste.foreign.perf import require_runs
 from ajuste.model.error import Place, RequestError
@@ -47,7 +47,7 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: Asked | 
         raise RequestError("--name: a name is empty")
     wanted = asked or Asked()
     require_runs(wanted.runs, files[0])
-    chosen = [name.strip() for name in names] or _names(files)
+    chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names(files)]
     sources = (Source(_text(file), name, file, wanted.runs) for file, name in zip(files, chosen, strict=True))
     return _directed(joined((source.file, read_source(source, wanted.format)) for source in sources), wanted)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.foreign.collector import Collector
+from ajuste.foreign.collector import Collector, utf8
 from ajuste.foreign.comma_separated import CONFIGURATION, metric_of, number
 from ajuste.foreign.rows import rows_of
 from ajuste.model.error import Place, RequestError
@@ -54,7 +54,7 @@ def read(text: str, name: str, file: Path) -> Table:
             found.add(_plain(row[0]), metric, value, block=row[places["block"]], line=line)
     if left_out:
         said = ", ".join(f"{what} ({count})" for what, count in left_out.items())
-        found.notes.append(f"{file.name}: left out, as Ajuste has marked them: {said}.")
+        found.notes.append(f"{utf8(file.name)}: left out, as Ajuste has marked them: {said}.")
     return found.table()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ajuste.foreign.collector import Collector
+from ajuste.foreign.collector import Collector, utf8
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.table import Summarised
@@ -32,7 +32,7 @@ class NotCounted:
     def noted(self, found: Collector) -> Collector:
         """``found`` with a note of them."""
         if self._events:
-            found.notes.append(f"{self.file.name}: perf did not count {', '.join(self._events)}.")
+            found.notes.append(f"{utf8(self.file.name)}: perf did not count {', '.join(self._events)}.")
         return found
 
 
