@@ -75,6 +75,20 @@ class TestReadingAndRunning:
         assert codes == [[n] for n in range(20)]
         assert [started for started, _ in done] == sorted(started for started, _ in done)
 
+    def test_plans_in_turn_may_be_and_say_more_than_a_pipe_holds(self) -> None:
+        long = {"LONG": "x" * 100_000}
+        print_much = command("/bin/sh", "-c", "printf '%s' \"$LONG\"", environment=long)
+        with HostTarget() as host:
+            done = host.run_in_turn([Plan(id=f"p{n}", workload=print_much) for n in range(25)])
+        texts = [[e.text for e in o.events if isinstance(e, Output) and e.stream == "stdout"] for _, o in done]
+        assert texts == [["x" * 100_000]] * 25
+
+    def test_an_agent_that_is_killed_among_plans_in_turn_is_a_failed_run(self) -> None:
+        killer = python("import os; os.kill(os.getppid(), 9); import time; time.sleep(60)")
+        plans = [Plan(id="p0", workload=command("/bin/true")), Plan(id="p1", workload=killer)]
+        with HostTarget() as host, pytest.raises(RunError, match="the agent was lost"):
+            host.run_in_turn([*plans, Plan(id="p2", workload=command("/bin/true"))])
+
     def test_a_workload_that_does_not_exist_is_no_problem_of_the_targets(self) -> None:
         with HostTarget() as host:
             observation = host.run(Plan(id="p", workload=command("/no/such/program")))

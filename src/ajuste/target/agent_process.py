@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
@@ -17,10 +18,18 @@ from ajuste.target.stream import LONGEST_STREAM_BYTES
 ENDING_SECONDS: Final = 30.0
 """An agent that was asked to end stops its processes and puts everything back in far less."""
 
+BETWEEN_LOOKS_SECONDS: Final = 0.005
+"""While short plans are carried out in turn, what was said is taken as seldom as that: whoever waits for every word is
+woken beside what is measured, and the agent waits for whoever was woken.
+"""
+
 _CHUNK_BYTES = 1 << 16
+_PIPE_BYTES = 1 << 20
 _COMPLAINT_BYTES = 1 << 16
 _LAST = b'"event":"end"'
 """In no other line: in a text of JSON the quotes would be escaped, and no figure is called so."""
+_LATE = "it did not end within its time limit"
+_ENDED = "it has ended"
 
 
 class AgentLostError(Exception):
@@ -47,9 +56,14 @@ class AgentProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+        for pipe in (self._stdin, self._stdout):
+            # Where the kernel permits it: plans and events of many short trials.
+            with suppress(OSError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._poll = select.poll()
         self._poll.register(self._stdout, select.POLLIN)
-        self._said = b""
+        self._said = bytearray()
+        self._checked = 0
         self._last_words: str | None = None
 
     @property
@@ -68,38 +82,75 @@ class AgentProcess:
         deadline = time.monotonic() + limit_s
         while (end := self._said.find(b"\n")) < 0:
             self._said += self._read(deadline)
-        line, self._said = self._said[:end], self._said[end + 1 :]
-        return line
+        return self._take(end + 1)[:-1]
 
     def carry_out(self, plan: bytes, limit_s: float) -> bytes:
         """Give it a plan (one line); returns all that it says until the end of the plan. Raises AgentLostError."""
         deadline = time.monotonic() + limit_s
+        rest = memoryview(plan + b"\n")
+        while rest:
+            rest = rest[self._write(rest) :]
+        while (stream := self._take_stream()) is None:
+            self._said += self._read(deadline)
+        return stream
+
+    def carry_out_in_turn(self, plans: Sequence[tuple[bytes, float]]) -> list[bytes]:
+        """As ``carry_out`` for each of ``plans`` with its limit in seconds. All are sent ahead, so that the agent goes
+        from one to the next without waiting for anybody.
+        """
+        rest = memoryview(b"".join(plan + b"\n" for plan, _ in plans))
+        streams: list[bytes] = []
+        os.set_blocking(self._stdin, False)
         try:
-            _write_all(self._stdin, plan + b"\n")
+            last_end = time.monotonic()
+            while len(streams) < len(plans):
+                rest = rest[self._write(rest) :] if rest else rest
+                time.sleep(BETWEEN_LOOKS_SECONDS)
+                limit_s = plans[len(streams)][1]
+                while self._poll.poll(0):
+                    self._said += self._read(last_end + limit_s)
+                    while (stream := self._take_stream()) is not None:
+                        streams.append(stream)
+                        last_end = time.monotonic()
+                if time.monotonic() > last_end + limit_s:
+                    raise AgentLostError(_LATE)
+        finally:
+            os.set_blocking(self._stdin, True)
+        return streams
+
+    def _write(self, data: memoryview) -> int:
+        """Write what the pipe takes; returns how much that was."""
+        try:
+            return os.write(self._stdin, data)
+        except BlockingIOError:
+            return 0
         except BrokenPipeError:
-            raise AgentLostError("it has ended") from None
-        kept, checked = self._said, 0
-        while True:
-            end = kept.rfind(b"\n") + 1
-            if end > checked:
-                # Only whole lines are looked at, and each once.
-                found = kept.find(_LAST, checked, end)
-                if found >= 0:
-                    end = kept.index(b"\n", found) + 1
-                    self._said = kept[end:]
-                    return kept[:end]
-                checked = end
-            if len(kept) > LONGEST_STREAM_BYTES:
-                raise AgentLostError(f"it said more than {LONGEST_STREAM_BYTES >> 20} MiB")
-            kept += self._read(deadline)
+            raise AgentLostError(_ENDED) from None
+
+    def _take(self, count: int) -> bytes:
+        taken = bytes(self._said[:count])
+        del self._said[:count]
+        self._checked = 0
+        return taken
+
+    def _take_stream(self) -> bytes | None:
+        """All until the end of a plan, if it was said. Only whole lines are looked at, and each once."""
+        end = self._said.rfind(b"\n") + 1
+        found = self._said.find(_LAST, self._checked, end)
+        if found >= 0:
+            return self._take(self._said.index(b"\n", found) + 1)
+        self._checked = end
+        if len(self._said) > LONGEST_STREAM_BYTES:
+            raise AgentLostError(f"it said more than {LONGEST_STREAM_BYTES >> 20} MiB")
+        return None
 
     def _read(self, deadline: float) -> bytes:
         left = deadline - time.monotonic()
         if left <= 0 or not self._poll.poll(left * 1000):
-            raise AgentLostError("it did not end within its time limit")
+            raise AgentLostError(_LATE)
         chunk = os.read(self._stdout, _CHUNK_BYTES)
         if not chunk:
-            raise AgentLostError("it has ended")
+            raise AgentLostError(_ENDED)
         return chunk
 
     def end(self, *, at_once: bool = False) -> None:
@@ -126,9 +177,3 @@ class AgentProcess:
         self._process.stdout.close()
         self._last_words = self.complaint
         os.close(self._complaints)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]

@@ -9,12 +9,12 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.home import Home
@@ -41,6 +41,8 @@ from ajuste.target.target import Say
 
 HELLO_SECONDS: Final = 30.0
 _STAT = Path("/proc/stat")
+
+Said = TypeVar("Said")
 _SLACK_SECONDS = 60
 _SHOWN = 300
 
@@ -113,7 +115,7 @@ class HostTarget:
         with self._turn:
             before = self._reading()
             self._in_plan = True
-            said = self._carry_out(asked, _limit_s(plan))
+            said = self._with_agent(lambda agent: agent.carry_out(asked, _limit_s(plan)))
             self._in_plan = False
             after = self._reading()
         wall_s = time.monotonic() - began
@@ -123,16 +125,21 @@ class HostTarget:
 
     def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
         """As ``Brisk.run_in_turn``. What else the machine does is not looked at: such trials are too short for it."""
-        asked = [(plan, self._asked(plan), _limit_s(plan)) for plan in plans]
-        done: list[tuple[str, Plan, bytes, float]] = []
+        asked = [(self._asked(plan), _limit_s(plan)) for plan in plans]
         with self._turn:
+            # The agent's clock (CLOCK_MONOTONIC_RAW) says when each began and how long it took.
+            zero_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
             self._in_plan = True
-            for plan, text, limit_s in asked:
-                started, began = datetime.now(UTC), time.monotonic()
-                said = self._carry_out(text, limit_s)
-                done.append((started.isoformat(timespec="milliseconds"), plan, said, time.monotonic() - began))
+            streams = self._with_agent(lambda agent: agent.carry_out_in_turn(asked))
             self._in_plan = False
-        return [(started, self._read(plan, said, wall_s)) for started, plan, said, wall_s in done]
+        return [self._read_timed(plan, said, zero_ns) for plan, said in zip(plans, streams, strict=True)]
+
+    def _read_timed(self, plan: Plan, said: bytes, zero_ns: int) -> tuple[str, Observation]:
+        """When the agent began with a plan, and what came of it; ``zero_ns`` is when its clock was 0."""
+        found = self._read(plan, said, 0.0)
+        times = [event.at_ns for event in found.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
+        started = datetime.fromtimestamp((zero_ns + times[0]) / 1e9, UTC).isoformat(timespec="milliseconds")
+        return started, found.model_copy(update={"host_seconds": (times[-1] - times[0]) / 1e9})
 
     def _asked(self, plan: Plan) -> bytes:
         """The plan as the agent is told it. Raises RequestError for what may not be done."""
@@ -185,12 +192,12 @@ class HostTarget:
             self._in_plan = False
             agent.close()
 
-    def _carry_out(self, asked: bytes, limit_s: float) -> bytes:
+    def _with_agent(self, carry_out: Callable[[AgentProcess], Said]) -> Said:
         agent = self._agent
         if agent is None:
             raise RunError("the agent was ended")
         try:
-            return agent.carry_out(asked, limit_s)
+            return carry_out(agent)
         except AgentLostError as error:
             if self._agent is None:
                 raise RunError("the agent was ended") from error

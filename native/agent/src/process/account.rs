@@ -1,7 +1,7 @@
 //! Processes as the kernel accounts for them: what they have used, how they ended, who is left.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Baseline {
             clock::sleep(BETWEEN_LOOKS);
         }
         let number = |index: usize| stat.get(index).and_then(|field: &String| field.parse().ok()).unwrap_or(0);
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let status = about(pid, "status");
         let line = |name: &str| {
             let value = status.lines().find_map(|line| line.strip_prefix(name));
             value.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
@@ -49,9 +49,16 @@ impl Baseline {
     }
 }
 
+/// The text of `/proc/PID/NAME`, as far as it is of interest: the kernel gives that much in one go.
+fn about(pid: i32, name: &str) -> String {
+    let mut bytes = [0; 4096];
+    let count = File::open(format!("/proc/{pid}/{name}")).and_then(|mut file| file.read(&mut bytes)).unwrap_or(0);
+    String::from_utf8_lossy(&bytes[..count]).into_owned()
+}
+
 /// The fields of `/proc/PID/stat` from the state on (the name before it may contain anything).
 fn stat_fields(pid: i32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let text = about(pid, "stat");
     let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     after_name.split_whitespace().map(str::to_owned).collect()
 }
@@ -173,7 +180,7 @@ pub fn kill_children(spared: &[i32]) {
             return;
         }
     }
-    loop {
+    while has_children() {
         // The first process of a guest may kill everybody. Elsewhere only those that the kernel says are ours.
         if std::process::id() == 1 {
             // SAFETY: as above.
@@ -190,6 +197,16 @@ pub fn kill_children(spared: &[i32]) {
                 return;
             }
         }
+    }
+}
+
+/// Whether any process is left that we would have to reap.
+fn has_children() -> bool {
+    // SAFETY: nothing is reaped, and nothing is written but the structure given.
+    unsafe {
+        let mut about = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_ALL, 0, about.as_mut_ptr(), options) == 0
     }
 }
 
