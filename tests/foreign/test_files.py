@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -160,10 +161,23 @@ def test_the_other_programs(put: Any) -> None:
         ("a.json", '{"results": [{"command": "x", "mean": 1}]}', None, "only a summary"),
         ("a.json", '{"results": []}', None, "no result"),
         ("a.json", "[" * 100000, None, "no valid JSON"),
+        ("a.csv", "time\n1\n1e300\n", 3, "can be computed with"),
+        ("a.csv", "time\n1\n1_000\n", 3, "expected a number"),
+        ("a.csv", "time [s],time [ms]\n1,2\n", 1, "two columns are of the metric 'time'"),
+        ("a.csv", "block,time\n,2\n", 2, "the block has no name"),
+        ("a.csv", "time\n1\n\0\n", 3, "has a NUL"),
+        ("a.txt", "Time: 0.1\nTime: -nan\n", 2, "no time: 'Time: -nan'"),
+        ("a.txt", LINPACK + "    8192   3.96  nan%   2.8%  12.78%  326\n", 12, "no whole row"),
+        ("a.txt", "# time counts unit events\n 0.05 1.01 msec task-clock\n", None, "intervals of a run"),
+        ("a.txt", PERF.replace("               333", "CPU0           333"), 5, "parts of a run"),
+        ("a.txt", "1,09,msec,task-clock,1094192,100.00,0.073,CPUs utilized\n", 1, "expected a value, its unit"),
+        ("a.json", '{"counter-value" : "1", "unit" : "", "event" : "x", "cpu" : "0"}', 1, "parts, which are no rep"),
+        ("a.json", {"benchmarks": [{"real_time": 1, "run_type": "aggregate"}]}, None, "only aggregates"),
+        ("a.json", {"fio version": "3", "jobs": [{"error": 5}]}, None, "failed with error 5"),
     ],
 )
 def test_what_cannot_be_read_is_said_with_its_place(
-    put: Any, name: str, content: str, line: int | None, words: str
+    put: Any, name: str, content: Any, line: int | None, words: str
 ) -> None:
     with pytest.raises(RequestError) as caught:
         read_files([put(name, content)])
@@ -179,6 +193,43 @@ def test_bytes_that_are_no_text_are_said_with_their_line(tmp_path: Path) -> None
     with pytest.raises(RequestError, match="UTF-8") as caught:
         read_files([path])
     assert line_of(caught.value) == 3
+
+
+def test_utf_16_is_read_if_it_is_marked(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("time\n1\n2\n", encoding="utf-16")
+    assert values(read_files([path]), "a", "time") == (1.0, 2.0)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(RequestError, match="no whole UTF-16"):
+        read_files([path])
+
+
+def test_a_metric_has_one_unit_in_all_files(put: Any) -> None:
+    files = [put("a.csv", "time [s]\n1\n"), put("b.csv", "time [ms]\n1\n")]
+    with pytest.raises(RequestError, match=r"b.csv: time is in ms here and in s in another file"):
+        read_files(files)
+
+
+def test_names_with_commas_and_several_in_a_word(put: Any) -> None:
+    path = put("a.csv", '"ops, all",time,size\n1,2,3\n')
+    table = read_files([path], asked=Asked(lower=["time,size"], higher=["ops, all"], differences=["time"]))
+    assert [(m.direction, m.scale) for m in table.metrics] == [
+        ("higher", "ratio"),
+        ("lower", "difference"),
+        ("lower", "ratio"),
+    ]
+
+
+def test_a_column_of_words_is_told_how_names_are_said(put: Any) -> None:
+    with pytest.raises(RequestError) as caught:
+        read_files([put("a.csv", "version,time\nold,1\n")])
+    assert caught.value.hint == "if these are the names of configurations, call the column configuration"
+
+
+def test_a_name_that_no_utf_8_can_hold_is_written_out(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"a\xff.csv")
+    path.write_text("time\n1\n")
+    assert read_files([path]).configurations == ("a\\udcff",)
 
 
 def test_what_is_no_file_is_said(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,7 +18,7 @@ from ajuste.analysis.analysed import Wanted, analyse_table
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.foreign.collector import utf8
-from ajuste.foreign.files import Asked, read_files
+from ajuste.foreign.files import Asked, read_files, split_names
 from ajuste.foreign.formats import NAMES
 from ajuste.home import home
 from ajuste.model.error import RequestError
@@ -39,7 +40,7 @@ def analyse(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE…", help="CSV, or what hyperfine, fio, perf stat, hackbench, LINPACK, … have written."
+            metavar="FILE", help="CSV, or what hyperfine, fio, perf stat, hackbench, LINPACK, … have written."
         ),
     ],
     name: Annotated[
@@ -77,18 +78,16 @@ def analyse(
 
     Several files are several configurations; the first is the baseline.
     """
-    asked = Asked(
-        format=format_, lower=_listed(lower), higher=_listed(higher), differences=_listed(difference), runs=runs
-    )
+    asked = Asked(format=format_, lower=lower or (), higher=higher or (), differences=difference or (), runs=runs)
     wanted = Wanted(
         baseline=baseline,
-        metrics=_listed(metric),
         confidence=_confidence(confidence),
         smallest_effect=share("--min-effect", min_effect),
         three_sigma=three_sigma,
     )
     _check_target(html, files)
     table = read_files(files, _names(name, files), asked)
+    wanted = replace(wanted, metrics=split_names(metric or (), table))
     command = shlex.join(["ajuste", *sys.argv[1:]])
     shown = tuple(utf8(str(file)) for file in files)
     results = analyse_table(table, wanted, files=shown, reproduce=(utf8(command),), ajuste=ajuste_version())
@@ -101,10 +100,6 @@ def _show(results: Results, path: Path, *, as_json: bool) -> None:
         typer.echo(results.model_dump_json(indent=2))
     else:
         print_analysis(results, Console(file=sys.stdout), report=path)
-
-
-def _listed(words: Names) -> tuple[str, ...]:
-    return tuple(part for word in words or () for one in word.split(",") if (part := one.strip()))
 
 
 def _names(words: Names, files: Sequence[Path]) -> tuple[str, ...]:

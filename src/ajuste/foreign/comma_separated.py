@@ -24,6 +24,7 @@ FORMAT: Final = "CSV"
 CONFIGURATION: Final = "configuration"
 BLOCK: Final = "block"
 _HEAD: Final = re.compile(r"^(?P<name>.*?)\s*[\[(](?P<unit>[^\[\]()]{0,20})[\])]$")
+_NAMES: Final = "if these are the names of configurations, call the column configuration"
 _LONGEST_FIELD: Final = 4096
 
 
@@ -48,7 +49,8 @@ def read(text: str, name: str, file: Path) -> Table:
         raise RequestError("the block has no name", place=Place(file, lines[blocks.index("")], BLOCK))
     found = Collector(FORMAT, file)
     for index, metric in metrics.items():
-        values = _numbers(columns[index], metric.name, separator, lines, file)
+        hint = None if CONFIGURATION in head else _NAMES
+        values = _numbers(columns[index], metric.name, separator, lines, file, hint)
         for configuration, places in groups.items():
             named = None if blocks is None else [blocks[place] for place in places]
             found.add_all(configuration, metric, [values[place] for place in places], named)
@@ -79,7 +81,7 @@ def metric_of(field: str) -> Metric:
     return Metric(name=name, title=name, unit=unit, direction="none")
 
 
-def number(field: str, name: str, separator: str, place: Place) -> float:
+def number(field: str, name: str, separator: str, place: Place, hint: str | None = None) -> float:
     """The number in a field. Raises RequestError, also for what cannot be computed with."""
     text = field.strip()
     if separator != "," and text.count(",") == 1 and "." not in text:
@@ -87,12 +89,14 @@ def number(field: str, name: str, separator: str, place: Place) -> float:
     if not text:
         raise RequestError(f"{name} is empty", place=place, hint="take the row out if it was not measured")
     if len(text) > _LONGEST_FIELD or not _is_number(text):
-        raise RequestError(f"{name} is {field.strip()[:40]!r}; expected a number", place=place)
+        raise RequestError(f"{name} is {field.strip()[:40]!r}; expected a number", place=place, hint=hint)
     require_computable(float(text), name, place)
     return float(text)
 
 
-def _numbers(column: Sequence[str], name: str, separator: str, lines: Sequence[int], file: Path) -> list[float]:
+def _numbers(
+    column: Sequence[str], name: str, separator: str, lines: Sequence[int], file: Path, hint: str | None
+) -> list[float]:
     """The numbers of a column: at once if it has nothing but plain ones, else one by one, which finds the wrong one."""
     try:
         values = list(map(float, column))
@@ -100,7 +104,7 @@ def _numbers(column: Sequence[str], name: str, separator: str, lines: Sequence[i
         values = []
     if values and _all_plain(column, np.abs(np.array(values))):
         return values
-    return [number(field, name, separator, Place(file, line)) for field, line in zip(column, lines, strict=True)]
+    return [number(field, name, separator, Place(file, line), hint) for field, line in zip(column, lines, strict=True)]
 
 
 def _all_plain(column: Sequence[str], sizes: NDArray[np.float64]) -> bool:

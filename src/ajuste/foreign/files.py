@@ -22,8 +22,8 @@ _MARKS: Final = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 @dataclass(frozen=True)
 class Asked:
     """What a person says of the files: their ``format`` where it cannot be told, which metrics are better ``lower`` or
-    ``higher``, which are compared by ``differences`` although they are positive, and the N of ``perf stat -r N`` where
-    the file does not say it.
+    ``higher``, which are compared by ``differences`` although they are positive (names, also several with commas), and
+    the N of ``perf stat -r N`` where the file does not say it.
     """
 
     format: str | None = None
@@ -90,11 +90,23 @@ def _names(files: Sequence[Path]) -> list[str]:
     raise RequestError("a file is named twice", hint="give each a name of its own with --name")
 
 
-def _directed(table: Table, asked: Asked) -> Table:
+def split_names(words: Collection[str], table: Table) -> tuple[str, ...]:
+    """The names of metrics that a person gave: each a metric of the table as it is, or several with commas."""
+    known = {metric.name for metric in table.metrics}
+    parts = (part for word in words for part in ([word] if word in known else word.split(",")))
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _directed(table: Table, words: Asked) -> Table:
     """The table with what the person said of its metrics."""
     known = [metric.name for metric in table.metrics]
-    chosen = (("--lower", asked.lower), ("--higher", asked.higher), ("--difference", asked.differences))
-    for option, names in chosen:
+    asked = replace(
+        words,
+        lower=split_names(words.lower, table),
+        higher=split_names(words.higher, table),
+        differences=split_names(words.differences, table),
+    )
+    for option, names in (("--lower", asked.lower), ("--higher", asked.higher), ("--difference", asked.differences)):
         for name in names:
             if name not in known:
                 raise RequestError(f"{option} {name}: there is no such metric; there are {', '.join(known[:20])}")
