@@ -10,7 +10,7 @@ from ajuste.analysis.wording import number
 from ajuste.model.results import Point
 from ajuste.model.table import Table, Values
 
-MOST_POINTS: Final = 10_000
+MOST_POINTS: Final = 5_000
 """With more rows than this only one of every so many is shown; verdicts and summaries rest on all of them."""
 
 Row = tuple[str, dict[str, float]]
