@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from typing import Final
 
+from ajuste.analysis.needed import blocks_needed, pair_variance
 from ajuste.analysis.results import configurations
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
@@ -15,12 +17,16 @@ from ajuste.report.planned import (
     PlannedBudget,
     PlannedCommand,
     PlannedConfiguration,
+    PlannedNeed,
     PlannedStudy,
     PlannedWrite,
 )
 from ajuste.study.design_words import design_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
+
+RUN_PERCENTS: Final = (1.0, 3.0, 10.0)
+"""By how much single runs may scatter: a quiet machine, an ordinary one, a busy one."""
 
 
 def planned_study(
@@ -71,7 +77,19 @@ def planned_study(
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
         correction=group.describe(len(made) - 1, len(resolved.deciding)),
+        needed=_needed(resolved, group.alpha),
         notes=resolved.notes,
+    )
+
+
+def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
+    """For the means of ratios; what other effects need depends on more than the spread of runs."""
+    if len(resolved.configurations) < 2 or not any(m.scale == "ratio" and not m.quantile for m in resolved.deciding):
+        return ()
+    effect = resolved.study.analysis.smallest_effect
+    return tuple(
+        PlannedNeed(run_percent=percent, blocks=blocks_needed(effect, pair_variance(percent / 100), alpha))
+        for percent in RUN_PERCENTS
     )
 
 

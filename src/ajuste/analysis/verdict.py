@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ajuste.analysis.effects import Effect, effect, margin
+from ajuste.analysis.needed import MOST_BLOCKS
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
 from ajuste.analysis.quantiles import MOST_VALUES, fewest_for
 from ajuste.analysis.sequence import Interval, fewest, values_needed
@@ -17,9 +18,6 @@ from ajuste.analysis.wording import change, number, percent, quantity, signed
 from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict, Word
-
-MOST_BLOCKS = 10_000
-"""Beyond this many blocks a prediction is not worth giving."""
 
 
 @dataclass(frozen=True)

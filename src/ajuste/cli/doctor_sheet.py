@@ -7,9 +7,9 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from ajuste.analysis.needed import MOST_BLOCKS
 from ajuste.doctor.diagnosis import Diagnosis, Effect, Power
 from ajuste.doctor.findings import Finding, amount
-from ajuste.doctor.spread import MOST_BLOCKS
 from ajuste.report.format import count_of
 from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
 from ajuste.report.visible import visible_line

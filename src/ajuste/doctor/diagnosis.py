@@ -7,9 +7,10 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from ajuste.analysis.needed import MOST_BLOCKS
 from ajuste.doctor.findings import Finding, book, findings_of
 from ajuste.doctor.measurements import Measurements
-from ajuste.doctor.spread import MOST_BLOCKS, Spread, blocks_for, drift_percent, effect_after, spread_of
+from ajuste.doctor.spread import Spread, blocks_for, drift_percent, effect_after, spread_of
 
 Word = Literal["quiet", "usable", "noisy"]
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ajuste.analysis.sequence import fewest, half_width, values_needed
+from ajuste.analysis.needed import blocks_needed
+from ajuste.analysis.sequence import fewest, half_width
 
 ALPHA: Final = 0.05
 """Error rate of the one comparison that is spoken of."""
-MOST_BLOCKS: Final = 10_000
 _RANGE: Final = 0.9
 """How sure it is that the true number of blocks lies in the range that is told."""
 _DRIFT_ERRORS: Final = 3.0
@@ -60,13 +60,12 @@ def spread_of(values: NDArray[np.float64]) -> Spread:
 
 def blocks_for(spread: Spread, effect_percent: float) -> Needed:
     """The blocks after which a difference of that size would be told from none, by ``analysis.sequence``."""
-    wanted = math.log1p(effect_percent / 100)
     # The variance of this estimator is 2 σ⁴ (3n − 4)/(n − 1)² for independent runs: that of chi-square with so many
     # degrees of freedom (same source).
     freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)
     sides = [(1 + _RANGE) / 2, (1 - _RANGE) / 2]
     low, high = (spread.variance * freedom / float(stats.chi2.ppf(side, freedom)) for side in sides)
-    blocks = (values_needed(variance, wanted, ALPHA, most=MOST_BLOCKS) for variance in (spread.variance, low, high))
+    blocks = (blocks_needed(effect_percent / 100, variance, ALPHA) for variance in (spread.variance, low, high))
     return Needed(effect_percent, *blocks)
 
 

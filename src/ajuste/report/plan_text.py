@@ -9,6 +9,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
+from ajuste.analysis.wording import number
 from ajuste.report.clock_words import VIRTUAL
 from ajuste.report.format import count_of, duration, level_text
 from ajuste.report.planned import PlannedCommand, PlannedConfiguration, PlannedStudy
@@ -158,8 +159,18 @@ def _print_metrics(out: Sheet, plan: PlannedStudy) -> None:
         ("confidence", f"{100 * plan.level:g} % for all verdicts together"),
         ("correction", visible_line(plan.correction)),
         ("smallest effect that matters", effect_band(plan.smallest_effect)),
+        ("blocks to see it", _needed(plan)),
     ]
     _print_pairs(out, [(name, text) for name, text in pairs if text])
+
+
+def _needed(plan: PlannedStudy) -> str:
+    """About how many blocks the smallest effect takes; empty where that cannot be told beforehand."""
+    told = [
+        f"{f'about {number(need.blocks)}' if need.blocks else 'very many'} where runs scatter by {need.run_percent:g} %"
+        for need in plan.needed
+    ]
+    return f"{', '.join(told)} (ajuste doctor measures it here)" if told else ""
 
 
 def _print_pairs(out: Sheet, pairs: Iterable[tuple[str, str]]) -> None:

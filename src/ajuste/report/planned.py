@@ -62,6 +62,15 @@ class PlannedBudget(_Planned):
     max_minutes: float | None = None
 
 
+class PlannedNeed(_Planned):
+    """About how many ``blocks`` tell the smallest effect that matters from none, where single runs scatter by
+    ``run_percent``; ``None`` where it takes more than can be told.
+    """
+
+    run_percent: float
+    blocks: int | None
+
+
 class PlannedStudy(_Planned):
     """``target`` describes in a line where trials would run. ``trials`` are those of the first blocks, in order;
     later blocks are drawn in the same way from ``seed``. ``once`` is what runs before the first and after the last
@@ -93,4 +102,5 @@ class PlannedStudy(_Planned):
     level: float
     smallest_effect: float
     correction: str = ""
+    needed: tuple[PlannedNeed, ...] = ()
     notes: tuple[str, ...] = ()
