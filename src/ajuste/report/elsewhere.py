@@ -95,7 +95,8 @@ def _print_described(out: Sheet, results: Results, decided: list[Metric], labels
     names = {metric.name for metric in decided}
     rows = tuple(row for row in metric_rows(results) if row.metric.name not in names)
     if rows and len(results.configurations) <= _MOST_COLUMNS:
-        out.heading("Described only: mean ± standard deviation (* baseline)")
+        columns = ", ".join(labels.short(each) + ("*" if each.baseline else "") for each in results.configurations)
+        out.heading(f"Described only: mean ± standard deviation of {columns}")
         print_metrics(out, results, rows, labels)
 
 
