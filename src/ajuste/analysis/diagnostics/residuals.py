@@ -1,0 +1,108 @@
+"""Residuals: what is left of a metric when the means of the configurations are taken out, in the order of running."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.analysis.pairs import Clean
+from ajuste.analysis.wording import change
+from ajuste.model.metric import Metric, Scale
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+_ROUNDING = 1e-9
+"""Relative to the values: residuals smaller than this are rounding errors of the computer, not noise."""
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """``values`` trial by trial in the order of running: of the logarithm where ``scale`` is ``ratio``.
+
+    ``configuration`` is the place in ``names``, ``block`` counts the blocks that have any from 0, ``position`` is the
+    place in the block.
+    """
+
+    metric: Metric
+    scale: Scale
+    names: tuple[str, ...]
+    values: Floats
+    configuration: Whole
+    block: Whole
+    position: Whole
+    numbers: Whole
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def blocks(self) -> int:
+        return len(self.numbers)
+
+    @cached_property
+    def each_block(self) -> Floats:
+        """How many trials each block has."""
+        return np.bincount(self.block, minlength=self.blocks).astype(np.float64)
+
+    @cached_property
+    def block_means(self) -> Floats:
+        """The mean residual of every block."""
+        return np.bincount(self.block, self.values, minlength=self.blocks) / self.each_block
+
+    @cached_property
+    def by_configuration(self) -> list[Floats]:
+        """The residuals of each configuration, in the order of running."""
+        order = np.argsort(self.configuration, kind="stable")
+        bounds = np.searchsorted(self.configuration[order], np.arange(1, len(self.names)))
+        return np.split(self.values[order], bounds)
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of a single trial, all that drifts included."""
+        return float(np.sqrt(np.sum(self.values**2) / max(1, len(self) - len(self.names))))
+
+    @property
+    def vary(self) -> bool:
+        """Whether there is any noise at all."""
+        return len(self) > len(self.names) and float(np.ptp(self.values)) > 0
+
+    def say(self, amount: float) -> str:
+        """An amount on the residuals' scale for people: ``+2 %``, or in the metric's unit."""
+        natural = float(np.exp(amount)) if self.scale == "ratio" else amount
+        return change(natural, self.scale, self.metric.unit)
+
+
+def residuals_of(clean: Clean, metric: Metric) -> Residuals | None:
+    """The residuals of all clean trials that have ``metric``; ``None`` if none has."""
+    column = clean.measured.metrics.get(metric.name)
+    if column is None:
+        return None
+    rows = clean.rows[clean.rows >= 0]
+    rows = rows[~np.isnan(column[rows])]
+    if not len(rows):
+        return None
+    measured = clean.measured
+    # What is repeated runs after all others of its block.
+    rows = rows[np.lexsort((measured.position[rows], measured.attempt[rows], measured.block[rows]))]
+    values = column[rows]
+    scale: Scale = "ratio" if metric.scale == "ratio" and bool(np.all(values > 0)) else "difference"
+    values = np.log(values) if scale == "ratio" else values
+    codes, configuration = np.unique(measured.configuration.codes[rows], return_inverse=True)
+    numbers, block = np.unique(measured.block[rows], return_inverse=True)
+    means = np.bincount(configuration, values) / np.bincount(configuration)
+    left = values - means[configuration]
+    left[np.abs(left) <= _ROUNDING * (1.0 if scale == "ratio" else np.abs(means[configuration]))] = 0.0
+    return Residuals(
+        metric=metric,
+        scale=scale,
+        names=tuple(measured.configuration.values[code] for code in codes),
+        values=left,
+        configuration=configuration,
+        block=block,
+        position=measured.position[rows],
+        numbers=numbers,
+    )

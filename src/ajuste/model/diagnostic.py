@@ -1,0 +1,81 @@
+"""Diagnostics: what was found in the noise of a measurement, and what it would have done to a naive comparison."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Kind = Literal[
+    "drift",
+    "warm-up",
+    "order",
+    "carry-over",
+    "autocorrelation",
+    "bimodality",
+    "outliers",
+    "unequal variance",
+]
+
+
+class Diagnostic(BaseModel):
+    """What one diagnostic found on one metric, over all configurations together.
+
+    ``value`` is described by ``measures``; ``configuration`` is the one where it is strongest, if it is of single ones.
+    ``p_value`` is corrected for the number of configurations but not for that of diagnostics; ``present`` is (Holm).
+    ``naive_error`` is how often a t test at 5 % on two batches would find a difference between equals with just this
+    in the data; None where it has no influence. ``matters``: it is present, and changes what a naive comparison or the
+    verdict says. ``why`` says why Ajuste's verdict is ``verdict_affected`` or not.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    kind: Kind
+    metric: str
+    measures: str
+    value: float
+    configuration: str = ""
+    p_value: float | None = None
+    present: bool
+    matters: bool
+    says: str
+    naive_error: float | None = None
+    verdict_affected: bool = False
+    why: str
+
+
+class Naive(BaseModel):
+    """How often Welch's t test at 5 % finds a difference between equals, if each is measured ``batch`` times in a row:
+    the ``error`` over ``windows`` pieces of what really was measured, with the configurations' means taken out.
+
+    ``narrowing`` is by what factor the standard deviation of a difference is smaller within blocks.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    metric: str
+    batch: int
+    windows: int
+    error: float
+    narrowing: float | None
+    says: str
+
+
+class Course(BaseModel):
+    """How far the mean of each of ``blocks`` is from the mean of all, configurations' means taken out: a ratio or a
+    difference. Of very many blocks some, at even distances.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    metric: str
+    scale: Literal["ratio", "difference"]
+    blocks: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+class Diagnostics(BaseModel):
+    """All that was looked for; ``level`` is the error rate of all alarms together on clean data."""
+
+    model_config = ConfigDict(frozen=True)
+    level: float
+    found: tuple[Diagnostic, ...]
+    naive: tuple[Naive, ...] = ()
+    courses: tuple[Course, ...] = ()
