@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ajuste.analysis.answer import answer
+from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.factor_answer import factor_answer
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.outliers import outlier_notes
@@ -161,6 +162,7 @@ def assemble(
         effects=worked.found,
         effects_correction=worked.correction,
         cells=worked.cells,
+        diagnostics=diagnose(clean, _means_of(resolved.deciding), study.target.clock),
         three_sigma=three_sigma(made, clean, _means_of(resolved.deciding), found, study.analysis.confidence)
         if study.analysis.three_sigma
         else (),

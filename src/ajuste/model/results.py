@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.configuration import Factor
+from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import FactorCell, FactorEffect, Verdict, Word
 
@@ -260,6 +261,7 @@ class Results(_Doc):
     effects: tuple[FactorEffect, ...] = ()
     effects_correction: str = ""
     cells: tuple[FactorCell, ...] = ()
+    diagnostics: Diagnostics | None = None
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None
     rule: Rule | None = None

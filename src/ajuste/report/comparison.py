@@ -15,6 +15,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.report.clock_words import clock_name, warnings_of
+from ajuste.report.diagnosed import matters
 from ajuste.report.effect import effect_style
 from ajuste.report.factor_effects import print_factor_effects
 from ajuste.report.format import NOTHING, Shown, count_of, shown_as, spread_percent
@@ -189,6 +190,8 @@ def _print_notes(out: Sheet, results: Results, report: Path | None) -> None:
             f"{effect_band(results.smallest_effect)}. * is the baseline.",
             style="dim",
         )
+    for line in matters(results):
+        out.say(f"Noise: {line}")
     for note in warnings_of(results):
         out.say(f"Note: {visible_line(note)}")
     for command in results.reproduce:

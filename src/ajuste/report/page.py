@@ -13,6 +13,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.verdict import Finding
 from ajuste.report.clock_words import clock_name, warnings_of
+from ajuste.report.diagnosed import DiagnosedMetric, diagnosed
 from ajuste.report.elsewhere import facts_of, method_of
 from ajuste.report.excerpt import Excerpt, excerpt_of
 from ajuste.report.factor_effects import effects_of
@@ -21,6 +22,7 @@ from ajuste.report.inventory_page import inventory_page
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listing import Listing
 from ajuste.report.listings import listings_of
+from ajuste.report.plots.course import course_plot
 from ajuste.report.plots.curve import curve_plot
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.plots.heatmap import heatmap_plot
@@ -107,6 +109,8 @@ class Page:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     not_supported: tuple[str, ...]
+    diagnosed: tuple[DiagnosedMetric, ...]
+    courses: dict[str, Plot]
     small: tuple[Plot, ...]
     timelines: Plot | None
     settings: tuple[Setting, ...]
@@ -119,7 +123,12 @@ class Page:
     @property
     def plots(self) -> tuple[Plot, ...]:
         timelines = (self.timelines,) if self.timelines else ()
-        return (*(plot for section in self.sections for plot in section.plots), *timelines, *self.small)
+        return (
+            *(plot for section in self.sections for plot in section.plots),
+            *timelines,
+            *self.courses.values(),
+            *self.small,
+        )
 
 
 def page_of(results: Results) -> Page:
@@ -150,6 +159,8 @@ def page_of(results: Results) -> Page:
         columns=tuple(_column(configuration, labels) for configuration in shown.configurations),
         rows=metric_rows(shown),
         not_supported=not_supported(results),
+        diagnosed=(found := diagnosed(results)),
+        courses=_courses(results, found),
         small=tuple(plot for plot in small if plot is not None),
         timelines=timelines_plot(results, labels, "timelines"),
         settings=_settings(results, labels),
@@ -201,6 +212,17 @@ def _plots_of_configurations(results: Results, metric: Metric, labels: Labels, n
     """Not of a screening design: none of its configurations tells anything by itself."""
     trials = trials_plot(results, metric, labels, f"{name}-trials")
     return (trials, *forest_plots(results, metric, labels, f"{name}-forest"))
+
+
+def _courses(results: Results, found: tuple[DiagnosedMetric, ...]) -> dict[str, Plot]:
+    """Of the metrics on which something matters."""
+    names = [one.name for one in found if one.matters]
+    plots = {
+        metric.name: course_plot(results, metric, f"course-{place}")
+        for place, metric in enumerate(results.metrics)
+        if metric.name in names
+    }
+    return {name: plot for name, plot in plots.items() if plot is not None}
 
 
 def _deciding_findings(results: Results) -> Sequence[Finding]:

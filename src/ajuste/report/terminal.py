@@ -13,6 +13,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.report.clock_words import clock_name, warnings_of
+from ajuste.report.diagnosed import matters
 from ajuste.report.effect import effect_style
 from ajuste.report.excerpt import excerpt_of
 from ajuste.report.factor_effects import print_factor_effects
@@ -55,6 +56,7 @@ def print_results(results: Results, console: Console, *, report: Path | None = N
         for listing in listings_of(shown, labels):
             print_listing(out, listing)
         _print_described(out, shown, labels)
+        _print_diagnostics(out, results)
         _print_answer(out, results)
         _print_footer(out, results, report)
 
@@ -171,6 +173,14 @@ def _print_effects(
         out.table(table, indent=2 * INDENT)
         if with_reasons and verdict.reason:
             out.say(visible_line(verdict.reason), style="dim", indent=4 * INDENT)
+
+
+def _print_diagnostics(out: Sheet, results: Results) -> None:
+    lines = matters(results)
+    if lines:
+        out.heading("Found in the noise")
+    for line in lines:
+        out.say(line, indent=INDENT)
 
 
 def _print_answer(out: Sheet, results: Results) -> None:

@@ -14,12 +14,13 @@ import numpy as np
 from scipy.special import ndtr
 
 from ajuste.analysis.diagnostics.finding import Finding
-from ajuste.analysis.diagnostics.naive import error_of_autocorrelation
+from ajuste.analysis.diagnostics.naive import error_in, error_of_autocorrelation
 from ajuste.analysis.diagnostics.residuals import Floats, Residuals
 from ajuste.analysis.wording import number
 
 FEWEST: Final = 30
 _MOST: Final = 0.98
+_LONG: Final = 400  # trials from which on what they did themselves is known better than what a model says
 _SURE: Final = 3.0  # standard errors from which on pairs count as resembling each other
 
 
@@ -28,7 +29,8 @@ def autocorrelation(residuals: Residuals) -> Finding | None:
     n = len(residuals)
     if n < FEWEST or residuals.blocks < 3:
         return None
-    rho = lag_one(_without_line(residuals.values))
+    left = _without_line(residuals.values)
+    rho = lag_one(left)
     if rho is None:
         return None
     paired, paired_score = _of_pairs(residuals)
@@ -46,7 +48,7 @@ def autocorrelation(residuals: Residuals) -> Finding | None:
         measures="correlation of a trial with the one before",
         value=rho,
         p_value=2 * float(ndtr(-abs(rho + 1 / n) * math.sqrt(n))),
-        naive_error=error_of_autocorrelation(bounded),
+        naive_error=error_in(left)[0] if n >= _LONG else error_of_autocorrelation(bounded),
         says=f"A trial resembles the one before it (correlation {rho:.2f}): {number(n)} trials tell as much as "
         f"{number(round(effective))} independent ones."
         if rho > 0

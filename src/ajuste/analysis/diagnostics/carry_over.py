@@ -6,6 +6,7 @@ only the first trials of blocks: there the one before is either of them.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -30,6 +31,14 @@ def carry_over(residuals: Residuals) -> Finding | None:
     p_value, effects = variance_between(values, before)
     strongest = int(np.argmax(np.abs(effects)))
     effect, name = float(effects[strongest]), residuals.names[strongest]
+    # The effect is told against the mean of all, the bias comes from that against all others.
+    others = 1 - float(counts[strongest]) / float(np.sum(counts))
+    bias = effect / others * _more_often_after_another(residuals, strongest)
+    affected = abs(bias) > residuals.sd * math.sqrt(2 / residuals.blocks)
+    if affected:
+        why = f"{name} never follows itself within a block, so that it looks about {residuals.say(-bias)} off."
+    else:
+        why = "What runs before what is drawn at random: the advantage of any configuration is smaller than the noise."
     return Finding(
         kind="carry-over",
         measures="largest effect of what ran just before",
@@ -38,8 +47,16 @@ def carry_over(residuals: Residuals) -> Finding | None:
         naive_error=error_of_bias(effect / BATCH, residuals.sd),
         configuration=name,
         says=f"What ran just before matters: after {name} the level is {residuals.say(effect)} away from the mean.",
-        why="What runs before what is drawn at random, so that this is noise, and no advantage of any configuration.",
+        verdict_affected=affected,
+        why=why,
     )
+
+
+def _more_often_after_another(residuals: Residuals, own: int) -> float:
+    """By what share of their trials the others follow configuration ``own`` more often than it follows itself."""
+    after = residuals.configuration[:-1] == own
+    itself = residuals.configuration[1:] == own
+    return float(np.mean(after[~itself])) - float(np.mean(after[itself]))
 
 
 def variance_between(values: Floats, groups: Whole) -> tuple[float, Floats]:

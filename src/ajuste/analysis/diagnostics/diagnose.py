@@ -27,7 +27,8 @@ from ajuste.model.results import Clock
 ALARMS: Final = 0.05
 """The error rate of all alarms together on clean data (Holm 1979, Scandinavian Journal of Statistics 6)."""
 
-FEWEST_WINDOWS: Final = 20
+FEWEST_TRIALS: Final = 10 * BATCH
+"""With fewer the pieces of a run are too few to say how often anything happens."""
 MOST_PLACES: Final = 300
 
 _OF_SHAPE: Final = (bimodality, far_values, spread)
@@ -88,7 +89,7 @@ def _diagnostic(metric: str, finding: Finding, significant: bool) -> Diagnostic:
 
 def _naive(residuals: Residuals) -> Naive | None:
     """What two batches would have said of equals at any moment of this very run."""
-    if len(residuals) < 2 * BATCH + FEWEST_WINDOWS:
+    if len(residuals) < FEWEST_TRIALS:
         return None
     error, windows = error_in(residuals.values)
     narrowing = _narrowing(residuals)

@@ -9,9 +9,10 @@ import numpy as np
 from ajuste.analysis.diagnostics.finding import Finding
 from ajuste.analysis.diagnostics.naive import error_of_shape
 from ajuste.analysis.diagnostics.residuals import Residuals
-from ajuste.analysis.outliers import FAR, FEWEST, outliers
+from ajuste.analysis.outliers import FAR, MAD_SCALE, outliers
 from ajuste.analysis.wording import number
 
+FEWEST_EACH: Final = 10
 WIDER: Final = 1.2
 """From here on they matter: so many times wider is a standard deviation with them."""
 
@@ -19,9 +20,11 @@ WIDER: Final = 1.2
 def far_values(residuals: Residuals) -> Finding | None:
     """How many values are far from all others; ``None`` with too few values of each configuration."""
     groups = residuals.by_configuration
-    if max(map(len, groups)) < FEWEST:
+    if min(map(len, groups)) < FEWEST_EACH:
         return None
-    far = [outliers(own) for own in groups]
+    # Of many configurations with few values some have a small spread by chance: what is far must be so by that of all.
+    usual = MAD_SCALE * float(np.median(np.concatenate([np.abs(own - np.median(own)) for own in groups])))
+    far = [[place for place in outliers(own) if abs(own[place] - np.median(own)) > FAR * usual] for own in groups]
     worst = max(range(len(groups)), key=lambda place: len(far[place]))
     count = sum(map(len, far))
     own, name = groups[worst], residuals.names[worst]

@@ -2,7 +2,8 @@
 
 For the first 1, 2, 4 and 8 blocks: their mean against the straight line through all later block means, with the t test
 of a prediction from a regression (Draper and Smith 1998, Applied Regression Analysis, 3.1); Bonferroni over lengths.
-A drift that goes on for the whole run is part of the line.
+A drift that goes on for the whole run is part of the line; and where later blocks are as far from it, it is the line
+that does not fit, and not the start.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ def _first_against_rest(means: Floats, length: int) -> tuple[float, float]:
     variance = float(np.sum(residual**2)) / (len(y) - 2)
     away = float(places[:length].mean()) - float(x.mean())
     off = float(means[:length].mean()) - float(y.mean()) - slope * away
+    later = np.convolve(residual, np.ones(length) / length, "valid")
+    if float(np.max(np.abs(later))) >= abs(off):
+        return 1.0, off
     error = math.sqrt(variance * (1 / length + 1 / len(y) + away**2 / spread))
     if error == 0:
         return (0.0 if off else 1.0), off
