@@ -164,6 +164,7 @@ def test_the_other_programs(put: Any) -> None:
         ("a.csv", "time\n1\n1e300\n", 3, "can be computed with"),
         ("a.csv", "time\n1\n1_000\n", 3, "expected a number"),
         ("a.csv", "time [s],time [ms]\n1,2\n", 1, "two columns are of the metric 'time'"),
+        ("a.csv", "command,mean,stddev,median,min\ntrue,1,1,1,1\n", 1, "without the number of runs"),
         ("a.csv", "block,time\n,2\n", 2, "the block has no name"),
         ("a.csv", "time\n1\n\0\n", 3, "has a NUL"),
         ("a.txt", "Time: 0.1\nTime: -nan\n", 2, "no time: 'Time: -nan'"),

@@ -136,6 +136,7 @@ documents = st.recursive(
 )
 
 
+@pytest.mark.timeout(3000)
 @fuzzed
 @given(documents)
 def test_no_document_breaks_a_parser(document: Any) -> None:

@@ -25,6 +25,7 @@ CONFIGURATION: Final = "configuration"
 BLOCK: Final = "block"
 _HEAD: Final = re.compile(r"^(?P<name>.*?)\s*[\[(](?P<unit>[^\[\]()]{0,20})[\])]$")
 _NAMES: Final = "if these are the names of configurations, call the column configuration"
+_SUMMARIES: Final = ("command", "mean", "stddev", "median")
 _LONGEST_FIELD: Final = 4096
 
 
@@ -38,6 +39,12 @@ def read(text: str, name: str, file: Path) -> Table:
     line, first = next(rows, (1, []))
     head = [_column_name(field.strip()) for field in first]
     _check_head(head, Place(file, line))
+    if set(_SUMMARIES) <= set(head):
+        raise RequestError(
+            "mean and stddev of hyperfine, without the number of runs",
+            place=Place(file, line),
+            hint="hyperfine --export-json has every run",
+        )
     metrics = {index: metric_of(field) for index, field in enumerate(head) if field not in (CONFIGURATION, BLOCK)}
     if not metrics:
         raise RequestError("there is no column of a metric", place=Place(file, line))
