@@ -29,6 +29,19 @@ def test_the_guests_disk_and_what_is_set_of_it_stay_behind() -> None:
     assert [factor.name for factor in here.factors] == ["vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs"]
 
 
+def test_here_the_workload_has_its_parameters_for_this_machine() -> None:
+    guest = builtin("linpack-priority")
+    here = relocated(guest, "host")
+    assert (guest.workload.parameters["reps_to"], here.workload.parameters["reps_to"]) == ("1", "200")
+
+
+def test_parameters_for_this_machine_are_checked_like_the_others() -> None:
+    study = builtin("linpack-priority")
+    workload = study.workload.model_copy(update={"host_parameters": {"repetitions": "1"}})
+    problems = check(study.model_copy(update={"workload": workload}), catalogue())
+    assert [problem.path for problem in problems] == [("workload", "host_parameters", "repetitions")]
+
+
 @pytest.mark.parametrize(
     ("name", "why"), [("journal-mode", "figures of the guest's disk nullb0"), ("linpack-isolation", "booting guests")]
 )

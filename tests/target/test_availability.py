@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.target.availability import why_not_there, why_not_writable
+from ajuste.target.availability import why_no_weight, why_not_there, why_not_writable
 from ajuste.target.listing import instances_here
 from ajuste.target.machine import Machine
 
@@ -151,6 +151,12 @@ def test_control_groups_can_be_of_either_version(build: Build) -> None:
     machine = build(**{"sys/fs/cgroup/cgroup.controllers": "cpu memory\n"})
     assert why("cgroup.cpu.max", machine) == ""
     assert "no controller io" in why("cgroup.io.weight", machine)
+
+
+def test_a_control_groups_weight_takes_cgroup_v2_with_its_controller(build: Build) -> None:
+    assert "not cgroup v2" in why_no_weight(build())
+    assert "no controller cpu" in why_no_weight(build(**{"sys/fs/cgroup/cgroup.controllers": "memory io\n"}))
+    assert why_no_weight(build(**{"sys/fs/cgroup/cgroup.controllers": "cpu memory\n"})) == ""
 
 
 def test_every_entry_is_judged_on_this_machine_without_failing() -> None:

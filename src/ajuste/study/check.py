@@ -65,8 +65,11 @@ def _job(path: Path, job: WorkloadTable | BackgroundTable, study: Study, catalog
         return
     if kind.endless and isinstance(job, WorkloadTable):
         yield Problem((*path, "kind"), f'"{job.kind}" never ends by itself; it can only be a background load')
-    for name, value in job.parameters.items():
-        where = (*path, "parameters", name)
+    tables = {"parameters": job.parameters}
+    if isinstance(job, WorkloadTable):
+        tables["host_parameters"] = job.host_parameters
+    for table, name, value in ((table, *item) for table, given in tables.items() for item in given.items()):
+        where = (*path, table, name)
         if name not in kind.parameters:
             yield Problem(where, no_parameter(kind, name))
             continue

@@ -136,13 +136,17 @@ class _Job(Table):
     def _one_job(self) -> Self:
         if (self.kind is not None) + (self.command is not None) + bool(self._variants) != 1:
             raise ValueError('expected either kind = "…" or command = ["…"], and not both')
-        if self.kind is None and self.parameters:
+        if self.kind is None and (self.parameters or self._elsewhere):
             raise ValueError("parameters belong to a kind; write a command's arguments into the command")
         return self
 
     @property
     def _variants(self) -> tuple[object, ...]:
         return ()
+
+    @property
+    def _elsewhere(self) -> dict[str, Level]:
+        return {}
 
 
 class BackgroundTable(_Job):
@@ -159,6 +163,11 @@ class BackgroundTable(_Job):
 class WorkloadTable(_Job):
     """What is measured."""
 
+    host_parameters: dict[str, Level] = Field(
+        default_factory=dict,
+        description="Parameters that replace those for a guest if the study is carried out on this machine "
+        "(--target host), which is faster than an emulated one.",
+    )
     programs: tuple[Argument, ...] = Field(
         default=(), description="More programs of this machine that the command starts; they are taken along."
     )
@@ -202,3 +211,7 @@ class WorkloadTable(_Job):
     @property
     def _variants(self) -> tuple[object, ...]:
         return self.variants
+
+    @property
+    def _elsewhere(self) -> dict[str, Level]:
+        return self.host_parameters

@@ -17,7 +17,8 @@ def relocated(study: Study, where: Where) -> Study:
     """``study`` with a target of that kind; as it is if it has one.
 
     On this machine the kernel, clock and size of the guest mean nothing, and neither do the guest's own devices: a file
-    system is made on a loop device instead, and fixed settings of the device are left out. Raises RequestError where
+    system is made on a loop device instead, and fixed settings of the device are left out. The workload has its
+    parameters for this machine. Raises RequestError where
     the study cannot be carried out without them.
     """
     if study.target.kind == where:
@@ -41,7 +42,9 @@ def _on_host(study: Study) -> Study:
         raise _impossible(study, f"it reads figures of the guest's disk {device}")
     scratch = study.scratch.model_copy(update={"device": None}) if study.scratch else None
     target = TargetTable(kind="host", clock="wall")
-    return study.model_copy(update={"factors": kept, "scratch": scratch, "target": target})
+    parameters = {**study.workload.parameters, **study.workload.host_parameters}
+    workload = study.workload.model_copy(update={"parameters": parameters})
+    return study.model_copy(update={"factors": kept, "scratch": scratch, "target": target, "workload": workload})
 
 
 def _fixes(factor: FactorTable, device: str) -> bool:

@@ -98,6 +98,11 @@ def _not_offered(where: Where, machine: Machine) -> str:
     return ""
 
 
+def why_no_weight(machine: Machine) -> str:
+    """Why processes cannot be given a control group's weight on this machine; usually there is no reason."""
+    return _no_controller("cpu", machine)
+
+
 def _no_controller(name: str, machine: Machine) -> str:
     if machine.controllers is None:
         return "/sys/fs/cgroup is not cgroup v2 on this machine, and cgroup v1 has no such file"
@@ -117,7 +122,7 @@ def _debugfs(where: Where, machine: Machine) -> str:
     if not where.path.startswith(f"{_DEBUGFS}/"):
         return ""
     if machine.has_debugfs is False:
-        return f"debugfs is not mounted at {_DEBUGFS}"
+        return f"debugfs is not mounted at {_DEBUGFS} (mount -t debugfs none {_DEBUGFS})"
     return "" if machine.can(CAP_SYS_ADMIN) else f"{NEEDS_ROOT}: files below {_DEBUGFS} are for root only"
 
 

@@ -6,7 +6,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Command, Plan
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
-from ajuste.target.availability import why_not_writable
+from ajuste.target.availability import why_no_weight, why_not_writable
 from ajuste.target.machine import Machine
 from ajuste.target.rights import require_rights
 
@@ -15,13 +15,15 @@ REAL_TIME_NOTE = "a real-time process that never sleeps leaves nothing to anybod
 
 
 def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool) -> None:
-    """Raises RequestError for what needs root if there is none, for a tunable that this machine lacks or locks, and for
-    what can hang the machine unless the person has accepted that.
+    """Raises RequestError for what needs root if there is none, for a tunable or control groups that this machine lacks
+    or locks, and for what can hang the machine unless the person has accepted that.
     """
     once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
     for plan in (once, *map(_plan, resolved.configurations)):
         require_rights(plan)
-    _require_writable(resolved, catalogue)
+    machine = Machine()
+    _require_writable(resolved, catalogue, machine)
+    _require_weights(resolved, machine)
     if accept_risk:
         return
     for configuration in resolved.configurations:
@@ -32,14 +34,25 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
             )
 
 
-def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue) -> None:
-    machine = Machine()
+def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue, machine: Machine) -> None:
     names = (write.tunable for configuration in resolved.configurations for write in configuration.writes)
     for name in dict.fromkeys(names):
         tunable = catalogue.find_tunable(name)
         if why := why_not_writable(catalogue, tunable, machine):
             raise RequestError(
                 f"{name} cannot be changed on this machine: {why}", hint=f"ajuste tunables show '{name}' says more"
+            )
+
+
+def _require_weights(resolved: ResolvedStudy, machine: Machine) -> None:
+    for configuration in resolved.configurations:
+        commands = (configuration.workload, *configuration.background)
+        if any(command.attributes.cgroup_weight is not None for command in commands) and (
+            why := why_no_weight(machine)
+        ):
+            raise RequestError(
+                f"{configuration.configuration.name} needs a control group's weight: {why}",
+                hint="a guest has control groups: [target] with a kernel instead of this machine",
             )
 
 
