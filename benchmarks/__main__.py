@@ -13,6 +13,7 @@ from benchmarks import (
     coverage,
     demo,
     next_trial,
+    orders,
     perf_agreement,
     restore_time,
     sampler_overhead,
@@ -25,6 +26,7 @@ from benchmarks.comparison import Comparison, show
 BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
     "coverage": coverage.measure,
     "verdicts": verdicts.measure,
+    "orders": orders.measure,
     "boot": boot.measure,
     "next-trial": next_trial.measure,
     "sampler-overhead": sampler_overhead.measure,

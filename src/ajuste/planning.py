@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from ajuste.analysis.needed import blocks_needed, pair_variance
-from ajuste.analysis.results import configurations
+from ajuste.analysis.results import configurations, effects
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import block
@@ -38,7 +38,6 @@ def planned_study(
     """
     study, target = resolved.study, resolved.study.target
     made = configurations(resolved)
-    group = family(made, resolved.deciding, study.analysis.confidence)
     blocks = range(study.design.warm_up + study.budget.min_blocks)
     units = {f.name: catalogue.tunables[f.name].unit for f in resolved.factors if f.name in catalogue.tunables}
     now = current or {}
@@ -76,8 +75,8 @@ def planned_study(
         counters=resolved.counters,
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
-        correction=group.describe(len(made) - 1, len(resolved.deciding)),
-        needed=_needed(resolved, group.alpha),
+        correction=_correction(resolved),
+        needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
         notes=resolved.notes,
     )
 
@@ -86,11 +85,21 @@ def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
     """For the means of ratios; what other effects need depends on more than the spread of runs."""
     if len(resolved.configurations) < 2 or not any(m.scale == "ratio" and not m.quantile for m in resolved.deciding):
         return ()
+    if resolved.study.design.combine == "screening":
+        return ()
     effect = resolved.study.analysis.smallest_effect
     return tuple(
         PlannedNeed(run_percent=percent, blocks=blocks_needed(effect, pair_variance(percent / 100), alpha))
         for percent in RUN_PERCENTS
     )
+
+
+def _correction(resolved: ResolvedStudy) -> str:
+    study, made = resolved.study, configurations(resolved)
+    if study.design.combine == "screening":
+        return effects(resolved, ()).correction
+    group = family(made, resolved.deciding, study.analysis.confidence)
+    return group.describe(len(made) - 1, len(resolved.deciding))
 
 
 def _block(number: int, resolved: ResolvedStudy) -> tuple[Slot, ...]:

@@ -28,7 +28,7 @@ def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], sm
             sentences.append(f"{title}, of {_count(mains)} each averaged over the other factors: {said}.")
         if interactions:
             said = _groups(interactions, smallest_effect, ("is there", "are there", "is not", "are not"), named=named)
-            of = "the interaction" if len(interactions) == 1 else f"{len(interactions)} interactions"
+            of = "1 interaction" if len(interactions) == 1 else f"{len(interactions)} interactions"
             sentences.append(f"Of {of} of two factors: {said}.")
     return " ".join(sentences)
 

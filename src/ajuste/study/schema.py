@@ -144,7 +144,8 @@ class DesignTable(Table):
     allocation: Allocation | None = Field(
         default=None,
         description="undecided: after min_blocks a block holds the baseline and what is still undecided; all: every "
-        "block holds everything. If not given: undecided, but all where combinations of several factors are compared.",
+        "block holds everything. If not given: undecided, but all where combinations of several factors are compared "
+        "or screened.",
     )
     warm_up: Whole = Field(default=0, ge=0, le=100, description="Blocks at the start that are kept but not compared.")
 
