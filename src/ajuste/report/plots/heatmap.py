@@ -12,7 +12,7 @@ from ajuste.report.plots.plot import Plot, figure, level_axis, plain
 from ajuste.report.rows import metric_shown
 from ajuste.report.visible import visible_line
 
-_MOST_WRITTEN: Final = 16  # columns in which there is room for figures
+_MOST_WRITTEN: Final = 16  # columns or rows in which there is room for figures
 _SHADES: Final = ("heat-0", "heat-1", "heat-2", "heat-3", "heat-4")
 
 
@@ -77,7 +77,7 @@ def heatmap_plot(results: Results, metric: Metric, labels: Labels, name: str) ->
                 "showline": False,
             },
         ),
-        height=90 + 42 * len(down_labels),
+        height=90 + (42 if len(down_labels) <= _MOST_WRITTEN else 24) * len(down_labels),
         wide=True,
     )
 
