@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ajuste.model.diagnostic import Diagnostic
 from ajuste.model.results import Results
 from ajuste.report.visible import visible_line
+
+_WORTH_SAYING: Final = 0.06
+"""An error rate that is not much more than the 5 % that a test promises is no news in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,6 @@ def _percent(one: Diagnostic) -> str:
 
 
 def _error(one: Diagnostic) -> str:
-    if one.naive_error is None:
+    if one.naive_error is None or one.naive_error < _WORTH_SAYING:
         return ""
     return f"With this alone a t test on two batches is wrong in {_percent(one)} of cases instead of 5 %. "

@@ -1,0 +1,83 @@
+"""What is said of the noise, on the page and in the terminal."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
+from ajuste.model.results import Results
+from ajuste.report.diagnosed import diagnosed, matters
+from ajuste.report.html import render_html
+from ajuste.report.page import page_of
+from ajuste.report.terminal import print_results
+
+
+def found(kind: Any, metric: str, **more: Any) -> Diagnostic:
+    fields = {
+        "kind": kind,
+        "metric": metric,
+        "measures": "something",
+        "value": 0.1,
+        "present": True,
+        "matters": True,
+        "says": f"There is <b>{kind}</b>.",
+        "naive_error": 0.23,
+        "why": "Blocks take it out.",
+    }
+    return Diagnostic.model_validate(fields | more)
+
+
+@pytest.fixture
+def noisy(grid: Results) -> Results:
+    metric = grid.metrics[0].name
+    diagnostics = Diagnostics(
+        level=0.05,
+        found=(
+            found("outliers", metric, matters=False, naive_error=0.02),
+            found("drift", metric),
+            found("bimodality", metric, naive_error=0.05),
+            found("order", metric, present=False, matters=False, says="Nothing of the kind was found."),
+        ),
+        naive=(Naive(metric=metric, batch=10, windows=99, error=0.23, narrowing=2.0, says="Batches mislead."),),
+        courses=(Course(metric=metric, scale="ratio", blocks=(0, 1, 2), values=(0.99, 1.0, 1.01)),),
+    )
+    return grid.model_copy(update={"diagnostics": diagnostics})
+
+
+def test_what_matters_stands_first_and_what_is_absent_is_named(noisy: Results) -> None:
+    (own,) = diagnosed(noisy)
+    assert [(row.title, row.error, row.marked) for row in own.rows] == [
+        ("Drift", "23 %", True),
+        ("Bimodality", "5.0 %", True),
+        ("Outliers", "2.0 %", False),
+    ]
+    assert own.absent == "order"
+    assert own.naive == "Batches mislead."
+
+
+def test_the_error_of_a_naive_test_is_told_where_it_is_news(noisy: Results) -> None:
+    drift, bimodality = matters(noisy)
+    assert "a t test on two batches is wrong in 23 % of cases instead of 5 %. Blocks take it out." in drift
+    assert "t test" not in bimodality
+
+
+def test_page_and_terminal_tell_it(noisy: Results) -> None:
+    page = render_html(noisy)
+    assert "There is &lt;b&gt;drift&lt;/b&gt;." in page
+    assert "There is <b>" not in page.partition('<script type="application/json"')[0]
+    assert "Looked for and not found: order." in page
+    course = next(plot for plot in page_of(noisy).plots if plot.name.startswith("course-"))
+    assert list(course.figure.data[0].y) == pytest.approx([-1, 0, 1])
+    out = StringIO()
+    print_results(noisy, Console(file=out, width=120))
+    assert "Found in the noise" in out.getvalue()
+
+
+def test_without_diagnostics_nothing_is_said(grid: Results) -> None:
+    assert matters(grid) == []
+    assert diagnosed(grid) == ()
+    assert 'id="diagnostics"' not in render_html(grid)
