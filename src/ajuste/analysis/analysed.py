@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import numpy as np
+
 from ajuste.analysis.answer import answer
 from ajuste.analysis.elsewhere import (
     Comparison,
@@ -271,15 +273,16 @@ def _correction(count: int, alpha: float, confidence: float) -> str:
 
 
 def _digest(table: Table) -> str:
-    """SHA-256 over all that was read: configurations, metrics, values and blocks, in the order of the files."""
-    content = [
-        [configuration, metric, [sample.n, sample.mean, sample.sem]]
-        if isinstance(sample, Summarised)
-        else [configuration, metric, sample.values, sample.blocks]
-        for (configuration, metric), sample in table.samples.items()
-    ]
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    """SHA-256 over configurations, metrics, values (as 64-bit floats) and blocks, in the order of the files."""
+    found = hashlib.sha256()
+    for (configuration, metric), sample in table.samples.items():
+        summarised = isinstance(sample, Summarised)
+        values = (sample.n, sample.mean, sample.sem) if isinstance(sample, Summarised) else sample.values
+        blocks = () if isinstance(sample, Summarised) else sample.blocks
+        head = json.dumps([configuration, metric, summarised, len(values), blocks], ensure_ascii=True)
+        found.update(head.encode("ascii"))
+        found.update(np.array(values, dtype="<f8").tobytes())
+    return found.hexdigest()
 
 
 def _three_sigma(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ajuste.analysis.wording import number
@@ -22,12 +22,16 @@ def points(table: Table) -> tuple[tuple[Point, ...], tuple[str, ...]]:
 
     Blocks are numbered in the order of the files; where there are none, the values of each configuration are.
     """
-    total = sum(_length(table, name) for name in table.configurations)
+    cells: dict[str, dict[str, Values]] = {name: {} for name in table.configurations}
+    for (name, metric), sample in table.samples.items():
+        if isinstance(sample, Values):
+            cells[name][metric] = sample
+    total = sum(_length(own) for own in cells.values())
     step = -(-total // MOST_POINTS) or 1
     numbers: dict[str, int] = {}
     found = []
-    for name in table.configurations:
-        for place, (block, metrics) in _rows(table, name, step):
+    for name, own in cells.items():
+        for place, (block, metrics) in _rows(own, step):
             at = numbers.setdefault(block, len(numbers) + 1) if block else place
             found.append(Point(configuration=name, block=at, status="ok", metrics=metrics))
     thinned = (
@@ -37,24 +41,15 @@ def points(table: Table) -> tuple[tuple[Point, ...], tuple[str, ...]]:
     return tuple(found), (thinned,) if step > 1 else ()
 
 
-def _cells(table: Table, configuration: str) -> dict[str, Values]:
-    return {
-        metric: sample
-        for (name, metric), sample in table.samples.items()
-        if name == configuration and isinstance(sample, Values)
-    }
+def _length(cells: Mapping[str, Values]) -> int:
+    return max((len(cell.values) for cell in cells.values()), default=0)
 
 
-def _length(table: Table, configuration: str) -> int:
-    return max((len(cell.values) for cell in _cells(table, configuration).values()), default=0)
-
-
-def _rows(table: Table, configuration: str, step: int) -> Iterator[tuple[int, Row]]:
-    """One of every ``step`` rows with its place, which counts from 1."""
-    cells = _cells(table, configuration)
+def _rows(cells: Mapping[str, Values], step: int) -> Iterator[tuple[int, Row]]:
+    """One of every ``step`` rows of a configuration with its place, which counts from 1."""
     if len({(len(cell.values), cell.blocks) for cell in cells.values()}) == 1:
         blocks = next(iter(cells.values())).blocks
-        for place in range(0, _length(table, configuration), step):
+        for place in range(0, _length(cells), step):
             metrics = {metric: cell.values[place] for metric, cell in cells.items()}
             yield place + 1, (blocks[place] if blocks else "", metrics)
         return
