@@ -13,7 +13,7 @@ from benchmarks.verdicts.methods import ALPHA, METHODS
 from benchmarks.verdicts.noise import NOISES
 
 PICTURE: Final = Path(__file__).parents[2] / "docs" / "images" / "verdicts.svg"
-_LEFT, _WIDTH, _GAP, _TOP, _ROW = 260, 300, 50, 66, 26
+_LEFT, _WIDTH, _GAP, _TOP, _ROW = 280, 300, 50, 66, 26
 _STYLE: Final = """
 text { font: 12px system-ui, sans-serif; fill: #24292f } .small { font-size: 11px; fill: #57606a }
 .title { font-weight: 600 } .line { stroke: #d0d7de } .limit { stroke: #57606a; stroke-dasharray: 4 3 }

@@ -183,3 +183,8 @@ def test_a_range_of_a_rate_is_wilsons() -> None:
         z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + (z / 2 / n) ** 2),
     )
     assert wilson(60, 2000) == pytest.approx((middle - half, middle + half), rel=1e-9)
+
+
+def test_both_orders_are_asked_for_because_of_what_is_in_step_with_the_blocks(cells: dict) -> None:
+    assert cells["resonant", 0.0, "ajuste-in-any-order"].wrong > 0.1 * 400
+    assert cells["gaussian", 0.1, "ajuste"].trials - cells["gaussian", 0.1, "ajuste-in-any-order"].trials < 1
