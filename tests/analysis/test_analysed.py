@@ -122,7 +122,7 @@ def test_of_very_many_values_some_are_drawn_and_all_count() -> None:
     many = np.linspace(1.0, 2.0, 3 * MOST_POINTS)
     results = analyse_table(table(old=Values(tuple(many)), new=Values(tuple(many * 1.5))), Wanted())
     assert len(results.trials) <= MOST_POINTS
-    assert any("30,000 rows one of every 6" in note for note in results.notes)
+    assert any("Of 30,000 rows 5,000 are drawn" in note for note in results.notes)
     assert results.configurations[0].metrics["time"].n == 3 * MOST_POINTS
     assert only(results) == "worsens"
 

@@ -21,7 +21,7 @@ from ajuste.analysis.elsewhere import (
     without_partner,
 )
 from ajuste.analysis.fixed import Contrast
-from ajuste.analysis.singles import points
+from ajuste.analysis.singles import points, thinned
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.three_sigma import compared, fixed_chance, row_of
 from ajuste.analysis.wording import amount, listed, percent
@@ -87,7 +87,7 @@ def analyse_table(
     if not others:
         alpha = (1 - wanted.confidence) / len(deciding)
         configurations = (_with_intervals(configurations[0], table, names, alpha),)
-    trials, thinned = points(table)
+    trials, tally = points(table)
     pairing = _pairing(comparisons)
     said = answer(deciding, verdicts, configurations, {}, smallest_effect=wanted.smallest_effect)
     return Results(
@@ -110,6 +110,7 @@ def analyse_table(
         factors=(),
         metrics=(*deciding, *(metric for metric in table.metrics if metric.name not in names)),
         trials=trials,
+        tally=tally,
         three_sigma=_three_sigma(table, baseline, deciding, verdicts, comparisons) if wanted.three_sigma else (),
         elsewhere=Elsewhere(
             formats=table.format,
@@ -120,7 +121,7 @@ def analyse_table(
             pairing=_pairing_words(pairing, others),
         ),
         reproduce=tuple(reproduce),
-        notes=(*((UNPAIRED,) if others and pairing == "none" else ()), *table.notes, *thinned),
+        notes=(*((UNPAIRED,) if others and pairing == "none" else ()), *table.notes, *thinned(len(trials), tally)),
         ajuste=ajuste,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ajuste.analysis.wording import number
-from ajuste.model.results import Point
+from ajuste.model.results import Point, Tally
 from ajuste.model.table import Table, Values
 
 MOST_POINTS: Final = 5_000
@@ -17,8 +17,8 @@ Row = tuple[str, dict[str, float]]
 """A block's name, or nothing, and the metrics."""
 
 
-def points(table: Table) -> tuple[tuple[Point, ...], tuple[str, ...]]:
-    """The rows of all files, and a sentence if not all of them are among the points.
+def points(table: Table) -> tuple[tuple[Point, ...], Tally]:
+    """Rows of all files, and how many rows there are; of very many some.
 
     Blocks are numbered in the order of the files; where there are none, the values of each configuration are.
     """
@@ -34,11 +34,17 @@ def points(table: Table) -> tuple[tuple[Point, ...], tuple[str, ...]]:
         for place, (block, metrics) in _rows(own, step):
             at = numbers.setdefault(block, len(numbers) + 1) if block else place
             found.append(Point(configuration=name, block=at, status="ok", metrics=metrics))
-    thinned = (
-        f"Of {number(total)} rows one of every {number(step)} of each configuration is drawn and listed; all figures "
-        f"and verdicts rest on all rows."
+    return tuple(found), Tally(trials=total, clean=total, warm_up=0, flagged=0, failed=0)
+
+
+def thinned(shown: int, tally: Tally) -> tuple[str, ...]:
+    """A sentence if not all rows are ``shown``."""
+    if shown == tally.trials:
+        return ()
+    return (
+        f"Of {number(tally.trials)} rows {number(shown)} are drawn and listed, evenly from each configuration; all "
+        f"figures and verdicts rest on all rows.",
     )
-    return tuple(found), (thinned,) if step > 1 else ()
 
 
 def _length(cells: Mapping[str, Values]) -> int:

@@ -210,7 +210,8 @@ def _section(results: Results, excerpt: Excerpt, metric: Metric, labels: Labels,
 
 def _plots_of_configurations(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot | None, ...]:
     """Not of a screening design: none of its configurations tells anything by itself."""
-    trials = trials_plot(results, metric, labels, f"{name}-trials")
+    drawn = not results.elsewhere or any(metric.name in trial.metrics for trial in results.trials)
+    trials = trials_plot(results, metric, labels, f"{name}-trials") if drawn else None
     return (trials, *forest_plots(results, metric, labels, f"{name}-forest"))
 
 
