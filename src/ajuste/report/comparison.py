@@ -42,7 +42,8 @@ def print_comparison(results: Results, console: Console, *, report: Path | None 
             else:
                 print_metric(out, results, metric, labels)
         print_factor_effects(out, results, labels)
-        _print_others(out, results, labels)
+        if not is_screening(results):
+            _print_others(out, results, labels)
         _print_notes(out, results, report)
 
 
