@@ -42,9 +42,12 @@ _AT_ONCE: Final = 10_000
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one command: seconds, the most memory it had (MB), and the size of the HTML report (MB)."""
+    """Of one command: seconds by the clock and of the processor, the most memory it had (MB), and the size of the HTML
+    report (MB).
+    """
 
     seconds: float
+    processor_s: float
     peak_mb: float
     html_mb: float
 
@@ -64,18 +67,18 @@ def _measure(configurations: int, blocks: int) -> Iterator[Comparison]:
             digest_s = seconds(lambda: KeptRecord(run, store).digest)
         costs = [_report(run, root) for _ in range(ROUNDS)]
     count = f"{configurations * blocks:,} trials"
-    for name, unit, goal, most, figures in (
-        ("scale-time", "s", GOAL_S, GOAL_S, [cost.seconds for cost in costs]),
-        ("scale-memory", "MB", GOAL_MB, GOAL_MB, [cost.peak_mb for cost in costs]),
-        ("scale-html", "MB", GOAL_HTML_MB, GOAL_HTML_MB, [cost.html_mb for cost in costs]),
+    for name, unit, goal, figures, others in (
+        ("scale-time", "s", GOAL_S, [cost.seconds for cost in costs], [cost.processor_s for cost in costs]),
+        ("scale-memory", "MB", GOAL_MB, [cost.peak_mb for cost in costs], []),
+        ("scale-html", "MB", GOAL_HTML_MB, [cost.html_mb for cost in costs], []),
     ):
         yield Comparison(
             name=f"{name}-{configurations * blocks}",
             what=f"ajuste report of {count} ({configurations:,} configurations), JSON and HTML",
             unit=unit,
-            figures={"ajuste report": figures},
+            figures={"ajuste report": figures} | ({"of it processor time": others} if others else {}),
             goal=f"under {goal:g} {unit}",
-            reached=max(figures) < most,
+            reached=max(figures) < goal,
         )
     yield Comparison(
         name=f"scale-digest-{configurations * blocks}",
@@ -226,4 +229,4 @@ def _report(run: Run, root: Path) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return Cost(took, usage.ru_maxrss / 1000, html.stat().st_size / 1e6)
+    return Cost(took, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000, html.stat().st_size / 1e6)

@@ -20,6 +20,7 @@ HARM: Final = 0.06
 """From this error rate on a defect counts as harmful: a fifth more than was promised."""
 _CRITICAL: Final = float(stdtrit(2 * BATCH - 2, 1 - LEVEL / 2))
 _DRAWS: Final = 2_000
+_MOST_WINDOWS: Final = 5_000
 
 
 def error_of_bias(bias: float, sd: float) -> float:
@@ -79,7 +80,7 @@ def error_in(series: Floats) -> tuple[float, int]:
     are.
     """
     windows = np.lib.stride_tricks.sliding_window_view(series, 2 * BATCH)
-    windows = windows[:: max(1, len(windows) // 20_000)]
+    windows = windows[:: max(1, len(windows) // _MOST_WINDOWS)]
     return float(np.mean(_significant(windows[:, :BATCH], windows[:, BATCH:]))), len(windows)
 
 
