@@ -17,6 +17,7 @@ from ajuste.model.trial import Trial
 
 T = TypeVar("T")
 Whole = NDArray[np.int64]
+Order: TypeAlias = NDArray[np.intp] | slice
 Measured: TypeAlias = Mapping[str, Any]
 """What one trial measured, as a digest covers it: the fields of ``Trial`` without time and text of the host."""
 
@@ -105,7 +106,7 @@ class _Coding(Generic[T]):
     def extend(self, keys: Sequence[Hashable]) -> None:
         self._rows.append(np.fromiter(map(self._codes.__getitem__, keys), np.int32, len(keys)))
 
-    def column(self, order: NDArray[np.intp]) -> Coded[T]:
+    def column(self, order: Order) -> Coded[T]:
         return Coded(tuple(self._decode(key) for key in self._codes), _joined(self._rows, np.int32)[order])
 
 
@@ -171,7 +172,7 @@ class Gathering:
     def measurements(self) -> Measurements:
         """All rows, in the order of the design."""
         whole = {name: _joined(parts, np.int64) for name, parts in self._whole.items()}
-        order = np.lexsort((whole["attempt"], whole["position"], whole["block"]))
+        order = _order(whole["block"], whole["position"], whole["attempt"])
         columns: dict[str, Any] = {name: column[order] for name, column in whole.items()}
         columns |= {name: coding.column(order) for name, coding in self._coded.items()}
         return Measurements(
@@ -207,6 +208,13 @@ def _column(metrics: Sequence[Mapping[str, float]], name: str) -> NDArray[np.flo
         return np.fromiter(map(itemgetter(name), metrics), np.float64, len(metrics))
     except KeyError:
         return np.fromiter((own.get(name, np.nan) for own in metrics), np.float64, len(metrics))
+
+
+def _order(block: Whole, position: Whole, attempt: Whole) -> Order:
+    """The order of the design; what comes in that order need not be sorted."""
+    blocks, positions, attempts = np.diff(block), np.diff(position), np.diff(attempt)
+    follows = (blocks > 0) | ((blocks == 0) & ((positions > 0) | ((positions == 0) & (attempts > 0))))
+    return slice(None) if bool(np.all(follows)) else np.lexsort((attempt, position, block))
 
 
 def _joined(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:

@@ -26,9 +26,7 @@ from ajuste.report.verdict_words import effect_band
 from ajuste.report.visible import visible
 
 # HTML ends a script at "</script" wherever it stands; old JavaScript ends a line at U+2028. JSON knows \u for all.
-_JSON_ESCAPES: Final = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
+_JSON_ESCAPES: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _BREAKS: Final = re.compile(r"([_./](?=\w))")
 
 
@@ -107,7 +105,9 @@ def _content_policy(scripts: list[Markup]) -> str:
 
 
 def _json_text(document: str) -> Markup:
-    return Markup(document.translate(_JSON_ESCAPES))  # nothing of HTML is left in it
+    for character, escaped in _JSON_ESCAPES.items():  # For megabytes many times quicker than str.translate.
+        document = document.replace(character, escaped)
+    return Markup(document)  # nothing of HTML is left in it
 
 
 def _asset(name: str) -> Markup:
