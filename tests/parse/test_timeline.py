@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ajuste.model.event import Event, Exited, Sample, Sampled, Started
@@ -109,6 +109,7 @@ readings_of_a_counter = st.lists(st.tuples(st.integers(1, 10_000), st.integers(0
 
 
 @given(readings_of_a_counter, st.floats(0.01, 1), st.floats(0.01, 1))
+@example([(0.0, 0), (0.001, 0), (0.398, 0), (1.473, 1)], 0.5, 0.5)
 def test_delays_lie_within_the_readings_and_in_the_order_of_their_fractions(
     readings: Readings, one: float, other: float
 ) -> None:

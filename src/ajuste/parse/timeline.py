@@ -137,7 +137,8 @@ def _delay(name: str, series: Series, since_s: float, fraction: float) -> float:
     place = next(place for place, part in enumerate(done) if part >= sign * goal)
     before, after = done[place - 1], done[place]
     part = (sign * goal - before) / (after - before)
-    at_s = series.at_s[place - 1] + part * (series.at_s[place] - series.at_s[place - 1])
+    # Counted from the later reading, so that rounding never leads beyond it.
+    at_s = series.at_s[place] - (1 - part) * (series.at_s[place] - series.at_s[place - 1])
     return max(0.0, at_s - since_s)
 
 
