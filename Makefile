@@ -36,7 +36,7 @@ demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a ve
 test: setup ## every test, on real kernels and in a real browser too
 	@setup/system test
 	$(CARGO) test --quiet --locked
-	.venv/bin/pytest -n auto --dist loadgroup --no-loadscope-reorder
+	.venv/bin/pytest -n auto --dist loadscope --no-loadscope-reorder
 
 test-quick: setup ## the tests that boot, download and browse nothing
 	.venv/bin/pytest -m "not vm and not browser and not network"

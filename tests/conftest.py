@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ajuste.home import home
 from ajuste.lock import locked
@@ -16,16 +18,27 @@ settings.register_profile("ajuste", deadline=None)
 settings.load_profile("ajuste")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """How several workers share the tests: module by module, because those of one share what they boot, and test by
-    test where a module says that each stands alone. What boots guests takes longest and comes first, so that in the
-    end no worker waits for another.
+STAND_ALONE = ("tests/docs/test_commands.py::", "tests/studies/test_claims.py::")
+"""Modules of long tests that share nothing."""
+
+
+class ByModule(LoadScopeScheduling):
+    """How several workers share the tests: module by module, because those of one share what they boot, and one by one
+    where each stands alone.
     """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if nodeid.startswith(STAND_ALONE) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
+    return ByModule(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What boots guests takes longest and comes first, so that in the end no worker waits for another."""
     booting = {item.path for item in items if item.get_closest_marker("vm")}
     items.sort(key=lambda item: item.path not in booting)
-    for item in items:
-        if not item.get_closest_marker("alone"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 @pytest.fixture

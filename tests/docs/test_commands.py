@@ -58,7 +58,6 @@ def has_commands(document: Path) -> bool:
 
 
 @pytest.mark.vm
-@pytest.mark.alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "document", [pytest.param(d, id=str(d.relative_to(ROOT))) for d in DOCUMENTS if has_commands(d)]
