@@ -162,7 +162,9 @@ class Gathering:
         for name, coding in self._coded.items():
             coding.extend(coded[name])
         for metric in dict.fromkeys(chain.from_iterable(metrics)):
-            self._metrics.setdefault(metric, [np.full(self._rows, np.nan)]).append(_column(metrics, metric))
+            if metric not in self._metrics:
+                self._metrics[metric] = [np.full(self._rows, np.nan)]
+            self._metrics[metric].append(_column(metrics, metric))
         self._rows += len(metrics)
         for parts in self._metrics.values():
             missing = self._rows - sum(map(len, parts))

@@ -12,8 +12,9 @@ from functools import cache
 from typing import Any, Final
 
 from pydantic_core import from_json
-from sqlalchemy import Integer, Text, cast, select, type_coerce
+from sqlalchemy import Integer, Select, Text, bindparam, cast, func, select, type_coerce
 from sqlalchemy.orm import Session
+from sqlalchemy.sql.functions import aggregate_strings
 
 from ajuste.model.event import Written
 from ajuste.model.measurements import Gathering, Measured, Measurements
@@ -25,33 +26,32 @@ _AT_ONCE: Final = 2_000
 # The time of a write is no part of what was written, and makes every text another. Inside of a string the quotes
 # would be escaped.
 _TIME: Final = re.compile(r'"at_ns": \d+, ')
-_COLUMNS: Final = (
-    TrialRow.block,
-    TrialRow.position,
-    TrialRow.attempt,
-    TrialRow.configuration,
-    TrialRow.seed,
-    type_coerce(TrialRow.warm_up, Integer),
+_NEXT: Final = "\n"
+"""Between documents of JSON, which the store writes without line breaks."""
+_WARM_UP: Final = type_coerce(TrialRow.warm_up, Integer)
+_NUMBERS: Final = (TrialRow.block, TrialRow.position, TrialRow.attempt, _WARM_UP, TrialRow.seed)
+_TEXTS: Final = (TrialRow.configuration, TrialRow.status, TrialRow.reason)
+_DOCUMENTS: Final = (TrialRow.metrics, TrialRow.not_supported, TrialRow.written)
+_MEASURED: Final = (
+    *(TrialRow.block, TrialRow.position, TrialRow.attempt, TrialRow.configuration, TrialRow.seed, _WARM_UP),
     TrialRow.status,
-    TrialRow.reason,
-    cast(TrialRow.metrics, Text),
-    cast(TrialRow.not_supported, Text),
-    cast(TrialRow.written, Text),
+    *(cast(column, Text) for column in _DOCUMENTS),
+    TrialRow.events,
 )
 
 
 def read_measurements(session: Session, run_id: str) -> Measurements:
     """All figures of a run."""
     gathering = Gathering(read_written=_written, read_not_supported=_reasons)
-    for rows in _read(session, run_id, _COLUMNS):
-        _gather(gathering, rows)
+    for row in _read_together(session, run_id):
+        _gather(gathering, *row)
     return gathering.measurements()
 
 
 def each_measured(session: Session, run_id: str) -> Iterator[Measured]:
     """All that the digest covers (see ``analysis.digest``), trial by trial in the order of the design."""
     plain = cache(lambda text: [write.model_dump(exclude={"at_ns"}) for write in _written(text)])
-    for rows in _read(session, run_id, (*_COLUMNS, TrialRow.events)):
+    for rows in _read(session, run_id, _MEASURED):
         for (
             block,
             position,
@@ -60,7 +60,6 @@ def each_measured(session: Session, run_id: str) -> Iterator[Measured]:
             seed,
             warm_up,
             status,
-            _,
             metrics,
             not_supported,
             written,
@@ -84,35 +83,75 @@ def each_measured(session: Session, run_id: str) -> Iterator[Measured]:
 
 
 def _read(session: Session, run_id: str, columns: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Rows by the driver's own cursor: of a million of them SQLAlchemy's rows would take most of the time."""
+    """Rows, some at a time, in the order of the design."""
     query = (
         select(*columns).where(TrialRow.run_id == run_id).order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
     )
-    connection = session.connection()
-    text = str(query.compile(connection.engine, compile_kwargs={"literal_binds": True}))
-    with closing(connection.connection.cursor()) as cursor:
-        cursor.execute(text)
+    with closing(_by_driver(session, query)) as cursor:
         while rows := cursor.fetchmany(_AT_ONCE):
             yield rows
 
 
-def _gather(gathering: Gathering, rows: Sequence[Any]) -> None:
-    (block, position, attempt, configuration, seed, warm_up, status, reason, metrics, not_supported, written) = zip(
-        *rows, strict=True
+def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
+    """Each row is what some blocks have, column by column as one text: the database joins a million values quicker
+    than anybody takes them one by one.
+    """
+    count, last = session.execute(select(func.count(), func.max(TrialRow.block)).where(TrialRow.run_id == run_id)).one()
+    if not count:
+        return
+    step = max(1, _AT_ONCE * (last + 1) // count)
+    array = func.json_group_array if session.connection().dialect.name == "sqlite" else func.json_agg
+    together = (
+        *(aggregate_strings(cast(column, Text), ",") for column in _NUMBERS),
+        *(cast(array(column), Text) for column in _TEXTS),
+        *(aggregate_strings(cast(column, Text), _NEXT) for column in _DOCUMENTS),
     )
+    # Some blocks at a time, and not by GROUP BY: that would sort all rows first.
+    of_these = TrialRow.block.between(bindparam("first"), bindparam("first") + bindparam("more"))
+    query = select(*together).where(TrialRow.run_id == run_id, of_these).having(func.count() > 0)
+    for first in range(0, last + 1, step):
+        yield from session.execute(query, {"first": first, "more": step - 1})
+
+
+def _by_driver(session: Session, query: Select[*tuple[Any, ...]]) -> Any:
+    """The driver's own cursor: of a million rows SQLAlchemy's would take most of the time."""
+    connection = session.connection()
+    cursor = connection.connection.cursor()
+    cursor.execute(str(query.compile(connection.engine, compile_kwargs={"literal_binds": True})))
+    return cursor
+
+
+def _gather(
+    gathering: Gathering,
+    block: str,
+    position: str,
+    attempt: str,
+    warm_up: str,
+    seed: str,
+    configuration: str,
+    status: str,
+    reason: str,
+    metrics: str,
+    not_supported: str,
+    written: str,
+) -> None:
     gathering.extend(
-        block=block,
-        position=position,
-        attempt=attempt,
-        seed=[int(text) for text in seed],
-        warm_up=warm_up,
-        metrics=from_json("[" + ",".join(metrics) + "]"),
-        configuration=configuration,
-        status=status,
-        reason=reason,
-        written=[_TIME.sub("", text) for text in written],
-        not_supported=not_supported,
+        block=_numbers(block),
+        position=_numbers(position),
+        attempt=_numbers(attempt),
+        seed=_numbers(seed),
+        warm_up=_numbers(warm_up),
+        metrics=_numbers(metrics.replace(_NEXT, ",")),
+        configuration=from_json(configuration),
+        status=from_json(status),
+        reason=from_json(reason),
+        written=_TIME.sub("", written).split(_NEXT),
+        not_supported=not_supported.split(_NEXT),
     )
+
+
+def _numbers(text: str) -> Any:
+    return from_json(f"[{text}]")
 
 
 def _reasons(text: str) -> Mapping[str, str]:
