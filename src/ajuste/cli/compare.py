@@ -43,8 +43,8 @@ def _option(help_text: str, metavar: str | None = None, *names: str) -> Any:
 @example(
     "ajuste compare -- sleep 0.01",
     "ajuste compare -- sleep 0.01 -- sleep 0.02",
-    "ajuste compare --nice 0,10 --background spin --max-time 30s -- linpack reps_to=8",
-    "ajuste compare --kernel debian:5.10 --set sched_min_granularity_ns=750000,75000000 --background spin -- matrix",
+    "ajuste compare --nice 0,10 --background spin --max-time 5s -- linpack reps_to=8",
+    "ajuste compare --kernel debian:5.10 --nice 0,10 --background spin -- matrix size=100 repetitions=2",
     "ajuste compare --screen --dry-run --nice 0,5 --set workload.mode=processes,threads --set workload.fds=4,8 "
     "--set workload.loops=10,20 --set workload.size=100,1000 -- hackbench",
 )
