@@ -18,17 +18,17 @@ settings.register_profile("ajuste", deadline=None)
 settings.load_profile("ajuste")
 
 
-STAND_ALONE = ("tests/docs/test_commands.py::", "tests/studies/test_claims.py::")
-"""Modules of long tests that share nothing."""
+STANDS_ALONE = "tests/studies/test_claims.py::"
+"""A module of long tests that share nothing, not even the machine's lock."""
 
 
 class ByModule(LoadScopeScheduling):
-    """How several workers share the tests: module by module, because those of one share what they boot, and one by one
-    where each stands alone.
+    """How several workers share the tests: module by module, because those of one share what they boot or wait for
+    the same lock, and one by one where each stands alone.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid if nodeid.startswith(STAND_ALONE) else nodeid.partition("::")[0]
+        return nodeid if nodeid.startswith(STANDS_ALONE) else nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:

@@ -12,28 +12,10 @@ from ajuste.design.remaining import remaining
 from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import Verdict
+from verdicts import verdict
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
-
-
-def verdict(name: str, word: Word = "undecided", more: int | None = None, deciding: bool = True) -> Verdict:
-    return Verdict(
-        configuration=name,
-        metric="elapsed",
-        unit="s",
-        direction="lower",
-        scale="ratio",
-        verdict=word,
-        estimate=1.0,
-        low=0.9,
-        high=1.1,
-        level=0.95,
-        blocks=5,
-        more_blocks=more,
-        deciding=deciding,
-        reason="",
-    )
 
 
 @pytest.mark.parametrize(
@@ -42,11 +24,11 @@ def verdict(name: str, word: Word = "undecided", more: int | None = None, decidi
         (0, [], 30, True),
         (3, [verdict("b", "improves")], 2, False),
         (8, [verdict("b", "improves")], 0, False),
-        (6, [verdict("b", more=4), verdict("c", more=9)], 9, False),
-        (6, [verdict("b", more=4), verdict("c", more=None)], 24, True),
-        (6, [verdict("b", more=500)], 24, True),
-        (6, [verdict("b", more=2), verdict("b", more=20, deciding=False)], 2, False),
-        (30, [verdict("b", more=2)], 0, True),
+        (6, [verdict("b", more_blocks=4), verdict("c", more_blocks=9)], 9, False),
+        (6, [verdict("b", more_blocks=4), verdict("c", more_blocks=None)], 24, True),
+        (6, [verdict("b", more_blocks=500)], 24, True),
+        (6, [verdict("b", more_blocks=2), verdict("b", more_blocks=20, deciding=False)], 2, False),
+        (30, [verdict("b", more_blocks=2)], 0, True),
     ],
 )
 def test_the_slowest_deciding_verdict_sets_the_end(
@@ -57,7 +39,7 @@ def test_the_slowest_deciding_verdict_sets_the_end(
 
 
 def test_what_is_decided_costs_nothing_more_and_the_rest_until_its_review() -> None:
-    verdicts = [verdict("b", "improves"), verdict("c", more=2), verdict("d", more=8)]
+    verdicts = [verdict("b", "improves"), verdict("c", more_blocks=2), verdict("d", more_blocks=8)]
     found = remaining(12, verdicts, min_blocks=5, max_blocks=30, allocation="undecided")
     assert found.blocks == 8
     assert found.own == {"b": 0, "c": 3, "d": 8}  # there is a review after 15 blocks, none after 14

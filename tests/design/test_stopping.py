@@ -8,27 +8,9 @@ import pytest
 from ajuste.design.looks import LOOKS_EACH
 from ajuste.design.stopping import Limits, Mean, hopeless, is_look, stop, wants_repeat
 from ajuste.model.trial import Slot, Trial
-from ajuste.model.verdict import Verdict
+from verdicts import verdict
 
 LIMITS = Limits(min_blocks=5, max_blocks=30, max_minutes=20)
-
-
-def verdict(word: Any, *, deciding: bool = True, blocks: int = 5) -> Verdict:
-    return Verdict(
-        configuration="knob=2",
-        metric="elapsed",
-        unit="s",
-        direction="lower",
-        scale="ratio",
-        verdict=word,
-        estimate=1.0,
-        low=0.9,
-        high=1.1,
-        level=0.95,
-        blocks=blocks,
-        deciding=deciding,
-        reason="",
-    )
 
 
 @pytest.mark.parametrize(
@@ -46,25 +28,25 @@ def verdict(word: Any, *, deciding: bool = True, blocks: int = 5) -> Verdict:
     ],
 )
 def test_it_stops_when_decided_or_spent(words: list[str], blocks: int, minutes: float, why: str | None) -> None:
-    found = stop([verdict(word) for word in words], blocks, minutes, LIMITS)
+    found = stop([verdict(word=word) for word in words], blocks, minutes, LIMITS)
     assert (found.why if found else None) == why
     if found:
         assert found.words
 
 
 def test_described_metrics_do_not_keep_it_going() -> None:
-    found = stop([verdict("improves"), verdict("undecided", deciding=False)], 5, 1, LIMITS)
+    found = stop([verdict(word="improves"), verdict(deciding=False)], 5, 1, LIMITS)
     assert found is not None
     assert found.why == "decided"
 
 
 def test_what_can_never_be_measured_ends_it_but_an_open_question_does_not() -> None:
-    hopeless = verdict("undecided", blocks=0)
-    found = stop([verdict("improves"), hopeless], 5, 1, LIMITS)
+    hopeless = verdict(blocks=0)
+    found = stop([verdict(word="improves"), hopeless], 5, 1, LIMITS)
     assert found is not None
     assert found.why == "failed"
     assert "elapsed under knob=2" in found.words
-    assert stop([verdict("undecided"), hopeless], 5, 1, LIMITS) is None
+    assert stop([verdict(), hopeless], 5, 1, LIMITS) is None
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from rich.console import Console
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.progress import Progress
+from verdicts import verdict
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 
@@ -23,25 +24,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def verdict(word: str = "undecided", more: int | None = None, deciding: bool = True, name: str = "b") -> Verdict:
-    return Verdict(
-        configuration=name,
-        metric="elapsed",
-        unit="s",
-        direction="lower",
-        scale="ratio",
-        verdict=word,  # type: ignore[arg-type]
-        estimate=0.9,
-        low=0.8,
-        high=1.02,
-        level=0.95,
-        blocks=3,
-        more_blocks=more,
-        deciding=deciding,
-        reason="",
-    )
 
 
 def shown(progress: Progress, width: int = 80) -> str:
@@ -63,7 +45,7 @@ def test_the_time_left_comes_from_the_mean_times_of_the_configurations_that_go_o
     progress = Progress(min_blocks=2, max_blocks=30, metric=ELAPSED, allocation="undecided", console=out, clock=clock)
     assert progress.seconds_left() is None
     clock.now += 100  # booting does not count
-    verdicts = [verdict("improves", name="slow"), verdict(more=4, name="quick")]
+    verdicts = [verdict("slow", "improves"), verdict("quick", more_blocks=4)]
     for block in range(2):
         measure(progress, clock, block, {"baseline": 2, "quick": 1, "slow": 60}, verdicts)
     assert progress.seconds_left() == pytest.approx(4 * (2 + 1))
@@ -82,7 +64,7 @@ def test_trials_that_run_at_once_leave_less_to_wait_for() -> None:
     clock.now += 10
     for name in ("a", "b"):
         progress.trial_done(name, 0, "ok", 10)
-    progress.block_done(0, [verdict(more=3)])
+    progress.block_done(0, [verdict("b", more_blocks=3)])
     assert progress.seconds_left() == pytest.approx(30)
 
 
@@ -90,7 +72,7 @@ def test_trials_that_run_at_once_leave_less_to_wait_for() -> None:
 def test_what_nobody_knows_or_the_budget_ends_is_said_to_be_at_most(more: int | None, said: str) -> None:
     clock, out = Clock(), Console(file=io.StringIO())
     progress = Progress(min_blocks=5, max_blocks=30, max_seconds=60, console=out, clock=clock)
-    measure(progress, clock, 0, {"a": 10}, [verdict(more=more)])
+    measure(progress, clock, 0, {"a": 10}, [verdict("b", more_blocks=more)])
     assert progress.seconds_left() == 50
     assert said in shown(progress)
 
@@ -101,7 +83,7 @@ def test_it_says_what_runs_what_is_done_and_what_is_known() -> None:
     assert "booting debian:5.10" in shown(progress)
     progress.trial_started("nice=4", 7)
     progress.trial_done("nice=0", 7, "failed", 1)
-    progress.block_done(6, [verdict(name="nice=4")])
+    progress.block_done(6, [verdict("nice=4", estimate=0.9, low=0.8, high=1.02)])
     text = shown(progress)
     assert "Running nice=4 (block 7)" in text
     assert "1 block done of at most 30 · 1 trial failed" in text
@@ -114,9 +96,9 @@ def test_blocks_kept_by_an_earlier_run_count_but_do_not_make_the_rest_seem_quick
     clock = Clock()
     progress = Progress(min_blocks=5, max_blocks=30, console=Console(file=io.StringIO()), clock=clock)
     for block in range(4):
-        progress.block_done(block, [verdict(more=None)])
+        progress.block_done(block, [verdict("b")])
     assert progress.seconds_left() is None
-    measure(progress, clock, 4, {"a": 10}, [verdict(more=3)])
+    measure(progress, clock, 4, {"a": 10}, [verdict("b", more_blocks=3)])
     assert "5 blocks done of at most 30" in shown(progress)
     assert progress.seconds_left() == 30
 

@@ -17,7 +17,7 @@ from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.evidence import not_evidence
 from ajuste.analysis.fixed import Array, Contrast, of_log_means, of_means, paired, unpaired
 from ajuste.analysis.sequence import Interval
-from ajuste.analysis.verdict import reason_of, word_of
+from ajuste.analysis.verdict import reason_of, unmeasured, word_of
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.table import Sample, Summarised, Table, Values
 from ajuste.model.verdict import Verdict, Word
@@ -190,21 +190,8 @@ def verdict_of(
 
 def without_partner(configuration: str, metric: Metric, confidence: float, lacking: str, deciding: bool) -> Verdict:
     """The verdict where one of the two, ``lacking``, has nothing of the metric."""
-    return Verdict(
-        configuration=configuration,
-        metric=metric.name,
-        unit=metric.unit,
-        direction=metric.direction,
-        scale=metric.scale,
-        verdict="undecided",
-        estimate=None,
-        low=None,
-        high=None,
-        level=confidence,
-        blocks=0,
-        deciding=deciding,
-        reason=f"{lacking} has no value of it, so there is nothing to compare",
-    )
+    reason = f"{lacking} has no value of it, so there is nothing to compare"
+    return unmeasured(configuration, metric, confidence, reason, deciding=deciding)
 
 
 def _reason(found: Comparison, word: Word, metric: Metric, alpha: float, smallest_effect: float) -> str:

@@ -78,7 +78,7 @@ def judge(
                 verdicts.append(_verdict(found, other.name, metric, confidence, alpha, smallest_effect, is_deciding))
             elif is_deciding:
                 reason = _why_none(clean, (baseline.name, other.name), metric.column)
-                verdicts.append(_unmeasured(other.name, metric, confidence, reason))
+                verdicts.append(unmeasured(other.name, metric, confidence, reason))
     return tuple(verdicts)
 
 
@@ -214,7 +214,8 @@ def _why_none(clean: Clean, names: tuple[str, str], metric: str) -> str:
     return "nothing was measured yet"
 
 
-def _unmeasured(configuration: str, metric: Metric, confidence: float, reason: str) -> Verdict:
+def unmeasured(configuration: str, metric: Metric, confidence: float, reason: str, *, deciding: bool = True) -> Verdict:
+    """The verdict where there is nothing to compare, for that ``reason``."""
     return Verdict(
         configuration=configuration,
         metric=metric.name,
@@ -227,6 +228,7 @@ def _unmeasured(configuration: str, metric: Metric, confidence: float, reason: s
         high=None,
         level=confidence,
         blocks=0,
+        deciding=deciding,
         reason=reason,
     )
 
