@@ -151,19 +151,18 @@ class Runner:
         limits = Limits(budget.min_blocks, budget.max_blocks, budget.max_minutes, budget.min_seconds)
         number = self._course.last_complete  # What came before it was looked at when it was measured.
         self._looked = max(0, number - tables.design.warm_up)
-        while True:
-            number = self._measure_blocks(number, limits)
-            if lost := hopeless(self._course.trials(0), is_broken):
-                return Stop("failed", _lost(lost))
-            measured = number + 1 - tables.design.warm_up
-            if measured > 0:
-                reason = self._look(number, measured, limits)
-                if reason is not None:
-                    return reason
-            number += 1
+        number = self._measure_blocks(number, limits)
+        if lost := hopeless(self._course.trials(0), is_broken):  # The first block is settled by now.
+            return Stop("failed", _lost(lost))
+        while (reason := self._look(number, limits)) is None:
+            number = self._measure_blocks(number + 1, limits)
+        return reason
 
-    def _look(self, number: int, measured: int, limits: Limits) -> Stop | None:
+    def _look(self, number: int, limits: Limits) -> Stop | None:
         """What the trials up to block ``number`` say, as often as there is a look; always whether the time is spent."""
+        measured = number + 1 - self.study.study.design.warm_up
+        if measured <= 0:
+            return None
         minutes = self._course.minutes(number)
         if is_look(measured, self._looked, limits) or minutes >= limits.max_minutes:
             self._looked = measured

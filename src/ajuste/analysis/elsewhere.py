@@ -17,7 +17,7 @@ from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.evidence import not_evidence
 from ajuste.analysis.fixed import Array, Contrast, of_log_means, of_means, paired, unpaired
 from ajuste.analysis.sequence import Interval
-from ajuste.analysis.verdict import reason_of, unmeasured, word_of
+from ajuste.analysis.verdict import of_effect, reason_of, unmeasured, word_of
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.table import Sample, Summarised, Table, Values
 from ajuste.model.verdict import Verdict, Word
@@ -169,16 +169,11 @@ def verdict_of(
     effect = found.effect
     word = word_of(effect, metric, margin(effect, smallest_effect))
     p_value = found.contrast.p_value
-    return Verdict(
-        configuration=configuration,
-        metric=metric.name,
-        unit=metric.unit,
-        direction=metric.direction,
-        scale=effect.scale,
-        verdict=word,
-        estimate=effect.estimate,
-        low=effect.low,
-        high=effect.high,
+    return of_effect(
+        effect,
+        configuration,
+        metric,
+        word,
         level=confidence,
         blocks=found.n[0] if found.basis == "blocks" else 0,
         values=None if found.basis == "blocks" else found.n,

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -93,6 +94,21 @@ def _verdict(
 ) -> Verdict:
     zone = margin(found, smallest_effect)
     word = word_of(found, metric, zone)
+    return of_effect(
+        found,
+        configuration,
+        metric,
+        word,
+        level=confidence,
+        blocks=found.interval.n,
+        more_blocks=more_blocks(found, zone, alpha) if word == "undecided" else None,
+        deciding=deciding,
+        reason=reason_of(word, found, metric, smallest_effect, _so_far(found, metric, alpha)),
+    )
+
+
+def of_effect(found: Effect, configuration: str, metric: Metric, word: Word, **more: Any) -> Verdict:
+    """The verdict ``word`` with the figures of the effect that it rests on; ``more`` are its other fields."""
     return Verdict(
         configuration=configuration,
         metric=metric.name,
@@ -103,11 +119,7 @@ def _verdict(
         estimate=found.estimate,
         low=found.low,
         high=found.high,
-        level=confidence,
-        blocks=found.interval.n,
-        more_blocks=more_blocks(found, zone, alpha) if word == "undecided" else None,
-        deciding=deciding,
-        reason=reason_of(word, found, metric, smallest_effect, _so_far(found, metric, alpha)),
+        **more,
     )
 
 

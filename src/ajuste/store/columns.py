@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from pydantic_core import from_json
-from sqlalchemy import Integer, Select, Text, bindparam, cast, func, select, type_coerce
+from sqlalchemy import Integer, Text, bindparam, cast, func, select, type_coerce
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.functions import aggregate_strings
 
@@ -83,11 +83,16 @@ def each_measured(session: Session, run_id: str) -> Iterator[Measured]:
 
 
 def _read(session: Session, run_id: str, columns: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Rows, some at a time, in the order of the design."""
+    """Rows, some at a time, in the order of the design, by the driver's own cursor: of a million rows SQLAlchemy's
+    would take most of the time.
+    """
     query = (
         select(*columns).where(TrialRow.run_id == run_id).order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
     )
-    with closing(_by_driver(session, query)) as cursor:
+    connection = session.connection()
+    text = str(query.compile(connection.engine, compile_kwargs={"literal_binds": True}))
+    with closing(connection.connection.cursor()) as cursor:
+        cursor.execute(text)
         while rows := cursor.fetchmany(_AT_ONCE):
             yield rows
 
@@ -111,14 +116,6 @@ def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
     query = select(*together).where(TrialRow.run_id == run_id, of_these).having(func.count() > 0)
     for first in range(0, last + 1, step):
         yield from session.execute(query, {"first": first, "more": step - 1})
-
-
-def _by_driver(session: Session, query: Select[*tuple[Any, ...]]) -> Any:
-    """The driver's own cursor: of a million rows SQLAlchemy's would take most of the time."""
-    connection = session.connection()
-    cursor = connection.connection.cursor()
-    cursor.execute(str(query.compile(connection.engine, compile_kwargs={"literal_binds": True})))
-    return cursor
 
 
 def _gather(
