@@ -12,6 +12,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ajuste.home import home
 from ajuste.lock import locked
+from postgresql import Server, server
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
 settings.register_profile("ajuste", deadline=None)
@@ -57,3 +58,19 @@ def machine_lock() -> Iterator[None]:
     """For a test that changes settings of this machine: no other such test runs meanwhile, in whatever process."""
     with locked(Path("/run/lock/ajuste-tests")):
         yield
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """A server, for databases that a test makes."""
+    with server() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty store, of each kind that there is."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.sqlite'}"
+    running: Server = request.getfixturevalue("postgresql")
+    return running.new_database()

@@ -72,10 +72,13 @@ def _hear_interrupts() -> None:
 
 @dataclass(frozen=True)
 class Shell:
-    """Runs ``ajuste`` in ``directory``, with everything that it keeps below ``home``."""
+    """Runs ``ajuste`` in ``directory``, with everything that it keeps below ``home``, but its store where ``store``
+    says.
+    """
 
     directory: Path
     home: Path
+    store: str = ""
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -101,7 +104,7 @@ class Shell:
 
     @property
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "AJUSTE_HOME": str(self.home), "COLUMNS": "100"}
+        return {**os.environ, "AJUSTE_HOME": str(self.home), "AJUSTE_STORE": self.store, "COLUMNS": "100"}
 
     def json(self, *words: str) -> Any:
         return json.loads(self(*words, "--json")[0])

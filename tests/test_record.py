@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ def trial(block: int, position: int, **fields: Any) -> Trial:
         "status": "ok",
         "metrics": {"time": 0.1 + block},
         "written": (write,),
-        "events": f"é{block}\n",
+        "events": f"é{block}\0\n",
     }
     return Trial.model_validate(made | fields)
 
@@ -34,13 +33,13 @@ def trial(block: int, position: int, **fields: Any) -> Trial:
 @pytest.fixture
 def trials() -> list[Trial]:
     made = [trial(block, position) for block in (2, 0, 1) for position in (1, 0)]
-    made[2] = made[2].model_copy(update={"status": "failed", "reason": "gone", "metrics": {}, "attempt": 1})
+    made[2] = made[2].model_copy(update={"status": "failed", "reason": "gone\0 \ue000", "metrics": {}, "attempt": 1})
     return made
 
 
 @pytest.fixture
-def kept(tmp_path: Path, trials: list[Trial]) -> Any:
-    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+def kept(store_url: str, trials: list[Trial]) -> Any:
+    with Store(store_url) as store:
         run = store.new_run(study="s", fingerprint="f", seed=1, ajuste="0", named="s", resolved="", environment={})
         store.add_trials(run, trials)
         yield store, run

@@ -125,7 +125,11 @@ def conduct(
     """
     study = experiment.resolved.study
     seed = study.design.seed
-    with only_one(means.home.state / lock_name(experiment.fingerprint, seed), f"the study {study.name}"):
+    what = f"the study {study.name}"
+    with (
+        only_one(means.home.state / lock_name(experiment.fingerprint, seed), what),
+        store.reserved(experiment.fingerprint, seed, what),
+    ):
         kept = None if fresh else store.latest_run(experiment.fingerprint, seed)
         document = experiment.resolved.model_dump_json()
         if kept is not None:

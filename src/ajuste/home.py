@@ -1,4 +1,6 @@
-"""Where Ajuste keeps things: under ``AJUSTE_HOME``, or else in the XDG directories."""
+"""Where Ajuste keeps things: under ``AJUSTE_HOME``, or else in the XDG directories; the store where ``AJUSTE_STORE``
+says.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,13 @@ class Home:
     data: Path
     cache: Path
     state: Path
+    shared_store: str = ""
+    """The URL of a store elsewhere, if one is used."""
 
     @property
     def store_url(self) -> str:
         """The SQLAlchemy URL of the store."""
-        return f"sqlite:///{self.data / 'store.sqlite'}"
+        return self.shared_store or f"sqlite:///{self.data / 'store.sqlite'}"
 
     @property
     def reports(self) -> Path:
@@ -49,10 +53,10 @@ def home(environment: Mapping[str, str] = os.environ) -> Home:
 
     Source: XDG Base Directory Specification 0.8 for the defaults.
     """
-    root = environment.get("AJUSTE_HOME")
+    root, store = environment.get("AJUSTE_HOME"), environment.get("AJUSTE_STORE", "")
     if root:
         base = Path(root).expanduser().absolute()
-        return Home(base / "data", base / "cache", base / "state")
+        return Home(base / "data", base / "cache", base / "state", store)
     user = Path(environment.get("HOME") or Path.home())
 
     def xdg(name: str, default: str) -> Path:
@@ -60,5 +64,8 @@ def home(environment: Mapping[str, str] = os.environ) -> Home:
         return (Path(value) if Path(value).is_absolute() else user / default) / "ajuste"
 
     return Home(
-        xdg("XDG_DATA_HOME", ".local/share"), xdg("XDG_CACHE_HOME", ".cache"), xdg("XDG_STATE_HOME", ".local/state")
+        xdg("XDG_DATA_HOME", ".local/share"),
+        xdg("XDG_CACHE_HOME", ".cache"),
+        xdg("XDG_STATE_HOME", ".local/state"),
+        store,
     )

@@ -16,7 +16,7 @@ from ajuste.model.trial import Slot, Trial
 from ajuste.store.store import Run, Store, lock_name, only_one
 
 
-def url(tmp_path: Path) -> str:
+def file_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'a' / 'store.sqlite'}"
 
 
@@ -69,17 +69,17 @@ def key(one: Trial) -> tuple[int, int, int]:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(trials, max_size=8, unique_by=key))
-def test_trials_come_back_exactly_and_in_design_order(tmp_path: Path, kept: list[Trial]) -> None:
-    with Store(url(tmp_path)) as store:
+def test_trials_come_back_exactly_and_in_design_order(store_url: str, kept: list[Trial]) -> None:
+    with Store(store_url) as store:
         run = begin(store)
         for one in kept:
             store.add_trial(run, one)
-    with Store(url(tmp_path)) as store:
+    with Store(store_url) as store:
         assert store.trials(run) == sorted(kept, key=key)
 
 
-def test_the_newest_run_of_a_fingerprint_and_seed_is_found(tmp_path: Path) -> None:
-    with Store(url(tmp_path)) as store:
+def test_the_newest_run_of_a_fingerprint_and_seed_is_found(store_url: str) -> None:
+    with Store(store_url) as store:
         begin(store, seed=2)
         first = begin(store)
         store.stop_run(first, "decided", "all verdicts are in")
@@ -92,8 +92,8 @@ def test_the_newest_run_of_a_fingerprint_and_seed_is_found(tmp_path: Path) -> No
             store.find_run("nothing")
 
 
-def test_one_attempt_is_never_kept_twice(tmp_path: Path) -> None:
-    with Store(url(tmp_path)) as store:
+def test_one_attempt_is_never_kept_twice(store_url: str) -> None:
+    with Store(store_url) as store:
         run = begin(store)
         store.add_trial(run, trial())
         with pytest.raises(RunError, match="already"):
@@ -101,8 +101,8 @@ def test_one_attempt_is_never_kept_twice(tmp_path: Path) -> None:
         assert len(store.trials(run)) == 1
 
 
-def test_threads_may_add_trials_at_once(tmp_path: Path) -> None:
-    with Store(url(tmp_path)) as store:
+def test_threads_may_add_trials_at_once(store_url: str) -> None:
+    with Store(store_url) as store:
         run = begin(store)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda n: store.add_trial(run, trial(block=n)), range(40)))
@@ -132,22 +132,22 @@ def test_a_second_holder_of_the_same_lock_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_store_with_other_tables_is_one_clear_error(tmp_path: Path) -> None:
-    with Store(url(tmp_path)) as store:
+    with Store(file_url(tmp_path)) as store:
         begin(store)
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         other.execute("ALTER TABLE runs DROP COLUMN named")
-    with Store(url(tmp_path)) as store, pytest.raises(RequestError, match="cannot be read: no such column"):
+    with Store(file_url(tmp_path)) as store, pytest.raises(RequestError, match="cannot be read: no such column"):
         store.runs()
 
 
 def test_a_store_from_before_the_index_of_figures_gets_it(tmp_path: Path) -> None:
-    with Store(url(tmp_path)) as store:
+    with Store(file_url(tmp_path)) as store:
         run = begin(store)
         store.add_trial(run, trial(metrics={"elapsed": 1.5}))
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         other.execute("DROP INDEX trials_measured")
         other.execute("DROP TABLE digests")
-    with Store(url(tmp_path)) as store:
+    with Store(file_url(tmp_path)) as store:
         assert store.measurements(run).metrics["elapsed"].tolist() == [1.5]
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         plan = other.execute(

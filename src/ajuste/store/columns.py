@@ -6,7 +6,7 @@ Texts of JSON that are often the same are read once; metrics are read many trial
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cache
 from typing import Any, Final
@@ -18,7 +18,9 @@ from sqlalchemy.sql.functions import aggregate_strings
 
 from ajuste.model.event import Written
 from ajuste.model.measurements import Gathering, Measured, Measurements
+from ajuste.store.engine import SQLITE
 from ajuste.store.schema import TrialRow
+from ajuste.store.text import unescaped
 
 _AT_ONCE: Final = 2_000
 """Rows that are read at a time: few enough to stay in the processor's caches."""
@@ -32,10 +34,11 @@ _WARM_UP: Final = type_coerce(TrialRow.warm_up, Integer)
 _NUMBERS: Final = (TrialRow.block, TrialRow.position, TrialRow.attempt, _WARM_UP, TrialRow.seed)
 _TEXTS: Final = (TrialRow.configuration, TrialRow.status, TrialRow.reason)
 _DOCUMENTS: Final = (TrialRow.metrics, TrialRow.not_supported, TrialRow.written)
+_DOCUMENTS_AS_TEXTS: Final = tuple(cast(column, Text) for column in _DOCUMENTS)
 _MEASURED: Final = (
     *(TrialRow.block, TrialRow.position, TrialRow.attempt, TrialRow.configuration, TrialRow.seed, _WARM_UP),
     TrialRow.status,
-    *(cast(column, Text) for column in _DOCUMENTS),
+    *_DOCUMENTS_AS_TEXTS,
     TrialRow.events,
 )
 
@@ -43,14 +46,19 @@ _MEASURED: Final = (
 def read_measurements(session: Session, run_id: str) -> Measurements:
     """All figures of a run."""
     gathering = Gathering(read_written=_written, read_not_supported=_reasons)
-    for row in _read_together(session, run_id):
-        _gather(gathering, *row)
+    if session.connection().dialect.name == SQLITE:
+        for row in _read_together(session, run_id):
+            _gather(gathering, *row)
+    else:
+        for rows in _read(session, run_id, (*_NUMBERS, *_TEXTS, *_DOCUMENTS_AS_TEXTS)):
+            _gather_rows(gathering, rows)
     return gathering.measurements()
 
 
 def each_measured(session: Session, run_id: str) -> Iterator[Measured]:
     """All that the digest covers (see ``analysis.digest``), trial by trial in the order of the design."""
     plain = cache(lambda text: [write.model_dump(exclude={"at_ns"}) for write in _written(text)])
+    exact = _exact(session)
     for rows in _read(session, run_id, _MEASURED):
         for (
             block,
@@ -69,14 +77,14 @@ def each_measured(session: Session, run_id: str) -> Iterator[Measured]:
                 "slot": {
                     "block": block,
                     "position": position,
-                    "configuration": configuration,
+                    "configuration": exact(configuration),
                     "seed": int(seed),
                     "warm_up": bool(warm_up),
                 },
                 "attempt": attempt,
                 "status": status,
                 "written": plain(_TIME.sub("", written)),
-                "events": events,
+                "events": exact(events),
                 "metrics": from_json(metrics),
                 "not_supported": from_json(not_supported),
             }
@@ -105,10 +113,9 @@ def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
     if not count:
         return
     step = max(1, _AT_ONCE * (last + 1) // count)
-    array = func.json_group_array if session.connection().dialect.name == "sqlite" else func.json_agg
     together = (
         *(aggregate_strings(cast(column, Text), ",") for column in _NUMBERS),
-        *(cast(array(column), Text) for column in _TEXTS),
+        *(func.json_group_array(column) for column in _TEXTS),
         *(aggregate_strings(cast(column, Text), _NEXT) for column in _DOCUMENTS),
     )
     # Some blocks at a time, and not by GROUP BY: that would sort all rows first.
@@ -145,6 +152,31 @@ def _gather(
         written=_TIME.sub("", written).split(_NEXT),
         not_supported=not_supported.split(_NEXT),
     )
+
+
+def _gather_rows(gathering: Gathering, rows: Sequence[Any]) -> None:
+    """As ``_gather``, for a database that would have to sort before it could join."""
+    block, position, attempt, warm_up, seed, configuration, status, reason, metrics, not_supported, written = zip(
+        *rows, strict=True
+    )
+    gathering.extend(
+        block=block,
+        position=position,
+        attempt=attempt,
+        seed=list(map(int, seed)),
+        warm_up=warm_up,
+        metrics=list(map(from_json, metrics)),
+        configuration=list(map(unescaped, configuration)),
+        status=status,
+        reason=list(map(unescaped, reason)),
+        written=[_TIME.sub("", text) for text in written],
+        not_supported=not_supported,
+    )
+
+
+def _exact(session: Session) -> Callable[[str], str]:
+    """What makes a text that came by the driver's own cursor what it was; see ``store.text``."""
+    return str if session.connection().dialect.name == SQLITE else unescaped
 
 
 def _numbers(text: str) -> Any:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
+from ajuste.store.text import ExactText
+
 STORE_VERSION = 1
+_BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite's integers have 64 bits, PostgreSQL's only 32
 
 
 class Base(DeclarativeBase):
-    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON}  # noqa: RUF012 - SQLAlchemy's own way
+    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, str: ExactText}  # noqa: RUF012 - SQLAlchemy's own way
 
 
 class VersionRow(Base):
@@ -31,7 +34,7 @@ class RunRow(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     study: Mapped[str] = mapped_column(index=True)
     fingerprint: Mapped[str] = mapped_column(index=True)
-    seed: Mapped[int]
+    seed: Mapped[int] = mapped_column(_BIG)
     created: Mapped[str]
     ajuste: Mapped[str]
     named: Mapped[str]
@@ -47,7 +50,7 @@ class TrialRow(Base):
 
     __tablename__ = "trials"
     __table_args__ = (UniqueConstraint("run_id", "block", "position", "attempt"),)
-    number: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(_BIG, primary_key=True)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"), index=True)
     block: Mapped[int]
     position: Mapped[int]

@@ -1,20 +1,19 @@
-"""The store: runs and their trials, in SQLite (or whatever SQLAlchemy URL is given)."""
+"""The store: runs and their trials, in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from sqlalchemy import Engine, Select, create_engine, event, func, select, tuple_, update
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy import Select, func, select, tuple_, update
+from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.orm import Session
 
 from ajuste.lock import locked
@@ -23,7 +22,8 @@ from ajuste.model.event import Written
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.columns import each_measured, read_measurements
-from ajuste.store.schema import MEASURED, STORE_VERSION, Base, DigestRow, RunRow, TrialRow, VersionRow
+from ajuste.store.engine import POSTGRESQL, open_engine, shown
+from ajuste.store.schema import DigestRow, RunRow, TrialRow
 
 _AT_ONCE: Final = 1_000
 Place: TypeAlias = tuple[int, int, int]
@@ -55,7 +55,8 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._engine = _open(url)
+        self._engine = open_engine(url)
+        self.name = shown(url)
 
     def __enter__(self) -> Self:
         return self
@@ -199,13 +200,34 @@ class Store:
             session.merge(DigestRow(run_id=run.id, trials=_count(session, run), digest=digest))
 
     @contextmanager
+    def reserved(self, fingerprint: str, seed: int, what: str) -> Iterator[None]:
+        """Hold this study and seed, for as long as the context lasts, against all who share the store. Raises
+        RequestError if it is held elsewhere. A file is a store of one machine, where ``only_one`` is enough.
+
+        Source: PostgreSQL manual, 13.3.5 Advisory Locks: they end with the connection, however that ends.
+        """
+        if self._engine.dialect.name != POSTGRESQL:
+            yield
+            return
+        number = int.from_bytes(hashlib.sha256(f"{fingerprint}:{seed}".encode()).digest()[:8], signed=True)
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            if not connection.scalar(select(func.pg_try_advisory_lock(number))):
+                raise _going_on(what)
+            try:
+                yield
+            finally:
+                with suppress(DatabaseError):  # A connection that was lost holds nothing.
+                    connection.execute(select(func.pg_advisory_unlock(number)))
+
+    @contextmanager
     def _reading(self) -> Iterator[Session]:
         try:
             with Session(self._engine) as session:
                 yield session
         except DatabaseError as error:
             raise RequestError(
-                f"the store {self.url} cannot be read: {error.orig}", hint="AJUSTE_HOME names another place"
+                f"the store {self.name} cannot be read: {error.orig}",
+                hint="AJUSTE_STORE or AJUSTE_HOME names another place",
             ) from error
 
     @contextmanager
@@ -219,8 +241,8 @@ class Store:
             ) from error
         except DatabaseError as error:
             raise RunError(
-                f"the store {self.url} cannot be written: {error.orig}",
-                hint="is the disk full? AJUSTE_HOME names another place",
+                f"the store {self.name} cannot be written: {error.orig}",
+                hint="is the disk full, or the database away? What was kept before is there",
             ) from error
 
 
@@ -231,9 +253,7 @@ def only_one(lock: Path, what: str) -> Iterator[None]:
     """
 
     def refuse() -> None:
-        raise RequestError(
-            f"{what} is going on in another process", hint="wait for it, or interrupt it: it goes on later"
-        )
+        raise _going_on(what)
 
     with ExitStack() as stack:
         try:
@@ -245,49 +265,13 @@ def only_one(lock: Path, what: str) -> Iterator[None]:
         yield
 
 
+def _going_on(what: str) -> RequestError:
+    return RequestError(f"{what} is going on in another process", hint="wait for it, or interrupt it: it goes on later")
+
+
 def lock_name(fingerprint: str, seed: int) -> str:
     """A file name for ``only_one`` that is the same for the same study and seed."""
     return hashlib.sha256(f"{fingerprint}:{seed}".encode()).hexdigest()[:24] + ".lock"
-
-
-def _open(url: str) -> Engine:
-    parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite" and parsed.database:
-        try:
-            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RequestError(
-                f"the directory of the store cannot be made: {error}", hint="AJUSTE_HOME names another place"
-            ) from error
-    engine = create_engine(parsed)
-    if parsed.get_backend_name() == "sqlite":
-        event.listen(engine, "connect", _durable)
-    try:
-        Base.metadata.create_all(engine)
-        if parsed.get_backend_name() == "sqlite":
-            MEASURED.create(engine, checkfirst=True)  # Stores that are older than the index have the table already.
-        with Session(engine) as session, session.begin():
-            version = session.scalar(select(VersionRow.version))
-            if version is None:
-                session.add(VersionRow(version=STORE_VERSION))
-    except (OperationalError, DatabaseError) as error:
-        raise RequestError(
-            f"the store {url} cannot be opened: {error.orig}", hint="AJUSTE_HOME names another place"
-        ) from error
-    if version is not None and version > STORE_VERSION:
-        raise RequestError(
-            f"the store {url} has layout {version}, this Ajuste knows {STORE_VERSION}", hint="use a newer Ajuste"
-        )
-    return engine
-
-
-def _durable(connection: Any, _: Any) -> None:
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=FULL")
-    cursor.execute("PRAGMA busy_timeout=30000")
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.close()
 
 
 def _in_order(query: Select[Any]) -> Select[Any]:

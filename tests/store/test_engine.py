@@ -1,0 +1,55 @@
+"""Opening stores: what cannot be opened is said in one sentence, and no password is shown."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ajuste.model.error import RequestError
+from ajuste.store.store import Store
+from postgresql import Server
+
+
+def test_two_machines_that_share_a_store_do_not_measure_the_same_study_at_once(postgresql: Server) -> None:
+    url = postgresql.new_database()
+    with Store(url) as here, Store(url) as there:
+        with (
+            here.reserved("f", 1, "the study s"),
+            there.reserved("f", 2, "another seed"),
+            pytest.raises(RequestError, match="the study s is going on"),
+            there.reserved("f", 1, "the study s"),
+        ):
+            pass
+        with there.reserved("f", 1, "the study s"):
+            pass
+
+
+def test_a_server_that_is_not_there_is_one_clear_error_without_the_password() -> None:
+    with pytest.raises(RequestError, match="cannot be opened") as refused:
+        Store("postgresql://someone:secret@/nothing?host=/nowhere")
+    assert "someone:***@" in str(refused.value)
+    assert "secret" not in str(refused.value) + refused.value.hint
+
+
+def test_a_database_that_is_not_there_is_named(postgresql: Server) -> None:
+    with pytest.raises(RequestError, match='database "nothing" does not exist'):
+        Store(f"postgresql://postgres@/nothing?host={postgresql.directory}")
+
+
+@pytest.mark.parametrize("url", ["nonsense", "", "redis://host/1", "postgresql+nothing://host/d"])
+def test_what_is_no_url_of_a_store_is_told_what_one_looks_like(url: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        Store(url)
+    assert "postgresql://USER@HOST/DATABASE" in str(refused.value) + refused.value.hint
+
+
+def test_another_kind_of_database_is_refused_by_name() -> None:
+    with pytest.raises(RequestError, match="no store in mysql"):
+        Store("mysql+mysqldb://host/d")
+
+
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(RequestError, match="needs the Python package psycopg"):
+        Store("postgresql://host/d")
