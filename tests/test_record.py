@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ajuste import record
 from ajuste.analysis.digest import digest
 from ajuste.analysis.record import record_of
 from ajuste.model.event import Written
+from ajuste.model.measurements import Measurements
 from ajuste.model.trial import Slot, Trial
 from ajuste.record import KeptRecord
 from ajuste.store.store import Store
@@ -45,9 +47,7 @@ def kept(store_url: str, trials: list[Trial]) -> Any:
         yield store, run
 
 
-def test_the_figures_are_those_of_the_trials(kept: Any, trials: list[Trial]) -> None:
-    store, run = kept
-    found, wanted = KeptRecord(run, store).measurements, record_of(trials).measurements
+def assert_same_figures(found: Measurements, wanted: Measurements) -> None:
     assert list(found.metrics) == list(wanted.metrics)
     assert np.array_equal(found.metrics["time"], wanted.metrics["time"], equal_nan=True)
     for column in ("block", "position", "attempt", "seed", "warm_up"):
@@ -55,6 +55,36 @@ def test_the_figures_are_those_of_the_trials(kept: Any, trials: list[Trial]) -> 
     for column in ("configuration", "status", "reason", "written", "not_supported"):
         ones, others = getattr(found, column), getattr(wanted, column)
         assert [ones[row] for row in range(len(found))] == [others[row] for row in range(len(wanted))], column
+
+
+def test_the_figures_are_those_of_the_trials(kept: Any, trials: list[Trial]) -> None:
+    store, run = kept
+    assert_same_figures(KeptRecord(run, store).measurements, record_of(trials).measurements)
+
+
+def test_the_figures_of_a_long_run_that_ended_are_kept(
+    kept: Any, trials: list[Trial], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run = kept
+    monkeypatch.setattr(record, "WORTH_KEEPING", len(trials))
+    wanted = KeptRecord(run, store).measurements
+    assert store.kept_measurements(run) is None
+    store.stop_run(run, "budget", "spent")
+    ended = store.find_run(run.id)
+    assert_same_figures(KeptRecord(ended, store).measurements, wanted)
+    monkeypatch.delattr(Store, "measurements")
+    assert_same_figures(KeptRecord(ended, store).measurements, wanted)
+
+
+def test_kept_figures_are_not_those_of_a_run_that_went_on(kept: Any, trials: list[Trial]) -> None:
+    store, run = kept
+    store.keep_measurements(run, store.measurements(run))
+    store.stop_run(run, "budget", "spent")
+    store.add_trials(run, [trial(3, 0)])
+    found = KeptRecord(store.find_run(run.id), store).measurements
+    assert_same_figures(found, record_of([*trials, trial(3, 0)]).measurements)
+    store.keep_measurements(run, found)
+    assert_same_figures(KeptRecord(store.find_run(run.id), store).measurements, found)
 
 
 def test_whole_trials_are_read_by_their_row(kept: Any, trials: list[Trial]) -> None:

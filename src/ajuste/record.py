@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from ajuste.analysis.digest import digest_in_order
 from ajuste.model.error import RunError
 from ajuste.model.measurements import Measurements
 from ajuste.model.trial import Trial
 from ajuste.store.store import Run, Store
+
+WORTH_KEEPING: Final = 10_000
+"""The figures of fewer trials are read in a moment."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,15 @@ class KeptRecord:
 
     @cached_property
     def measurements(self) -> Measurements:
-        return self.store.measurements(self.run)
+        """Those of a long run that ended are kept as they were read."""
+        kept = self.store.kept_measurements(self.run) if self.run.stopped else None
+        if kept is not None:
+            return kept
+        found = self.store.measurements(self.run)
+        if self.run.stopped and len(found) >= WORTH_KEEPING:
+            with suppress(RunError):  # As below.
+                self.store.keep_measurements(self.run, found)
+        return found
 
     @property
     def digest(self) -> str:

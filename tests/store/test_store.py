@@ -140,15 +140,17 @@ def test_a_store_with_other_tables_is_one_clear_error(tmp_path: Path) -> None:
         store.runs()
 
 
-def test_a_store_from_before_the_index_of_figures_gets_it(tmp_path: Path) -> None:
+def test_a_store_from_before_the_index_of_figures_and_what_is_kept_of_ended_runs_gets_them(tmp_path: Path) -> None:
     with Store(file_url(tmp_path)) as store:
         run = begin(store)
         store.add_trial(run, trial(metrics={"elapsed": 1.5}))
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         other.execute("DROP INDEX trials_measured")
         other.execute("DROP TABLE digests")
+        other.execute("DROP TABLE columns")
     with Store(file_url(tmp_path)) as store:
         assert store.measurements(run).metrics["elapsed"].tolist() == [1.5]
+        assert store.kept_measurements(run) is None
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         plan = other.execute(
             "EXPLAIN QUERY PLAN SELECT metrics, written FROM trials WHERE run_id = '' ORDER BY block, position, attempt"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, LargeBinary, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from ajuste.store.text import ExactText
@@ -77,6 +77,18 @@ class DigestRow(Base):
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     trials: Mapped[int]
     digest: Mapped[str]
+
+
+class ColumnRow(Base):
+    """A column of the figures of a run that ended (see ``packing``), which holds as long as its digest."""
+
+    __tablename__ = "columns"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    place: Mapped[int] = mapped_column(primary_key=True)
+    trials: Mapped[int]
+    name: Mapped[str]
+    words: Mapped[str]
+    numbers: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 # What the analysis reads of a trial, without the outputs, which are most of a row: SQLite reads the index alone.

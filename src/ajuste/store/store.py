@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from sqlalchemy import Select, func, select, tuple_, update
+from sqlalchemy import Select, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.orm import Session
 
@@ -23,7 +23,8 @@ from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.columns import each_measured, read_measurements
 from ajuste.store.engine import POSTGRESQL, open_engine, shown
-from ajuste.store.schema import DigestRow, RunRow, TrialRow
+from ajuste.store.packing import Packed, packed, unpacked
+from ajuste.store.schema import ColumnRow, DigestRow, RunRow, TrialRow
 
 _AT_ONCE: Final = 1_000
 Place: TypeAlias = tuple[int, int, int]
@@ -182,6 +183,30 @@ class Store:
         """All figures of a run, without what its programs printed."""
         with self._reading() as session:
             return read_measurements(session, run.id)
+
+    def kept_measurements(self, run: Run) -> Measurements | None:
+        """The figures of a run as they were kept, if it still has as many trials."""
+        with self._reading() as session:
+            kept = select(ColumnRow).where(ColumnRow.run_id == run.id, ColumnRow.trials == _count(session, run))
+            columns = [
+                Packed(row.name, row.words, row.numbers) for row in session.scalars(kept.order_by(ColumnRow.place))
+            ]
+        if not columns:
+            return None
+        try:
+            return unpacked(columns)
+        except (ValueError, KeyError):  # Another Ajuste may keep them otherwise.
+            return None
+
+    def keep_measurements(self, run: Run, found: Measurements) -> None:
+        """Keep the figures of all trials that a run has now, so that they are read at once from then on."""
+        rows = [
+            {"run_id": run.id, "place": place, "trials": len(found), **vars(column)}
+            for place, column in enumerate(packed(found))
+        ]
+        with self._writing() as session:
+            session.execute(delete(ColumnRow).where(ColumnRow.run_id == run.id))
+            session.execute(insert(ColumnRow), rows)
 
     def each_measured(self, run: Run) -> Iterator[Measured]:
         """What the digest of a run covers, trial by trial in design order."""
