@@ -258,3 +258,39 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         ask("true", nice="0,40", metric=("elapsd",))
     assert "--nice 0,40" in str(caught.value)
     assert "--metric elapsd" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"),
+    [
+        ("2ms..10ms:3", (2, 6, 10)),
+        ("1ms..16ms:5:log", (1, 2, 4, 8, 16)),
+        ("1ms..16ms:log:5", (1, 2, 4, 8, 16)),
+        ("1ms..8ms:step=3ms", (1, 4, 7)),
+    ],
+)
+def test_a_range_as_levels(text: str, levels: tuple[int, ...]) -> None:
+    found = ask("hackbench", kernel="debian:5.10", set=(f"sched_min_granularity_ns={text}",), baseline=())
+    assert found.factors[0].levels == tuple(str(level * 1_000_000) for level in levels)
+    assert "sched_min_granularity_ns" in found.question
+
+
+def test_one_of_the_levels_of_a_range_can_be_the_baseline() -> None:
+    chosen = ("sched_min_granularity_ns=6ms",)
+    found = resolved("hackbench", kernel="debian:5.10", set=("sched_min_granularity_ns=2ms..10ms:3",), baseline=chosen)
+    assert found.baseline == "sched_min_granularity_ns=6000000"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("9ms..2ms", "wrong way round"),
+        ("2ms..9ms:fast", 'found "fast" behind a range'),
+        ("2ms..9ms:3:4", 'found "4"'),
+        ("2ms..9ms:1", "found 1"),
+    ],
+)
+def test_a_wrong_range_names_the_option(text: str, words: str) -> None:
+    with pytest.raises(RequestError, match=words) as caught:
+        ask("hackbench", kernel="debian:5.10", set=(f"sched_min_granularity_ns={text}",))
+    assert "--set sched_min_granularity_ns" in str(caught.value.place)

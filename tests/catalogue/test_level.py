@@ -65,7 +65,7 @@ def test_what_people_write_becomes_what_the_kernel_shows(name, asked, level):
 @pytest.mark.parametrize(
     ("name", "asked", "told"),
     [
-        ("sched_min_granularity_ns", "0.75 MiB", "not a whole number"),
+        ("sched_min_granularity_ns", "0.75 MiB", "MiB is no unit of it"),
         ("sched_min_granularity_ns", "99999", "100000 … 1000000000 ns"),
         ("sched_rt_runtime_us", "-2", "-1 (no limit)"),
         ("sched_autogroup_enabled", "2", "neither on nor off"),

@@ -6,9 +6,9 @@ it is; beside other factors it is the same in every configuration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, get_args
 
 from ajuste.adhoc.amount import wrong
 from ajuste.adhoc.origin import HINT
@@ -16,6 +16,8 @@ from ajuste.adhoc.request import Request
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.error import Place, RequestError
+from ajuste.model.span import Scale
+from ajuste.study.ranges import RANGE_MARK
 from ajuste.study.settings import canonical
 
 AS_IT_IS: Final = "as it is"
@@ -25,11 +27,21 @@ _CPUS: Final = ("cpu-list", "cpu-mask")
 
 @dataclass(frozen=True)
 class Varied:
-    """``name`` with its ``levels``, as ``said`` on the command line."""
+    """``name`` with its ``levels``, as ``said`` on the command line; or instead with a ``range``, as a study has it."""
 
     name: str
     levels: tuple[str, ...]
     said: str
+    range: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """As the study has it."""
+        return {"name": self.name, **(self.range or {"levels": list(self.levels)})}
+
+    @property
+    def several(self) -> bool:
+        return len(self.levels) > 1 or bool(self.range)
 
     @property
     def words(self) -> str:
@@ -48,8 +60,8 @@ class Factors:
 def factors(request: Request, commands: Sequence[str], catalogue: Catalogue) -> Factors:
     """The factors of ``request``; ``commands`` are the names of its commands. Raises RequestError."""
     given = settings(request, catalogue)
-    several = [one for one in given if len(one.levels) > 1]
-    single = [one for one in given if len(one.levels) == 1]
+    several = [one for one in given if one.several]
+    single = [one for one in given if not one.several]
     kernels = _split("--kernel", request.kernel) if request.kernel is not None else ()
     if len(kernels) > 1:
         several.append(Varied(KERNEL_FACTOR, kernels, f"--kernel {request.kernel}"))
@@ -58,7 +70,7 @@ def factors(request: Request, commands: Sequence[str], catalogue: Catalogue) -> 
     if single and not several:
         tables, said = [_bundle(single)], [" ".join(one.said for one in single)]
     else:
-        tables = [{"name": one.name, "levels": list(one.levels)} for one in (*single, *several)]
+        tables = [one.table for one in (*single, *several)]
         said = [one.said for one in (*single, *several)]
     for text in request.baseline:
         _choose_baseline(tables, text)
@@ -72,7 +84,7 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
         name, equals, levels = text.partition("=")
         if not equals or not name.strip() or not levels:
             raise wrong("--set", text, "NAME=LEVEL or NAME=LEVEL,LEVEL,…", "`ajuste tunables` lists what can be set")
-        found.append(Varied(name.strip(), _levels(name.strip(), f"--set {text}", levels, catalogue), f"--set {text}"))
+        found.append(_varied(name.strip(), f"--set {text}", levels, catalogue))
     for option, name, own in (
         ("--nice", "nice", request.nice),
         ("--policy", "policy", request.policy),
@@ -80,8 +92,7 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
         ("--cgroup-weight", "cgroup_weight", request.cgroup_weight),
     ):
         if own is not None:
-            said = f"{option} {own}"
-            found.append(Varied(name, _levels(name, said, own, catalogue), said))
+            found.append(_varied(name, f"{option} {own}", own, catalogue))
     seen: dict[str, Varied] = {}
     for one in found:
         known = canonical(one.name, catalogue)
@@ -90,6 +101,27 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
             raise RequestError(f"{known} was given already: {seen[known].said}", hint=hint, place=Place(one.said))
         seen[known] = one
     return found
+
+
+def _varied(name: str, said: str, text: str, catalogue: Catalogue) -> Varied:
+    if RANGE_MARK in text and "," not in text:
+        return Varied(name, (text,), said, _range(said, text))
+    return Varied(name, _levels(name, said, text, catalogue), said)
+
+
+def _range(said: str, text: str) -> dict[str, Any]:
+    """``LOW..HIGH``, ``LOW..HIGH:POINTS``, ``LOW..HIGH:step=STEP``; ``:log`` for equal ratios."""
+    levels, *words = text.split(":")
+    table: dict[str, Any] = {"levels": levels.strip()}
+    for word in map(str.strip, words):
+        key, value = ("scale", word) if word in get_args(Scale) else ("points", int(word) if word.isdigit() else None)
+        if word.startswith("step="):
+            key, value = "step", word.removeprefix("step=")
+        if value is None or key in table:
+            hint = "1ms..30ms:6 are six levels, 1ms..30ms:6:log six with equal ratios, 1ms..30ms:step=2ms every second"
+            raise RequestError(f'found "{word}" behind a range', hint=hint, place=Place(said))
+        table[key] = value
+    return table
 
 
 def _levels(name: str, said: str, text: str, catalogue: Catalogue) -> tuple[str, ...]:
@@ -128,4 +160,6 @@ def _choose_baseline(tables: list[dict[str, Any]], text: str) -> None:
 
 
 def _levels_of(table: dict[str, Any]) -> list[str]:
-    return list(table["levels"] if "levels" in table else table["settings"])
+    """Those that are known by their words; of a range that is the range."""
+    levels = table["levels"] if "levels" in table else table["settings"]
+    return [levels] if isinstance(levels, str) else list(levels)

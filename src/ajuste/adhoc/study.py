@@ -230,7 +230,8 @@ def _title(found: Factors, texts: Sequence[str], workload: Mapping[str, Any]) ->
 def _levels(table: Mapping[str, Any]) -> str:
     if table["name"] == SETTINGS_FACTOR:
         return next(str(level) for level in table["settings"] if level != AS_IT_IS)
-    return f"{table['name']} {', '.join(table['levels'])}"
+    levels = table["levels"]
+    return f"{table['name']} {levels if isinstance(levels, str) else ', '.join(levels)}"
 
 
 def _question(found: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ import re
 
 from rapidfuzz import process
 
-from ajuste.catalogue.quantity import WrongStep, step, whole_number
+from ajuste.catalogue.quantity import WrongStep, step, unit_of, whole_number
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
@@ -15,7 +15,6 @@ from ajuste.model.workload import Parameter
 OFF_WORDS = frozenset({"0", "off", "no", "n", "false", "disabled"})
 ON_WORDS = frozenset({"1", "on", "yes", "y", "true", "enabled"})
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _MASK = re.compile(r"0[xX][0-9a-fA-F]{1,256}|[0-9a-fA-F]{8}(,[0-9a-fA-F]{8}){0,31}")
 _CPU_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
@@ -52,11 +51,10 @@ def check_parameter(name: str, parameter: Parameter, text: str) -> str:
     if parameter.type == "choice":
         return _choice(name, asked, tuple(parameter.choices))
     limits = f"it is {parameter.minimum} … {parameter.maximum}{_in(parameter.unit)}"
-    if not _INTEGER.fullmatch(asked):
-        raise RequestError(f"{name} = {text!r} is not a whole number; {limits}")
-    if not _inside(int(asked), parameter.minimum, parameter.maximum):
-        raise RequestError(f"{name} = {int(asked)} is out of range; {limits}")
-    return str(int(asked))
+    number = _number(name, asked, parameter.unit, limits)
+    if not _inside(number, parameter.minimum, parameter.maximum):
+        raise RequestError(f"{name} = {number} is out of range; {limits}")
+    return str(number)
 
 
 def _switch(tunable: Tunable, asked: str) -> str:
@@ -81,17 +79,24 @@ def _choice(name: str, asked: str, choices: tuple[str, ...]) -> str:
 def _integer(tunable: Tunable, asked: str) -> str:
     if asked in tunable.special:
         return asked
-    try:
-        number = whole_number(asked, tunable.unit)
-    except WrongStep:
-        raise RequestError(
-            f"{tunable.name} = {asked!r} is no whole number of {tunable.unit}: it goes in steps of {step(tunable.unit)}"
-        ) from None
-    if number is None:
-        raise RequestError(f"{tunable.name} = {asked!r} is not a whole number; {_range(tunable)}")
+    number = _number(tunable.name, asked, tunable.unit, _range(tunable))
     if str(number) not in tunable.special and not _inside(number, tunable.minimum, tunable.maximum):
         raise RequestError(f"{tunable.name} = {number} is out of range; {_range(tunable)}")
     return str(number)
+
+
+def _number(name: str, asked: str, unit: str, limits: str) -> int:
+    try:
+        number = whole_number(asked, unit)
+    except WrongStep:
+        raise RequestError(
+            f"{name} = {asked!r} is no whole number{_of(unit)}: it goes in steps of {step(unit)}"
+        ) from None
+    if number is not None:
+        return number
+    if given := unit_of(asked):
+        raise RequestError(f"{name} = {asked!r}: {given} is no unit of it; {limits}")
+    raise RequestError(f"{name} = {asked!r} is not a whole number; {limits}")
 
 
 def _integers(tunable: Tunable, asked: str) -> str:
@@ -145,6 +150,10 @@ def _range(tunable: Tunable) -> str:
     for value, meaning in tunable.special.items():
         words += f", or {value} ({meaning})"
     return words
+
+
+def _of(unit: str) -> str:
+    return f" of {unit}" if unit else ""
 
 
 def _in(unit: str) -> str:

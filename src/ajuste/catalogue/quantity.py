@@ -30,6 +30,10 @@ _SIZES = {
 
 _FREQUENCIES = {"Hz": Fraction(1), "kHz": Fraction(10**3), "MHz": Fraction(10**6), "GHz": Fraction(10**9)}
 _RATES = {f"{unit}/s": size for unit, size in _SIZES.items()}
+_COUNTS = {"k": Fraction(10**3), "M": Fraction(10**6)}
+"""Of what is counted and has no unit that could be divided."""
+
+_COUNTED = frozenset({"", "packets", "pages", "requests", "sectors", "epochs"})
 _DIMENSIONS = (_TIMES, _SIZES, _RATES, _FREQUENCIES)
 
 
@@ -57,6 +61,12 @@ def whole_number(text: str, unit: str) -> int | None:
     raise WrongStep
 
 
+def unit_of(text: str) -> str:
+    """The unit that a quantity was given; empty for a bare number, and for what is none."""
+    match = _QUANTITY.fullmatch(text)
+    return (match[2] or "") if match else ""
+
+
 def step(unit: str) -> str:
     """One ``unit`` in words: ``10 ms`` for centisecs."""
     return "10 ms" if unit == "centisecs" else f"1 {unit}"
@@ -68,4 +78,4 @@ def _factor(given: str | None, unit: str) -> Fraction | None:
     for dimension in _DIMENSIONS:
         if unit in dimension and given in dimension:
             return dimension[given] / dimension[unit]
-    return None
+    return _COUNTS.get(given) if unit in _COUNTED else None

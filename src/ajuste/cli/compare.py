@@ -51,7 +51,8 @@ def _option(help_text: str, metavar: str | None = None, *names: str) -> Any:
 def compare(
     words: Words = None,
     set_: Annotated[
-        list[str] | None, _option("A tunable and its levels (repeatable).", "NAME=LEVEL,...", "--set")
+        list[str] | None,
+        _option("A tunable and its levels, or a range: 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", "--set"),
     ] = None,
     nice: Annotated[str | None, _option("Nice levels of the command.", "N,...")] = None,
     policy: Annotated[str | None, _option("Its scheduling policies.", "POLICY,...")] = None,

@@ -51,7 +51,7 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
             name=name,
             title=f"{parameter} of {kind.title}",
             what=text.what,
-            unit="",
+            unit=text.unit,
             default=text.default,
             where="the workload's command line",
         )

@@ -12,6 +12,8 @@ from ajuste.study.settings import WORKLOAD_PREFIX
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
+_RANGE = r"^[^.]+(\.[0-9]+\S*)?\.\.[^.]+(\.[0-9]+\S*)?$"
+
 
 def json_schema(catalogue: Catalogue) -> dict[str, Any]:
     """The schema (draft 2020-12). Names are suggested, not required: metrics of one's own have names of their own."""
@@ -31,6 +33,10 @@ def json_schema(catalogue: Catalogue) -> dict[str, Any]:
     for field in ("metrics", "describe"):
         for items in _arrays(tables["AnalysisTable"]["properties"][field]):
             _suggest(items, metrics)
+    levels = tables["FactorTable"]["properties"]["levels"]
+    a_list = {name: levels.pop(name) for name in ("type", "items", "minItems", "default")}
+    del a_list["default"]
+    levels["anyOf"] = [a_list, {"type": "string", "pattern": _RANGE}]
     tables["FactorTable"]["required"] = ["name"]
     tables["FactorTable"]["anyOf"] = [{"required": ["levels"]}, {"required": ["settings"]}]
     for table, kinds, jobs in (

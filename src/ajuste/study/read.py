@@ -15,6 +15,7 @@ from ajuste.study.check import check
 from ajuste.study.factors import ParseKernel
 from ajuste.study.files import check_files
 from ajuste.study.problem import error, from_validation
+from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
 from ajuste.study.source import Origin, Source
 
@@ -37,8 +38,10 @@ def checked_study(
     document: dict[str, Any], source: Origin, known: Catalogue, *, parse_kernel: ParseKernel = str
 ) -> Study:
     """The study in ``document``, checked as by ``read_study``."""
-    study = parse_study(document, source).at(source)
-    problems = [*check(study, known, parse_kernel), *check_files(study)]
+    study, problems = with_levels(parse_study(document, source).at(source), known)
+    wrong = {problem.path[:2] for problem in problems}
+    problems += [found for found in check(study, known, parse_kernel) if found.path[:2] not in wrong]
+    problems += check_files(study)
     if problems:
         raise error(problems, source)
     return study

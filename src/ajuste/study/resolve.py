@@ -18,6 +18,7 @@ from ajuste.study.explain import explain, successor_notes
 from ajuste.study.files import study_files
 from ajuste.study.knob import Knob, knob
 from ajuste.study.measures import Measures, measures
+from ajuste.study.ranges import span_of
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, is_tunable, names_set, parameter_of, set_by
@@ -148,7 +149,12 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
             return check_parameter(table.name, kind.parameters[parameter], level)
         return level
 
-    return Factor(name="/".join(names), levels=tuple(map(text, table.levels)), baseline=text(table.baseline_level))
+    return Factor(
+        name="/".join(names),
+        levels=tuple(map(text, table.levels)),
+        baseline=text(table.baseline_level),
+        span=span_of(table, study, catalogue),
+    )
 
 
 def _configuration(

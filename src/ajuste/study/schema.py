@@ -6,7 +6,7 @@ whether a kernel has it is ``study.resolve``'s.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -16,9 +16,13 @@ from ajuste.design.combinations import Combine
 from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import Place, RequestError
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
+from ajuste.model.span import Scale
 from ajuste.study.fields import Argument, Level, Name, Real, Switch, Table, Whole
 from ajuste.study.job import ScratchTable, WorkloadTable
 from ajuste.study.source import Origin
+
+DEFAULT_POINTS: Final = 6
+"""Levels that are made from a range where nobody says how many."""
 
 
 class FactorTable(Table):
@@ -29,7 +33,23 @@ class FactorTable(Table):
         'cgroup_weight), "kernel", "command" (the workload\'s variants), or "workload." and one of the workload\'s '
         "parameters. With settings: any name."
     )
-    levels: tuple[Level, ...] = Field(min_length=1, description="The values under study, in the order to be shown.")
+    levels: Annotated[tuple[Level, ...], Field(min_length=1)] = Field(
+        default=(),
+        description="The values under study, in the order to be shown; of numbers also a range such as "
+        '"1ms..30ms", from which points, step and scale make them.',
+    )
+    range: str | None = Field(
+        default=None,
+        description="Beside a list of levels: within which `ajuste tune` may choose others, such as "
+        '"1ms..30ms". Levels that are a range need none.',
+    )
+    points: Whole | None = Field(
+        default=None, ge=2, le=1000, description=f"How many levels are made from a range; {DEFAULT_POINTS}."
+    )
+    step: Level | None = Field(default=None, description="Instead of points: from each level of a range to the next.")
+    scale: Scale | None = Field(
+        default=None, description="How the levels of a range are spaced: linear (equal differences) or log (ratios)."
+    )
     settings: dict[str, dict[str, Level]] = Field(
         default_factory=dict,
         description="For a factor that sets several things at once: for each level, by its name, what it sets: "
@@ -47,10 +67,29 @@ class FactorTable(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _levels_of_settings(cls, data: Any) -> Any:
-        if isinstance(data, dict) and "levels" not in data and isinstance(data.get("settings"), dict):
+    def _levels_from_elsewhere(cls, data: Any) -> Any:
+        """From a range, which ``study.ranges`` makes levels of, or from settings."""
+        if not isinstance(data, dict):
+            return data
+        if isinstance(data.get("levels"), str):
+            if data.get("range") is not None:
+                raise ValueError("range goes with a list of levels; levels that are a range need none")
+            return {**{name: value for name, value in data.items() if name != "levels"}, "range": data["levels"]}
+        if "levels" in data:
+            return data
+        if isinstance(data.get("settings"), dict):
             return {**data, "levels": list(data["settings"])}
-        return data
+        raise ValueError('levels are missing: a list such as [1, 2], or of numbers a range such as "1ms..30ms"')
+
+    @model_validator(mode="after")
+    def _range_of_its_own(self) -> Self:
+        if self.range is None and (self.points or self.step or self.scale):
+            raise ValueError('points, step and scale belong to a range, such as levels = "1ms..30ms"')
+        if self.range is not None and self.settings:
+            raise ValueError("a factor with settings has levels that are names; they make no range")
+        if self.points is not None and self.step is not None:
+            raise ValueError("points and step: one of both can be had")
+        return self
 
     @model_validator(mode="after")
     def _settings_for_every_level(self) -> Self:

@@ -1,0 +1,137 @@
+"""Ranges as levels: ``"1ms..30ms"`` becomes whole numbers in the unit that the tunable counts in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ajuste.catalogue.level import check_level, check_parameter
+from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.quantity import unit_of
+from ajuste.design.levels import spaced, stepped
+from ajuste.model.error import RequestError
+from ajuste.model.span import Span
+from ajuste.model.tunable import Tunable
+from ajuste.model.workload import Parameter
+from ajuste.study.location import Path
+from ajuste.study.problem import Problem
+from ajuste.study.schema import DEFAULT_POINTS, FactorTable, Study
+from ajuste.study.settings import is_tunable, parameter_of
+
+RANGE_MARK = ".."
+
+
+@dataclass(frozen=True)
+class _Number:
+    """What a factor is that has whole numbers as levels."""
+
+    name: str
+    kind: Tunable | Parameter
+
+    def read(self, text: str) -> int:
+        """A level in the tunable's unit. Raises RequestError."""
+        if isinstance(self.kind, Tunable):
+            return int(check_level(self.kind, text))
+        return int(check_parameter(self.name, self.kind, text))
+
+
+class _Wrong(Exception):
+    """``field`` of the factor is not what it should be."""
+
+    def __init__(self, field: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.field, self.message, self.hint = field, message, hint
+
+
+def with_levels(study: Study, catalogue: Catalogue) -> tuple[Study, list[Problem]]:
+    """``study`` with the levels of all its ranges, and what is wrong with these.
+
+    A range that is wrong has its two ends as levels, so that everything else can be checked nevertheless.
+    """
+    problems: list[Problem] = []
+    factors: list[FactorTable] = []
+    for index, factor in enumerate(study.factors):
+        levels = factor.levels
+        try:
+            if factor.range is not None:
+                _, made = _made(factor, study, catalogue)
+                levels = levels or tuple(map(str, made))
+        except _Wrong as wrong:
+            path: Path = ("factor", index, wrong.field)
+            problems.append(Problem(path, wrong.message, wrong.hint))
+            levels = levels or tuple(end.strip() for end in (factor.range or "").split(RANGE_MARK))
+        factors.append(factor.model_copy(update={"levels": levels}) if levels != factor.levels else factor)
+    return study.model_copy(update={"factors": tuple(factors)}), problems
+
+
+def span_of(factor: FactorTable, study: Study, catalogue: Catalogue) -> Span | None:
+    """The range of a factor of a study that was checked; ``None`` if it has none."""
+    return _made(factor, study, catalogue)[0] if factor.range is not None else None
+
+
+def _made(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[Span, tuple[int, ...]]:
+    """The range, and the levels that it makes."""
+    field = "range" if factor.levels else "levels"
+    number = _number(factor, study, catalogue, field)
+    low, high = _ends(factor.range or "", number, field)
+    scale = factor.scale or "linear"
+    if scale == "log" and low <= 0:
+        raise _Wrong("scale", f"found log, but the range begins at {low}; ratios need ends above 0", 'scale = "linear"')
+    if factor.step is not None:
+        made = _by_step(factor.step, low, high, number, scale)
+    else:
+        made = spaced(low, high, factor.points or DEFAULT_POINTS, scale)
+    of_its_own = bool(factor.levels) and not (factor.points or factor.step)
+    return Span(low=low, high=high, scale=scale, points=0 if of_its_own else len(made)), made
+
+
+def _number(factor: FactorTable, study: Study, catalogue: Catalogue, field: str) -> _Number:
+    """Raises ``_Wrong`` for a factor whose levels are no whole numbers."""
+    found: Tunable | Parameter | None = None
+    if parameter := parameter_of(factor.name):
+        kind = catalogue.workloads.get(study.workload.kind or "")
+        found = kind.parameters.get(parameter) if kind else None
+    elif is_tunable(factor.name):
+        try:
+            found = catalogue.find_tunable(factor.name)
+        except RequestError as failure:
+            raise _Wrong("name", failure.message, failure.hint) from None
+    if found is not None and found.type == "integer":
+        return _Number(factor.name, found)
+    said = f'found "{factor.range}"; {factor.name} has no whole numbers as levels, so that it has no range'
+    choices = ", ".join(found.choices) if found is not None else ""
+    raise _Wrong(field, f"{said}; expected a list", f"it can be {choices}" if choices else None)
+
+
+def _ends(text: str, number: _Number, field: str) -> tuple[int, int]:
+    found = f'found "{text}"'
+    parts = [part.strip() for part in text.split(RANGE_MARK)]
+    if len(parts) != 2 or not all(parts):
+        raise _Wrong(field, f'{found}; expected a list, or a range such as "1ms..30ms"')
+    first, last = parts
+    if unit_of(first) and not unit_of(last):
+        raise _Wrong(field, f'{found}; expected a unit at the upper end, or at both: "{first}..{last}{unit_of(first)}"')
+    try:
+        low, high = number.read(first + (unit_of(last) if not unit_of(first) else "")), number.read(last)
+    except RequestError as failure:
+        raise _Wrong(field, f"{found}; {failure.message}", failure.hint) from None
+    except ValueError:
+        raise _Wrong(field, f"{found}; a word is no end of a range") from None
+    if low == high:
+        raise _Wrong(field, f"{found} is one value; a range has two ends that differ", f'levels = ["{last}"]')
+    if low > high:
+        raise _Wrong(field, f"{found} is the wrong way round; the lower end comes first", f'"{last}..{first}"')
+    return low, high
+
+
+def _by_step(text: str, low: int, high: int, number: _Number, scale: str) -> tuple[int, ...]:
+    if scale == "log":
+        raise _Wrong("step", f"found {text}; steps are differences, and the scale is log", "points = 6")
+    kind, found = number.kind, f'found "{text}"'
+    free = kind.model_copy(update={"minimum": 1, "maximum": high - low})
+    try:
+        made = stepped(low, high, _Number(number.name, free).read(text))
+    except (RequestError, ValueError):
+        raise _Wrong("step", f"{found}; expected at least 1 and at most the whole range, {high - low}") from None
+    if len(made) > 1000:
+        raise _Wrong("step", f"{found} makes {len(made)} levels; at most 1000 can be tried")
+    return made
