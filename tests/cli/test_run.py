@@ -140,3 +140,28 @@ max_blocks = 3
     for configuration in results["configurations"]:
         assert configuration["metrics"]["rate"]["mean"] == 42.5
     assert results["trials"][0]["status"] == "ok"
+
+
+def test_a_configuration_is_exported_as_the_kernel_has_it(first: tuple[Shell, str]) -> None:
+    shell, _ = first
+    said, _ = shell("export", "small", "sched_min_granularity_ns=75000000", "--format", "sysctl.d")
+    assert "\nkernel.sched_min_granularity_ns = 75000000\n" in said
+    assert "the run found kernel.sched_min_granularity_ns=750000" in said
+    assert shell.json("report", "small")["digest"] in said
+    document = shell.json("export", "small", "sched_min_granularity_ns=75000000", "--format", "tuned", "--output", "p")
+    assert (shell.directory / "p" / "ajuste-small" / "tuned.conf").read_text() == document["files"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["small"], "name the configuration that you want"),
+        (["small", "sched_min_granularity_ns=750000"], "is the baseline"),
+        (["small", "sched_min_granularity_ns=75"], "did you mean"),
+        (["nothing"], "no run 'nothing'"),
+        (["small", "sched_min_granularity_ns=75000000", "--output", "small.toml/x"], "Not a directory"),
+    ],
+)
+def test_what_cannot_be_exported_is_said(first: tuple[Shell, str], words: list[str], said: str) -> None:
+    shell, _ = first
+    assert said in shell("export", *words, expect=2)[1]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.home import home
 from shell import patiently, takes_the_machine
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +48,15 @@ def file_name(block: Block) -> str | None:
     return match[1] if match else None
 
 
+@pytest.fixture(scope="module")
+def home_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One home for all documents: a study that several of them carry out is measured once."""
+    root = tmp_path_factory.mktemp("documents")
+    home().cache.mkdir(parents=True, exist_ok=True)
+    (root / "cache").symlink_to(home().cache)
+    return root
+
+
 def commands(block: Block) -> list[str]:
     if block.language != "console":
         return []
@@ -63,7 +73,7 @@ def has_commands(document: Path) -> bool:
     "document", [pytest.param(d, id=str(d.relative_to(ROOT))) for d in DOCUMENTS if has_commands(d)]
 )
 def test_every_command_of_a_document_works(
-    document: Path, tmp_path: Path, ajuste_home: Path, request: pytest.FixtureRequest
+    document: Path, tmp_path: Path, home_of_all: Path, request: pytest.FixtureRequest
 ) -> None:
     if any(takes_the_machine(command) for block in blocks(document) for command in commands(block)):
         request.getfixturevalue("machine_lock")
@@ -72,13 +82,13 @@ def test_every_command_of_a_document_works(
             (tmp_path / name).write_text(block.text)
         for command in commands(block):
             if not command.startswith(SET_UP):
-                run(command, tmp_path, ajuste_home, f"{document.name}:{block.line}")
+                run(command, tmp_path, home_of_all, f"{document.name}:{block.line}")
 
 
-def run(command: str, directory: Path, home: Path, place: str) -> None:
+def run(command: str, directory: Path, kept: Path, place: str) -> None:
     environment = {
         **os.environ,
-        "AJUSTE_HOME": str(home),
+        "AJUSTE_HOME": str(kept),
         "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
     }
     done = patiently(

@@ -19,6 +19,7 @@ COMMANDS: Final = (
     "plan",
     "report",
     "analyse",
+    "export",
     "studies",
     "tunables",
     "inventory",

@@ -1,0 +1,125 @@
+"""``ajuste export``: what a run has shown, in a form that can be put to use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ajuste.cli.example import example
+from ajuste.cli.options import Json
+from ajuste.export.configuration import export_of
+from ajuste.export.document import Export, File, Rendered
+from ajuste.export.formats import RENDER, Format
+from ajuste.export.selection import supported
+from ajuste.home import home
+from ajuste.model.error import RequestError
+from ajuste.model.event import Written
+from ajuste.outcome import results_of
+from ajuste.record import KeptRecord
+from ajuste.report.visible import visible_line
+from ajuste.store.store import Run, Store
+from ajuste.study.resolved import ResolvedStudy
+
+
+@example(
+    "ajuste export granularity sched_min_granularity_ns=750000000 --format sysctl.d",
+    "ajuste export granularity sched_min_granularity_ns=750000000 --format tuned --output profiles",
+)
+def export(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")],
+    configuration: Annotated[
+        str | None, typer.Argument(help="The configuration; the best that is better than the baseline if not given.")
+    ] = None,
+    format: Annotated[
+        Format, typer.Option("--format", help="tuned: a profile; sysctl.d: a file; systemd: a unit; ansible; shell.")
+    ] = "shell",
+    output: Annotated[
+        Path | None, typer.Option(help="The directory to write the files to; they are printed if not given.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the configuration that the verdicts of RUN support as a profile, a file or a script.
+
+    With the evidence in its comments, and with the way back. What is not known to be better is not exported.
+    """
+    with Store(home().store_url) as store:
+        chosen = _chosen(store, store.find_run(run), configuration)
+    rendered = RENDER[format](chosen)
+    if not rendered.files:
+        why = "; ".join(f"{one.what}: {one.why}" for one in rendered.left_out) or "it sets what the baseline sets"
+        raise RequestError(
+            f"nothing of {visible_line(chosen.configuration)} can be said in the format {format}: {visible_line(why)}",
+            hint=_other_formats(chosen, format),
+        )
+    if output is not None:
+        _write(rendered.files, output, force)
+    if as_json:
+        typer.echo(json.dumps(_document(chosen, rendered, format), indent=2, ensure_ascii=False))
+        return
+    _show(rendered, output)
+
+
+def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
+    results = results_of(run, store)
+    name = supported(results, wanted)
+    return export_of(results, ResolvedStudy.model_validate_json(run.resolved), _written(store, run, name), name)
+
+
+def _written(store: Store, run: Run, name: str) -> tuple[Written, ...]:
+    """What the first clean trial of a configuration wrote."""
+    measured = KeptRecord(run, store).measurements
+    rows = measured.of(name)
+    clean = rows[measured.has_status("ok")[rows]]
+    return measured.written[int(clean[0])] if len(clean) else ()
+
+
+def _other_formats(export: Export, format: Format) -> str | None:
+    able = [name for name, render in RENDER.items() if name != format and render(export).files]
+    return f"--format {' or '.join(able)} can say some of it" if able else None
+
+
+def _write(files: tuple[File, ...], directory: Path, force: bool) -> None:
+    there = [directory / file.name for file in files if (directory / file.name).exists()]
+    if there and not force:
+        raise RequestError(f"{there[0]} is there already; nothing was written", hint="--force writes over it")
+    try:
+        for file in files:
+            path = directory / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text)
+            path.chmod(0o755 if file.executable else 0o644)
+    except OSError as error:
+        raise RequestError(f"--output {directory}: {error.strerror}: {error.filename}") from error
+
+
+def _show(rendered: Rendered, output: Path | None) -> None:
+    for file in rendered.files:
+        if output is not None:
+            typer.echo(f"{output / file.name}{f'  (belongs to {file.place})' if file.place else ''}")
+        else:
+            if len(rendered.files) > 1:
+                typer.echo(f"# ---- {file.place} ----")
+            typer.echo(file.text, nl=False)
+    for one in rendered.left_out:
+        typer.echo(f"not exported: {visible_line(one.what)} ({visible_line(one.why)})", err=True)
+
+
+def _document(export: Export, rendered: Rendered, format: Format) -> dict[str, Any]:
+    return {
+        "format": format,
+        "configuration": export.configuration,
+        "evidence": list(export.evidence),
+        "settings": [
+            {"tunable": one.tunable, "where": one.where, "value": one.became, "asked": one.asked, "before": one.before}
+            for one in export.settings
+        ],
+        "files": [
+            {"name": file.name, "place": file.place, "executable": file.executable, "text": file.text}
+            for file in rendered.files
+        ],
+        "not_exported": [{"what": one.what, "why": one.why} for one in rendered.left_out],
+    }

@@ -1,0 +1,1 @@
+"""What a run has shown, in a form that can be put to use."""

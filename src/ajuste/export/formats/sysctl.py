@@ -1,0 +1,28 @@
+"""A file for /etc/sysctl.d. Source: sysctl.d(5)."""
+
+from __future__ import annotations
+
+from ajuste.export.document import Export, File, LeftOut, Rendered, Setting
+from ajuste.export.formats.line import NO_WORDS, beside_settings, comment, not_here, plain, sysctl_name, what_became
+
+
+def render(export: Export) -> Rendered:
+    """``NN-NAME.conf`` with the sysctls among the settings."""
+    named = [(sysctl_name(setting), setting) for setting in export.settings]
+    left_out = [LeftOut(f"{one.tunable} = {one.became}", f"{one.where}: {NO_WORDS}") for name, one in named if not name]
+    left_out += beside_settings(export)
+    known = [(name, setting) for name, setting in named if name]
+    if not known:
+        return Rendered((), tuple(left_out))
+    file = f"90-{export.name}.conf"
+    lines = comment([*export.evidence, f"To go back: delete this file; {_back(known)}."])
+    lines += not_here(left_out)
+    for name, setting in known:
+        lines += ["", *what_became(setting), f"{name} = {plain(setting.became)}"]
+    return Rendered((File(file, "\n".join(lines) + "\n", f"/etc/sysctl.d/{file}"),), tuple(left_out))
+
+
+def _back(known: list[tuple[str, Setting]]) -> str:
+    before = [f"{name}={plain(one.before)}" for name, one in known if one.before is not None]
+    found = f" (the run found {', '.join(before)})" if before else ""
+    return f"at the next boot the kernel's own values are back{found}"

@@ -1,0 +1,76 @@
+"""A profile of TuneD, which puts everything back itself. Source: tuned.conf(5), tuned-profiles(7), TuneD 2.20."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ajuste.export.document import Export, File, LeftOut, Rendered, Setting
+from ajuste.export.formats.line import (
+    NO_WORDS,
+    PROCESS,
+    attribute_words,
+    comment,
+    not_here,
+    plain,
+    sysctl_name,
+    what_became,
+)
+from ajuste.model.plan import Choice, Coalesce, Feature, Latency, Ring
+from ajuste.model.plan import File as PlainFile
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:+/ -]*")
+"""Values in which nothing has a meaning for TuneD: no variable, no comment, no comparison."""
+
+_ON: Final = {"1": "on", "0": "off"}
+
+
+def render(export: Export) -> Rendered:
+    """``NAME/tuned.conf``: sysctls, files of sysfs, what ethtool sets, and words of the kernel's command line."""
+    sections: dict[str, list[str]] = {}
+    left_out = [*export.left_out, *(LeftOut(what, PROCESS) for what in attribute_words(export.attributes))]
+    for setting in export.settings:
+        line = _line(setting) if _PLAIN.fullmatch(plain(setting.became)) else None
+        if line is None:
+            left_out.append(LeftOut(f"{setting.tunable} = {setting.became}", f"{setting.where}: {NO_WORDS}"))
+        else:
+            section, text = line
+            sections.setdefault(section, _type_of(section)).extend([*what_became(setting), text])
+    if words := [word for word in export.kernel_arguments if _PLAIN.fullmatch(word.replace("=", ""))]:
+        sections["bootloader"] = [f"cmdline_{export.name.replace('-', '_')}=+{' '.join(words)}"]
+    if not sections:
+        return Rendered((), tuple(left_out))
+    lines = comment([*export.evidence, f"To use it: tuned-adm profile {export.name}. To go back: the profile before."])
+    lines += [*not_here(left_out), "", "[main]", f"summary=Settings that an experiment supports ({export.name})"]
+    for section, own in sections.items():
+        lines += ["", f"[{section}]", *own]
+    name = f"{export.name}/tuned.conf"
+    return Rendered((File(name, "\n".join(lines) + "\n", f"/etc/tuned/{name}"),), tuple(left_out))
+
+
+def _line(setting: Setting) -> tuple[str, str] | None:
+    """The section and the line of a setting."""
+    value = plain(setting.became)
+    if name := sysctl_name(setting):
+        return "sysctl", f"{name}={value}"
+    match setting.location:
+        case PlainFile(path=path) if path.startswith("/sys/"):
+            return "sysfs", f"{path}={value}"
+        case Choice(path=path) if path.startswith("/sys/") and not path.startswith("/sys/kernel/debug/"):
+            return "sysfs", f"{path}={value}"
+        case Feature(device=device, name=name):
+            return f"net_{device}_{name}", f"features={name} {_ON.get(value, value)}"
+        case Ring(device=device, name=name):
+            return f"net_{device}_ring_{name}", f"ring={name} {value}"
+        case Coalesce(device=device, name=name):
+            return f"net_{device}_{name}", f"coalesce={name} {_ON.get(value, value) if 'adaptive' in name else value}"
+        case Latency():
+            return "cpu", f"force_latency={value}"
+    return None
+
+
+def _type_of(section: str) -> list[str]:
+    """The lines at the top of a section whose name is not its type."""
+    if not section.startswith("net_"):
+        return []
+    return ["type=net", f"devices={section.split('_')[1]}"]

@@ -1,0 +1,94 @@
+"""Only what the verdicts support is exported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ajuste.export.selection import supported
+from ajuste.model.error import RequestError
+from ajuste.model.results import Measured, Results
+from verdicts import verdict
+
+
+def results(*verdicts: Any) -> Results:
+    names = dict.fromkeys(one.configuration for one in verdicts)
+    return Results(
+        study="s",
+        title="",
+        question="",
+        answer="",
+        run="R",
+        seed=1,
+        clock="wall",
+        digest="",
+        stopped="decided",
+        stopped_because="",
+        level=0.95,
+        smallest_effect=0.05,
+        correction="",
+        blocks=5,
+        verdicts=verdicts,
+        configurations=(Measured(name="now", levels={}, baseline=True), *(Measured(name=n, levels={}) for n in names)),
+        factors=(),
+        metrics=(),
+        trials=(),
+    )
+
+
+def test_the_best_is_the_one_that_gains_most_at_the_least() -> None:
+    found = results(
+        verdict("lucky", "improves", estimate=0.5, low=0.2, high=0.95),
+        verdict("sure", "improves", estimate=0.7, low=0.69, high=0.71),
+        verdict("same", "equivalent"),
+    )
+    assert supported(found) == "sure"
+
+
+def test_higher_may_be_better() -> None:
+    rate = {"metric": "rate", "unit": "1/s", "direction": "higher"}
+    found = results(
+        verdict("a", "improves", estimate=1.4, low=1.3, high=1.5, **rate),
+        verdict("b", "improves", estimate=1.6, low=1.1, high=2.0, **rate),
+    )
+    assert supported(found) == "a"
+
+
+def test_what_worsens_another_metric_is_not_exported() -> None:
+    both = [verdict("a", "improves", high=0.9), verdict("a", "worsens", metric="latency")]
+    with pytest.raises(RequestError, match="no configuration of the run R is known to be better than now") as refused:
+        supported(results(*both))
+    assert "worsens another" in str(refused.value.hint)
+    with pytest.raises(RequestError, match="latency: worsens"):
+        supported(results(*both), "a")
+
+
+def test_a_metric_that_is_only_described_does_not_matter() -> None:
+    described = verdict("a", "worsens", metric="faults", deciding=False)
+    assert supported(results(verdict("a", "improves", high=0.9), described)) == "a"
+
+
+def test_an_undecided_run_exports_nothing_and_says_how_to_go_on() -> None:
+    with pytest.raises(RequestError, match="1 × undecided") as refused:
+        supported(results(verdict("a")))
+    assert "larger budget" in str(refused.value.hint)
+    with pytest.raises(RequestError, match="does not support putting it to use: elapsed: undecided"):
+        supported(results(verdict("a")), "a")
+
+
+def test_what_only_differs_must_be_asked_for_by_name() -> None:
+    found = results(verdict("a", "differs", metric="switches", direction="none"))
+    with pytest.raises(RequestError) as refused:
+        supported(found)
+    assert "name the configuration" in str(refused.value.hint)
+    assert supported(found, "a") == "a"
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    found = results(verdict("vm.swappiness=10", "improves", high=0.9))
+    with pytest.raises(RequestError, match="no configuration") as refused:
+        supported(found, "vm.swapiness=10")
+    assert "vm.swappiness=10" in str(refused.value.hint)
+    with pytest.raises(RequestError, match="is the baseline"):
+        supported(found, "now")

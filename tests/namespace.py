@@ -1,0 +1,28 @@
+"""A network of its own for programs that change settings: nothing of this machine is reached."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a network of its own needs root")
+
+
+def in_namespace(script: str, directory: Path) -> str:
+    """What ``script`` printed, run by a shell with an empty network and /run of its own; every command must succeed."""
+    assert shutil.which("unshare")
+    begin = "set -eu; mount -t tmpfs none /run; mount -t tmpfs none /var/log; ip link set lo up\n"
+    done = subprocess.run(
+        ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c", begin + script],
+        cwd=directory,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
