@@ -19,6 +19,8 @@ from ajuste.analysis.prediction.registry import agreement, predictions
 from ajuste.analysis.quantile_metrics import with_quantile_columns, with_quantiles
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.summary import measured, with_intervals
+from ajuste.analysis.surface.correlation import correlations
+from ajuste.analysis.surface.surfaces import Promise, surfaces
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
@@ -28,6 +30,7 @@ from ajuste.model.configuration import Configuration
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.results import Explained, Results, Tally
+from ajuste.model.surface import Surface
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Finding, Verdict
 from ajuste.study.design_words import design_words
@@ -123,6 +126,7 @@ def assemble(
     summaries = with_intervals(with_quantiles(measured(made, clean), clean, all_metrics), known)
     group = family(made, resolved.deciding, study.analysis.confidence)
     seen = {*columns.metrics, *(name for reasons in columns.not_supported.values for name in reasons)}
+    all_means = _means_of([*resolved.deciding, *(m for m in resolved.described if m.name in seen)])
     counted = tally(columns)
     said = answer(
         resolved.deciding,
@@ -135,6 +139,7 @@ def assemble(
     worked = effects(resolved, clean)
     of_factors = factor_answer(_means_of(resolved.deciding), worked.found, study.analysis.smallest_effect)
     screening = study.design.combine == "screening"
+    shapes = _surfaces(resolved, clean, found)
     predicted = predictions(resolved, summaries)
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
     return Results(
@@ -162,6 +167,10 @@ def assemble(
         effects=worked.found,
         effects_correction=worked.correction,
         cells=worked.cells,
+        surfaces=shapes,
+        correlations=correlations(summaries, _means_of(resolved.deciding), all_means, study.analysis.confidence)
+        if shapes
+        else (),
         diagnostics=diagnose(clean, _means_of(resolved.deciding), study.target.clock),
         three_sigma=three_sigma(made, clean, _means_of(resolved.deciding), found, study.analysis.confidence)
         if study.analysis.three_sigma
@@ -187,6 +196,22 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
         return trend(resolved.factors, made, clean, metric, alpha, unit, order_matters=_order_matters(resolved))
 
     return {metric.name: found for metric in resolved.deciding if (found := of(metric)) is not None}
+
+
+def _surfaces(resolved: ResolvedStudy, clean: Clean, found: Sequence[Verdict]) -> tuple[Surface, ...]:
+    """None of a screening design: it has only the corners."""
+    if resolved.study.design.combine == "screening":
+        return ()
+    analysis = resolved.study.analysis
+    return surfaces(
+        resolved.factors,
+        configurations(resolved),
+        clean,
+        _means_of(resolved.deciding),
+        _means_of(resolved.described),
+        found,
+        Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved)),
+    )
 
 
 def _means_of(metrics: Sequence[Metric]) -> tuple[Metric, ...]:

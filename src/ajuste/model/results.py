@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ajuste.model.configuration import Factor
 from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.metric import Metric
+from ajuste.model.surface import Correlation, Surface
 from ajuste.model.verdict import FactorCell, FactorEffect, Verdict, Word
 
 Clock = Literal["virtual", "wall"]
@@ -231,6 +232,7 @@ class Results(_Doc):
     ``tally`` counts all trials; of very many ``trials`` has only some, see ``analysis.points``.
     ``effects`` are those of the factors, where combinations of several were tried, a family of their own with
     ``effects_correction``; ``cells`` show the interactions of a full factorial.
+    ``surfaces`` are there where numeric factors span one, with ``correlations`` of deciding metrics and all others.
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
     samplers.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
@@ -261,6 +263,8 @@ class Results(_Doc):
     effects: tuple[FactorEffect, ...] = ()
     effects_correction: str = ""
     cells: tuple[FactorCell, ...] = ()
+    surfaces: tuple[Surface, ...] = ()
+    correlations: tuple[Correlation, ...] = ()
     diagnostics: Diagnostics | None = None
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None

@@ -1,0 +1,207 @@
+"""Regions along a curve: stretches of one character, found where a single line no longer fits within the noise.
+
+Optimal partitioning with ruptures' PELT (Killick, Fearnhead and Eckley 2012, "Optimal detection of changepoints with a
+linear computational cost", JASA 107). Samples are the steps between neighbouring levels, so that regions share the
+level at which one turns into the next; the cost of a region is the χ² of the best line through its points. A further
+region costs as much as noise alone would gain by one with the error rate asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby, pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+from scipy.stats import f as fisher
+
+from ajuste.model.surface import Shape
+
+Array = NDArray[np.float64]
+
+FEWEST_POINTS: Final = 4
+"""Of a curve that can be divided."""
+_FAST: Final = 1.5
+"""Times the curve's mean steepness: from there on a fall is fast, and below its inverse slow."""
+_TURNS: Final = 3
+"""So many short falls and rises by turns are an oscillation."""
+_TOLD: Final = 3.0
+"""Standard errors apart the ends of two flat regions are told from each other."""
+_SHORT: Final = 2
+"""Steps of a fall or rise that can be part of one."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve of ``y`` at ascending ``x``, with the standard ``error`` of each point, known from ``freedom`` degrees of
+    freedom.
+    """
+
+    x: Array
+    y: Array
+    error: Array
+    freedom: float
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """From the point at place ``start`` to that at ``end``, both included."""
+
+    start: int
+    end: int
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class _Part:
+    """``sign`` is that of its slope, 0 where it is flat; ``waves`` where parts by turns were put together."""
+
+    start: int
+    end: int
+    sign: int
+    waves: bool = False
+
+
+def regions(line: Line, *, alpha: float, margin: float) -> tuple[Stretch, ...]:
+    """The regions of ``line``. A flat one has more than one region, or one that is not flat, with probability
+    ``alpha`` at most. Changes up to ``margin``, in units of y, do not matter: they are flat, however certain.
+    """
+    if len(line.x) < FEWEST_POINTS or line.freedom < 1:
+        return ()
+    ends = [0, *_change_points(line, alpha / 2)]
+    parts = [_part(line, start, end, alpha / 2 / (len(ends) - 1), margin) for start, end in pairwise(ends)]
+    parts = _joined_waves(parts)
+    return _named(line, _joined_flat(line, parts, margin))
+
+
+def _change_points(line: Line, alpha: float) -> list[int]:
+    """The last point of each region."""
+    steps = len(line.x) - 1
+    penalty = 2 * float(fisher.isf(alpha / max(1, steps - 1), 2, line.freedom))
+    search = _pelt()(custom_cost=_cost_class()(line), min_size=1, jump=1)
+    found: list[int] = search.fit_predict(np.zeros((steps, 1)), pen=penalty)
+    return found
+
+
+@cache
+def _pelt() -> Any:
+    from ruptures import Pelt  # not at the top: it takes a noticeable part of a second, and few studies need it
+
+    return Pelt
+
+
+@cache
+def _cost_class() -> Any:
+    from ruptures.base import BaseCost
+
+    class LineCost(BaseCost):  # type: ignore[misc]
+        """The χ² of the best line through the points of steps ``start`` to ``end``, which ruptures counts half-open."""
+
+        model = "line with known noise"
+        min_size = 1
+
+        def __init__(self, line: Line) -> None:
+            self._weights = 1 / line.error**2
+            terms = (self._weights, line.x, line.y)
+            self._sums = _running_sums(*terms)
+
+        def fit(self, signal: Array) -> LineCost:
+            self.signal = signal
+            return self
+
+        def error(self, start: int, end: int) -> float:
+            return _chi_squared(self._sums[:, end + 1] - self._sums[:, start])
+
+    return LineCost
+
+
+def _running_sums(weights: Array, x: Array, y: Array) -> Array:
+    x, y = x - x.mean(), y - y.mean()
+    terms = np.stack([weights, weights * x, weights * y, weights * x * x, weights * x * y, weights * y * y])
+    return np.concatenate([np.zeros((6, 1)), np.cumsum(terms, axis=1)], axis=1)
+
+
+def _chi_squared(sums: Array) -> float:
+    w, x, y, xx, xy, yy = map(float, sums)
+    across = xx - x * x / w
+    along = xy - x * y / w
+    return max(0.0, yy - y * y / w - (along * along / across if across > 0 else 0.0))
+
+
+def _part(line: Line, start: int, end: int, alpha: float, margin: float) -> _Part:
+    places = slice(start, end + 1)
+    x, y, weights = line.x[places], line.y[places], 1 / line.error[places] ** 2
+    middle = np.average(x, weights=weights)
+    across = float(np.sum(weights * (x - middle) ** 2))
+    slope = float(np.sum(weights * (x - middle) * y)) / across
+    width = float(x[-1] - x[0])
+    doubt = float(stdtrit(line.freedom, 1 - alpha / 2)) * width / np.sqrt(across)
+    change = slope * width
+    return _Part(start, end, 0 if abs(change) <= max(doubt, margin) else int(np.sign(change)))
+
+
+def _joined_waves(parts: Sequence[_Part]) -> list[_Part]:
+    """Short falls and rises that follow each other by turns as one part."""
+    made: list[_Part] = []
+    run: list[_Part] = []
+
+    def close() -> None:
+        made.extend([_Part(run[0].start, run[-1].end, 0, waves=True)] if len(run) >= _TURNS else run)
+        run.clear()
+
+    for part in parts:
+        short = part.sign != 0 and part.end - part.start <= _SHORT
+        if run and not (short and part.sign == -run[-1].sign):
+            close()
+        if short:
+            run.append(part)
+        else:
+            made.append(part)
+    close()
+    return made
+
+
+def _joined_flat(line: Line, parts: Sequence[_Part], margin: float) -> list[_Part]:
+    """Flat neighbours as one part, if what is between their ends does not matter or cannot be told from nothing."""
+    made: list[_Part] = []
+    for part in parts:
+        last = made[-1] if made else None
+        if last is not None and last.sign == part.sign == 0 and not last.waves and not part.waves:
+            apart = abs(float(line.y[part.end] - line.y[last.start]))
+            if apart <= max(margin, _TOLD * float(np.hypot(line.error[part.end], line.error[last.start]))):
+                made[-1] = replace(last, end=part.end)
+                continue
+        made.append(part)
+    return made
+
+
+def _named(line: Line, parts: Sequence[_Part]) -> tuple[Stretch, ...]:
+    """Neighbours of the same name are one region."""
+    moving = [abs(float(line.y[p.end] - line.y[p.start])) for p in parts if p.sign]
+    whole = float(line.x[-1] - line.x[0])
+
+    def shape(part: _Part) -> Shape:
+        if part.waves:
+            return "oscillating"
+        if part.sign == 0:
+            return "flat"
+        share = abs(float(line.y[part.end] - line.y[part.start])) / sum(moving)
+        return _word(part.sign, share / (float(line.x[part.end] - line.x[part.start]) / whole))
+
+    named = [(part, shape(part)) for part in parts]
+    return tuple(
+        Stretch(own[0][0].start, own[-1][0].end, word)
+        for word, group in groupby(named, key=lambda one: one[1])
+        if (own := list(group))
+    )
+
+
+def _word(sign: int, steepness: float) -> Shape:
+    """``steepness`` is relative to that of the whole curve."""
+    if sign < 0:
+        return "fast fall" if steepness >= _FAST else "slow fall" if steepness <= 1 / _FAST else "fall"
+    return "fast rise" if steepness >= _FAST else "slow rise" if steepness <= 1 / _FAST else "rise"

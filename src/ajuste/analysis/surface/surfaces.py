@@ -1,0 +1,215 @@
+"""The surfaces of a study: each deciding metric, and the switches that explain it, over its numeric factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ajuste.analysis.pairs import Clean
+from ajuste.analysis.sequence import half_width
+from ajuste.analysis.surface.axes import axes_of
+from ajuste.analysis.surface.best_set import best_set
+from ajuste.analysis.surface.blocks import Array, Blocks, blocks_of
+from ajuste.analysis.surface.noise import moderated
+from ajuste.analysis.surface.regions import FEWEST_POINTS, Line, Stretch, regions
+from ajuste.model.configuration import Configuration, Factor
+from ajuste.model.metric import Metric
+from ajuste.model.surface import Axis, Curve, Region, Surface, SurfacePoint
+from ajuste.model.verdict import Verdict
+
+EXPLAINING: Final = ("voluntary-switches", "involuntary-switches")
+"""Metrics that are shown beside a deciding one, because they say why."""
+MOST_SLICES: Final = 4
+"""So many combinations of the other factors' levels have surfaces of their own."""
+
+_SMALLEST_ERROR: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class Promise:
+    """``confidence`` that all surfaces together hold with; what is smaller than ``smallest_effect`` does not matter."""
+
+    confidence: float
+    smallest_effect: float
+    order_matters: bool = True
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """The configurations in which the factors besides ``axes`` have the levels ``fixed``."""
+
+    axes: tuple[Axis, ...]
+    fixed: dict[str, str]
+    configurations: tuple[Configuration, ...]
+
+
+def surfaces(
+    factors: Sequence[Factor],
+    configurations: Sequence[Configuration],
+    clean: Clean,
+    deciding: Sequence[Metric],
+    described: Sequence[Metric],
+    verdicts: Sequence[Verdict],
+    promise: Promise,
+) -> tuple[Surface, ...]:
+    """A surface of each metric for each combination of the levels of the factors that are no axis; nothing where the
+    factors span none. Only means have surfaces.
+    """
+    axes = axes_of(factors)
+    slices = list(_slices(axes, configurations)) if axes else []
+    if not 0 < len(slices) <= MOST_SLICES:
+        return ()
+    shares = max(1, len(deciding)) * len(slices)
+    found = []
+    for metric in (*deciding, *(m for m in described if m.name in EXPLAINING)):
+        own = [v for v in verdicts if v.metric == metric.name] if metric in deciding else None
+        made = (_surface(part, clean, metric, own, promise, (1 - promise.confidence) / shares) for part in slices)
+        found += [surface for surface in made if surface is not None]
+    return tuple(found)
+
+
+def _slices(axes: Sequence[Axis], configurations: Sequence[Configuration]) -> Iterator[_Slice]:
+    """That of the baseline first; those with too few configurations for a curve are left out."""
+    along = {axis.factor for axis in axes}
+    groups: dict[tuple[tuple[str, str], ...], list[Configuration]] = {}
+    for one in sorted(configurations, key=lambda c: not c.baseline):
+        key = tuple((name, level) for name, level in one.levels.items() if name not in along)
+        groups.setdefault(key, []).append(one)
+    varied = {name for key in groups for name, level in key if any((name, level) not in other for other in groups)}
+    for key, own in groups.items():
+        if len(own) >= FEWEST_POINTS:
+            yield _Slice(tuple(axes), {name: level for name, level in key if name in varied}, tuple(own))
+
+
+def _surface(
+    part: _Slice, clean: Clean, metric: Metric, verdicts: Sequence[Verdict] | None, promise: Promise, alpha: float
+) -> Surface | None:
+    """``verdicts`` are those on ``metric``, if it decides."""
+    blocks = blocks_of(clean, [c.name for c in part.configurations], metric, order_matters=promise.order_matters)
+    if blocks is None:
+        return None
+    by_name = {c.name: c for c in part.configurations}
+    measured = [by_name[name] for name in blocks.names]
+    place = next((place for place, c in enumerate(measured) if c.baseline), 0)
+    reference = float(np.mean(clean.values(measured[place].name, metric.column)))
+    best = best_set(blocks, metric.direction, alpha) if verdicts is not None and metric.direction != "none" else None
+    flat, within = _flat(verdicts or (), set(blocks.names), reference)
+    return Surface(
+        metric=metric.name,
+        scale=blocks.scale,
+        deciding=verdicts is not None,
+        axes=part.axes,
+        fixed=part.fixed,
+        points=_points(blocks, place, reference, alpha),
+        curves=tuple(_curves(part.axes, measured, blocks, _margin(blocks, reference, promise), promise)),
+        best=blocks.names[best.best] if best else None,
+        best_set=tuple(blocks.names[member] for member in best.members) if best else (),
+        flat=flat,
+        within=within,
+        level=promise.confidence,
+        blocks=blocks.values.shape[1],
+    )
+
+
+def _margin(blocks: Blocks, reference: float, promise: Promise) -> float:
+    share = promise.smallest_effect
+    return math.log1p(share) if blocks.scale == "ratio" else share * abs(reference)
+
+
+def _points(blocks: Blocks, place: int, reference: float, alpha: float) -> tuple[SurfacePoint, ...]:
+    """Values relative to the figure at ``place``, whose mean is ``reference``, as the verdicts' estimates are."""
+    levels = blocks.levels + (math.log(reference) - blocks.levels[place] if blocks.scale == "ratio" else 0.0)
+    natural = np.exp if blocks.scale == "ratio" else np.asarray
+    halves = _half_widths(blocks, alpha / len(levels))
+    bounds = zip(natural(levels - halves), natural(levels + halves), strict=True)
+    return tuple(
+        SurfacePoint(
+            configuration=name,
+            value=float(value),
+            low=float(low) if math.isfinite(half) else None,
+            high=float(high) if math.isfinite(half) else None,
+        )
+        for name, value, half, (low, high) in zip(blocks.names, natural(levels), halves, bounds, strict=True)
+    )
+
+
+def _half_widths(blocks: Blocks, alpha: float) -> Array:
+    found = np.full(len(blocks.names), np.inf)
+    for place, (n, variance) in enumerate(zip(blocks.counts, blocks.variances, strict=True)):
+        if n > 1:
+            found[place] = half_width(int(n), float(variance) * (n - 1) / n, alpha)
+    return found
+
+
+def _flat(verdicts: Sequence[Verdict], names: set[str], reference: float) -> tuple[bool, float | None]:
+    """Whether all are equivalent to the baseline, and how far from it they can be."""
+    own = [v for v in verdicts if v.configuration in names]
+    if not own or any(v.verdict != "equivalent" for v in own):
+        return False, None
+    bounds = [(v.low, v.high, v.scale) for v in own]
+    far = [
+        max(1 - low, high - 1) if scale == "ratio" else max(-low, high) / abs(reference or math.nan)
+        for low, high, scale in bounds
+        if low is not None and high is not None
+    ]
+    within = max(far, default=math.nan)
+    return True, within if math.isfinite(within) else None
+
+
+def _curves(
+    axes: Sequence[Axis], measured: Sequence[Configuration], blocks: Blocks, margin: float, promise: Promise
+) -> Iterator[Curve]:
+    """Along each axis for each level of the other one."""
+    variances, freedom = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
+    errors = np.sqrt(variances / np.maximum(1, blocks.counts))
+    errors = np.maximum(errors, _SMALLEST_ERROR * max(float(np.ptp(blocks.levels)), _SMALLEST_ERROR))
+    lines = [(axis, fixed, places) for axis in axes for fixed, places in _lines(axis, axes, measured)]
+    for axis, fixed, places in lines:
+        value_at = dict(zip(axis.levels, axis.values, strict=True))
+        values = np.array([value_at[measured[place].levels[axis.factor]] for place in places])
+        line = Line(
+            x=np.log(values) if axis.scale == "log" else values,
+            y=blocks.levels[places],
+            error=errors[places],
+            freedom=_freedom(freedom[places], (blocks.counts[places] - 1).astype(np.float64)),
+        )
+        found = regions(line, alpha=(1 - promise.confidence) / len(lines), margin=margin)
+        levels = [measured[place].levels[axis.factor] for place in places]
+        yield Curve(
+            along=axis.factor, fixed=fixed, regions=tuple(_region(one, levels, line.y, blocks) for one in found)
+        )
+
+
+def _lines(
+    axis: Axis, axes: Sequence[Axis], measured: Sequence[Configuration]
+) -> Iterator[tuple[dict[str, str], list[int]]]:
+    """The places of the configurations along ``axis``, in order, for each level of the other axis."""
+    order = {level: place for place, level in enumerate(axis.levels)}
+    other = next((one for one in axes if one.factor != axis.factor), None)
+    for level in other.levels if other else ("",):
+        on = [place for place, c in enumerate(measured) if other is None or c.levels[other.factor] == level]
+        on.sort(key=lambda place: order[measured[place].levels[axis.factor]])
+        if len(on) >= FEWEST_POINTS:
+            yield ({other.factor: level} if other else {}), on
+
+
+def _freedom(moderate: Array, own: Array) -> float:
+    """Of the noise along a line: that of its own points, and what each has from all others."""
+    return float(np.sum(own) + np.min(moderate - own))
+
+
+def _region(stretch: Stretch, levels: Sequence[str], y: Array, blocks: Blocks) -> Region:
+    within = y[stretch.start : stretch.end + 1]
+    change, span = float(within[-1] - within[0]), float(np.ptp(within))
+    as_ratio = blocks.scale == "ratio"
+    return Region(
+        shape=stretch.shape,
+        first=levels[stretch.start],
+        last=levels[stretch.end],
+        change=math.exp(change) if as_ratio else change,
+        span=math.exp(span) if as_ratio else span,
+    )
