@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.model.configuration import Factor
+from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.surface.correlation import correlations
+from ajuste.analysis.surface.surfaces import Promise, surfaces
+from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
 from ajuste.model.results import (
     Explained,
@@ -25,6 +28,8 @@ from ajuste.model.results import (
     Summary,
     TimelineMark,
 )
+from ajuste.model.surface import Surface
+from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 
 MIN_GRANULARITY = "sched_min_granularity_ns"
@@ -102,6 +107,7 @@ def simulate(study: Simulated, /, **about: Any) -> Results:
         if metric is not CYCLES
         for name in names[1:]
     )
+    shapes = _surfaces(study, measured, trials, verdicts)
     defaults: dict[str, Any] = {
         "study": "simulated",
         "title": "A simulated study",
@@ -122,6 +128,8 @@ def simulate(study: Simulated, /, **about: Any) -> Results:
         "factors": study.factors,
         "metrics": study.metrics,
         "trials": trials,
+        "surfaces": shapes,
+        "correlations": correlations(measured, study.deciding, study.metrics, 0.95) if shapes else (),
         "created": "2026-03-01T12:00:00Z",
         "ajuste": "0.1.0",
     }
@@ -147,6 +155,37 @@ def _trials(study: Simulated, levels: list[dict[str, str]], names: list[str]) ->
                 again = study.truth(levels[place], random)
                 points.append(Point(**common, status="ok", attempt=1, metrics=again))
     return tuple(points)
+
+
+def _surfaces(
+    study: Simulated, measured: tuple[Measured, ...], points: tuple[Point, ...], verdicts: tuple[Verdict, ...]
+) -> tuple[Surface, ...]:
+    trials = [
+        Trial(
+            slot=Slot(
+                block=p.block,
+                position=p.position or 0,
+                configuration=p.configuration,
+                seed=p.seed or 0,
+                warm_up=p.warm_up,
+            ),
+            attempt=p.attempt,
+            status=p.status,  # type: ignore[arg-type]
+            metrics=p.metrics,
+        )
+        for p in points
+    ]
+    configurations = [Configuration(name=m.name, levels=m.levels, baseline=m.baseline) for m in measured]
+    others = [metric for metric in study.metrics if metric not in study.deciding]
+    return surfaces(
+        study.factors,
+        configurations,
+        clean_trials(trials),
+        study.deciding,
+        others,
+        verdicts,
+        Promise(0.95, study.smallest_effect, order_matters=False),
+    )
 
 
 def _summaries(trials: list[Point], metrics: tuple[Metric, ...]) -> dict[str, Summary]:

@@ -13,16 +13,23 @@ from ajuste.cli.options import Json
 from ajuste.cli.showing import show_results
 from ajuste.home import home
 from ajuste.outcome import results_of
+from ajuste.report.pictures.files import PictureFormat, write_pictures
 from ajuste.report.visible import visible
 from ajuste.store.store import Run, Store
 
 
-@example("ajuste report", "ajuste report messages --html messages.html")
+@example("ajuste report", "ajuste report messages --html messages.html", "ajuste report granularity --pictures figures")
 def report(
     run: Annotated[
         str | None, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the HTML report there.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write every picture of the report into that directory.")
+    ] = None,
+    form: Annotated[
+        PictureFormat, typer.Option("--format", help="Of the pictures: drawings (svg) or pixels (png).")
+    ] = "svg",
     trials: Annotated[bool, typer.Option("--trials", help="Show what every trial said, as it was kept.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -37,6 +44,9 @@ def report(
             _trials(store, found, as_json)
             return
         results = results_of(found, store)
+    if pictures is not None:
+        for path in write_pictures(results, pictures, form):
+            typer.echo(f"picture {visible(str(path))}", err=True)
     show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json)
 
 

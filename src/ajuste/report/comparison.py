@@ -23,7 +23,7 @@ from ajuste.report.labels import Labels, labels_of
 from ajuste.report.metric_table import print_metrics
 from ajuste.report.rows import deciding_metrics, is_screening, metric_rows, metric_shown, verdicts_of
 from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
-from ajuste.report.terminal import remarks
+from ajuste.report.terminal import print_surfaces, remarks
 from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
 from ajuste.report.visible import visible, visible_line
 
@@ -42,6 +42,7 @@ def print_comparison(results: Results, console: Console, *, report: Path | None 
             else:
                 print_metric(out, results, metric, labels)
         print_factor_effects(out, results, labels)
+        print_surfaces(out, results, labels)
         if not is_screening(results):
             _print_others(out, results, labels)
         _print_notes(out, results, report)

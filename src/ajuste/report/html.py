@@ -21,6 +21,7 @@ from ajuste.model.results import Results
 from ajuste.report.csv import trials_csv
 from ajuste.report.page import page_of
 from ajuste.report.palette import declarations
+from ajuste.report.pictures.files import pictures_of
 from ajuste.report.plots.trial_marks import kind_of, place_word
 from ajuste.report.verdict_words import effect_band
 from ajuste.report.visible import visible
@@ -45,6 +46,7 @@ def render_html(results: Results) -> str:
             place_word=place_word(results),
             names={c.name: page.labels.short(c) for c in results.configurations},
             file_stem=_file_stem(results.study),
+            pictures={picture.plot.name: picture for picture in pictures_of(page)},
             style=Markup(_style()),
             scripts=scripts,
             policy=_content_policy(list(scripts.values())),

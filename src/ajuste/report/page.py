@@ -43,6 +43,7 @@ from ajuste.report.rows import (
     not_supported,
     verdicts_of,
 )
+from ajuste.report.surfaces import SurfaceSection, surface_sections
 from ajuste.report.verdict_rows import Badge, VerdictGroup, badges_of, effect_groups, named, verdict_groups
 from ajuste.report.verdict_words import LOOKS, ORDER, effect_band
 from ajuste.report.visible import visible_line
@@ -101,6 +102,7 @@ class Page:
     excerpt: str
     warnings: tuple[str, ...]
     facts: tuple[str, ...]
+    surfaces: tuple[SurfaceSection, ...]
     sections: tuple[MetricSection, ...]
     verdicts: tuple[VerdictGroup, ...]
     effects: tuple[VerdictGroup, ...]
@@ -124,6 +126,7 @@ class Page:
     def plots(self) -> tuple[Plot, ...]:
         timelines = (self.timelines,) if self.timelines else ()
         return (
+            *(plot for surface in self.surfaces for plot in surface.plots),
             *(plot for section in self.sections for plot in section.plots),
             *timelines,
             *self.courses.values(),
@@ -147,6 +150,7 @@ def page_of(results: Results) -> Page:
         excerpt=excerpt.remark,
         warnings=warnings_of(results),
         facts=_facts(results),
+        surfaces=surface_sections(results, labels),
         sections=tuple(
             _section(results, excerpt, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)
         ),
@@ -191,14 +195,15 @@ def _facts(results: Results) -> tuple[str, ...]:
 def _section(results: Results, excerpt: Excerpt, metric: Metric, labels: Labels, name: str) -> MetricSection:
     shown = excerpt.results
     # A line needs all of its levels: of a grid with too many configurations the heat map has them.
-    lines = () if excerpt.of_configurations and len(labels.factors) > 1 else labels.factors
+    drawn = any(surface.metric == metric.name for surface in results.surfaces)
+    lines = () if drawn or (excerpt.of_configurations and len(labels.factors) > 1) else labels.factors
     plots = (
         predicted_plot(shown, metric, labels, f"{name}-predicted"),
         *(() if is_screening(results) else _plots_of_configurations(shown, metric, labels, name)),
         *pareto_plots(results, metric, labels, f"{name}-pareto"),
         *interaction_plots(results, metric, labels, f"{name}-interaction"),
         *(curve_plot(results, metric, factor, labels, f"{name}-curve-{place}") for place, factor in enumerate(lines)),
-        heatmap_plot(results, metric, labels, f"{name}-heatmap"),
+        None if drawn else heatmap_plot(results, metric, labels, f"{name}-heatmap"),
     )
     return MetricSection(
         title=metric.title,

@@ -44,6 +44,14 @@ ROLES: Final[dict[str, tuple[str, str]]] = {
     "heat-2": ("#7fb2dc", "#2f6c9e"),
     "heat-3": ("#2f7fbf", "#58a3dc"),
     "heat-4": ("#08508f", "#b4dbfb"),
+    "fall-1": ("#9cc9ea", "#2c5f86"),
+    "fall-2": ("#3f93cc", "#4793cb"),
+    "fall-3": ("#08508f", "#a5d5fb"),
+    "rise-1": ("#fbc79f", "#7d4a25"),
+    "rise-2": ("#e98a45", "#d07a3c"),
+    "rise-3": ("#a93c00", "#ffc49c"),
+    "still": ("#c3cbd3", "#4d5863"),
+    "wave": ("#b3568a", "#e59cc4"),
 }
 
 SERIES: Final = 8  # series-0 (the baseline) … series-7

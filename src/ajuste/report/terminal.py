@@ -31,6 +31,7 @@ from ajuste.report.rows import (
     verdicts_of,
 )
 from ajuste.report.sheet import INDENT, Sheet, sheet
+from ajuste.report.surfaces import surface_sentences
 from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
 from ajuste.report.visible import visible, visible_line
 
@@ -53,6 +54,7 @@ def print_results(results: Results, console: Console, *, report: Path | None = N
         _print_metrics(out, shown, labels)
         _print_verdicts(out, shown, labels)
         print_factor_effects(out, results, labels)
+        print_surfaces(out, results, labels)
         for listing in listings_of(shown, labels):
             print_listing(out, listing)
         _print_described(out, shown, labels)
@@ -133,6 +135,15 @@ def _print_verdicts(out: Sheet, results: Results, labels: Labels) -> None:
             _print_effects(out, results, verdicts_of(results, metric.name), metric, labels, with_reasons)
     if not with_reasons:
         out.say("The reasons are in the report.", indent=INDENT)
+
+
+def print_surfaces(out: Sheet, results: Results, labels: Labels) -> None:
+    """What is known of the shape over numeric factors; the pictures are in the report."""
+    names = dict(zip((factor.name for factor in labels.factors), factor_columns(labels), strict=True))
+    for title, said in surface_sentences(results, labels, names):
+        out.heading(title)
+        for sentence in said:
+            out.say(sentence, indent=INDENT)
 
 
 def _print_described(out: Sheet, results: Results, labels: Labels) -> None:

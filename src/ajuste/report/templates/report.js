@@ -62,6 +62,76 @@
     setTimeout(() => URL.revokeObjectURL(url), 60000);
   }
 
+  const MARKS = {
+    circle: "●", "circle-open": "○", square: "■", diamond: "◆", "diamond-cross-open": "◇", "triangle-up": "▲",
+    "triangle-down": "▼", pentagon: "⬟", hexagon: "⬢", star: "★", "x-thin-open": "×", line: "━", dash: "╍",
+  };
+
+  // Plotly reads some HTML in every text.
+  function escaped(text) {
+    return text.replace(/[&<>]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[letter]);
+  }
+
+  // Title and legend, which on the page are HTML, as lines of text for a picture that is so wide.
+  function headOf(plot, title, width, style) {
+    const most = Math.max(20, Math.floor(width / 7.2));
+    const lines = [];
+    function add(text, words, between) {
+      const last = lines[lines.length - 1];
+      if (last && between && last.letters + text.length + 4 <= most) {
+        last.letters += text.length + 4;
+        last.words += between + words;
+      } else {
+        lines.push({ letters: text.length + 2, words: words });
+      }
+    }
+    title.trim().split(/\s+/).forEach((word, place) => {
+      add(word, "<b>" + escaped(word) + "</b>", place ? " " : "");
+    });
+    lines.push({ letters: 0, words: "" });
+    plot.querySelectorAll(".legend li").forEach((entry) => {
+      const text = entry.textContent.trim();
+      const colour = entry.dataset.role ? style.getPropertyValue("--" + entry.dataset.role).trim() : "";
+      const sign = colour ? "<span style=\"color:" + colour + "\">" + (MARKS[entry.dataset.symbol] || "■") + "</span> " : "";
+      add(text, sign + escaped(text), "   ");
+    });
+    return lines.map((line) => line.words);
+  }
+
+  function save(button) {
+    const plot = button.closest(".plot");
+    const place = plot.querySelector("[data-figure]");
+    const style = getComputedStyle(root);
+    const figure = coloured(figures[place.dataset.figure], style);
+    const width = place.clientWidth;
+    const lines = headOf(plot, button.dataset.title, width, style);
+    const room = 20 * lines.length + 14;
+    const height = Number(place.dataset.height) + room;
+    const ground = style.getPropertyValue("--card").trim();
+    const margin = Object.assign({ l: 12, r: 14, t: 10, b: 12 }, figure.layout.margin);
+    const layout = Object.assign({}, figure.layout, {
+      paper_bgcolor: ground,
+      width: width,
+      height: height,
+      margin: Object.assign(margin, { t: margin.t + room }),
+      title: {
+        text: lines.join("<br>"), font: { size: 13 },
+        x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top", pad: { t: 10, l: 12 },
+      },
+    });
+    const name = button.dataset.stem + "." + button.dataset.form;
+    const scale = button.dataset.form === "png" ? 2 : 1;
+    return Plotly.toImage({ data: figure.data, layout: layout }, { format: button.dataset.form, width: width, height: height, scale: scale })
+      .then((url) => {
+        const link = document.createElement("a");
+        link.href = url;
+        link.download = name;
+        document.body.append(link);
+        link.click();
+        link.remove();
+      });
+  }
+
   async function copy(button) {
     const text = document.getElementById(button.dataset.copy).textContent;
     let done = true;
@@ -97,6 +167,7 @@
       download(button.dataset.download, isCsv ? "text/csv" : "application/json", isCsv ? JSON.parse(text) : text);
     })
   );
+  document.querySelectorAll("[data-stem]").forEach((button) => button.addEventListener("click", () => save(button)));
   document.querySelectorAll("details").forEach((details) =>
     details.addEventListener("toggle", () => {
       if (details.open) drawAll();

@@ -1,0 +1,212 @@
+"""A plot of the report drawn with matplotlib: the same figure that plotly draws in the browser."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullFormatter
+from matplotlib.transforms import blended_transform_factory
+
+from ajuste.report.pictures.style import POINTS, colour, role, symbol, words
+from ajuste.report.pictures.traces import draw_trace
+from ajuste.report.plots.plot import LegendEntry, Plot
+
+_INCH: Final = 96  # CSS pixels
+_WIDTHS: Final = {True: 1000, False: 620}  # CSS pixels, of a wide plot and others
+_BAR_ROOM: Final = 40
+_LETTERS: Final = 13.0  # legend entries, in letters an inch
+
+Frame = tuple[float, float, float, float]
+
+
+def draw(plot: Plot, title: str) -> Figure:
+    """The picture of ``plot`` in the colours of the light theme, with ``title`` and legend."""
+    document = plot.figure.to_plotly_json()
+    layout, traces = document["layout"], document["data"]
+    width, height = _WIDTHS[plot.wide] / _INCH, plot.height / _INCH
+    figure = Figure(figsize=(width, height), facecolor=role("card"))
+    axes = _axes(figure, layout, traces)
+    top = 1.0
+    for order, trace in enumerate(traces):
+        own = axes[trace.get("xaxis", "x"), trace.get("yaxis", "y")]
+        if bar := draw_trace(own, trace, order):
+            _colour_bar(figure, own, *bar)
+            top = 1 + _BAR_ROOM / plot.height
+    for key, own in axes.items():
+        _set_up(own, layout.get(_long(key[0]), {}), "x", alone=_lowest(key, layout, axes))
+        _set_up(own, layout.get(_long(key[1]), {}), "y", alone=True)
+    for shape in layout.get("shapes", ()):
+        _draw_shape(figure, axes, shape)
+    for note in layout.get("annotations", ()):
+        figure.text(note["x"], note["y"], words(note["text"]), va="bottom", fontsize=9, color=role("ink"))
+        top = max(top, 1 + 40 / plot.height)
+    _head(figure, plot, title, top)
+    return figure
+
+
+def _long(axis: str) -> str:
+    """``x2`` as ``xaxis2``."""
+    return f"{axis[0]}axis{axis[1:]}"
+
+
+def _axes(figure: Figure, layout: dict[str, Any], traces: list[dict[str, Any]]) -> dict[tuple[str, str], Any]:
+    """One for each pair of axes that a trace is drawn on; those of one x axis share it."""
+    pairs = dict.fromkeys((trace.get("xaxis", "x"), trace.get("yaxis", "y")) for trace in traces)
+    made: dict[tuple[str, str], Any] = {}
+    for x, y in pairs or {("x", "y"): None}:
+        own = figure.add_axes(_frame(layout, x, y))
+        for side in ("top", "right"):
+            own.spines[side].set_visible(False)
+        for side in ("left", "bottom"):
+            own.spines[side].set_color(role("line"))
+        own.set_axisbelow(True)
+        own.set_facecolor("none")
+        same_x = next((other for (ox, _), other in made.items() if ox == x), None)
+        same_y = next((other for (_, oy), other in made.items() if oy == y), None)
+        if same_x is not None:
+            own.sharex(same_x)
+        if same_y is not None:
+            own.sharey(same_y)
+        made[x, y] = own
+    return made
+
+
+def _frame(layout: dict[str, Any], x: str, y: str) -> Frame:
+    (left, right), (bottom, top) = (layout.get(_long(axis), {}).get("domain", (0, 1)) for axis in (x, y))
+    return left, bottom, right - left, top - bottom
+
+
+def _lowest(key: tuple[str, str], layout: dict[str, Any], axes: dict[tuple[str, str], Any]) -> bool:
+    """Whether no other axes of the same x axis are below."""
+    own = _frame(layout, *key)[1]
+    return all(_frame(layout, *other)[1] >= own for other in axes if other[0] == key[0])
+
+
+def _set_up(axes: Any, axis: dict[str, Any], which: str, *, alone: bool) -> None:
+    """Scale, range, ticks and title; without texts where another one below has them (not ``alone``)."""
+    own = axes.xaxis if which == "x" else axes.yaxis
+    logarithmic = axis.get("type") == "log"
+    if logarithmic:
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    limits = axis.get("range")
+    if limits is not None:
+        ends = [10.0**end for end in limits] if logarithmic else limits
+        (axes.set_xlim if which == "x" else axes.set_ylim)(*ends)
+    elif axis.get("rangemode") == "tozero" and not logarithmic:
+        low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+        (axes.set_xlim if which == "x" else axes.set_ylim)(min(0, low), max(0, high))
+    _ticks(own, axis, logarithmic=logarithmic)
+    bare = axis.get("ticks") == ""
+    axes.tick_params(
+        axis=which, colors=role("line"), labelcolor=role("muted"), labelsize=8.5, length=0 if bare else 3, which="both"
+    )
+    shown = alone and axis.get("showticklabels", True)
+    axes.tick_params(axis=which, **{"labelbottom" if which == "x" else "labelleft": shown}, which="both")
+    if axis.get("showgrid", True):
+        axes.grid(axis=which, color=role("grid"), linewidth=0.7)
+    if axis.get("showline") is False:
+        axes.spines["bottom" if which == "x" else "left"].set_visible(False)
+    if alone and (title := axis.get("title", {}).get("text")):
+        own.set_label_text(words(title), color=role("muted"), fontsize=9)
+
+
+def _ticks(own: Any, axis: dict[str, Any], *, logarithmic: bool) -> None:
+    if "tickvals" in axis:
+        own.set_ticks(list(axis["tickvals"]), [words(text) for text in axis["ticktext"]])
+        own.set_ticks([], minor=True)
+        return
+    before, after = axis.get("tickprefix", ""), axis.get("ticksuffix", "")
+    if logarithmic:
+        own.set_major_locator(LogLocator(subs=(1.0,) if axis.get("dtick") == 1 else (1.0, 2.0, 5.0)))
+        own.set_minor_formatter(NullFormatter())
+    elif isinstance(axis.get("dtick"), int | float):
+        own.set_major_locator(MultipleLocator(axis["dtick"], offset=axis.get("tick0", 0)))
+    else:
+        own.set_major_locator(MaxNLocator(axis.get("nticks", 6)))
+    own.set_major_formatter(FuncFormatter(lambda value, _: f"{before}{_figure(value)}{after}"))
+
+
+def _figure(value: float) -> str:
+    if value and (abs(value) >= 1e7 or abs(value) < 1e-4):
+        return f"{value:.3g}".replace("-", "−")
+    text = f"{value:,.6f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text.replace("-", "−")
+
+
+def _colour_bar(figure: Figure, axes: Any, mesh: Any, bar: dict[str, Any]) -> None:
+    box = axes.get_position()
+    height = figure.get_figheight() * _INCH
+    made = figure.colorbar(
+        mesh,
+        cax=figure.add_axes((box.x0, box.y1 + 8 / height, box.width, bar["thickness"] / height)),
+        orientation="horizontal",
+    )
+    made.outline.set_visible(False)
+    made.ax.xaxis.set_ticks_position("top")
+    _ticks(made.ax.xaxis, bar, logarithmic=False)
+    made.ax.tick_params(colors=role("line"), labelcolor=role("muted"), labelsize=8, length=2)
+
+
+def _draw_shape(figure: Figure, axes: dict[tuple[str, str], Any], shape: dict[str, Any]) -> None:
+    refs = {which: shape.get(f"{which}ref", which) for which in "xy"}
+    named = {which: ref.removesuffix(" domain") for which, ref in refs.items()}
+    own = next(
+        (a for (x, y), a in axes.items() if named["x"] in (x, "paper") and named["y"] in (y, "paper")),
+        next(iter(axes.values())),
+    )
+    whole = figure.transFigure
+    parts = [
+        whole if refs[w] == "paper" else own.transAxes if refs[w].endswith("domain") else own.transData for w in "xy"
+    ]
+    transform = blended_transform_factory(*parts)
+    corners = [shape[key] for key in ("x0", "x1", "y0", "y1")]
+    line = shape.get("line", {})
+    edge, width = colour(line.get("color", "none")), line.get("width", 0) * POINTS
+    if shape["type"] == "rect":
+        x0, x1, y0, y1 = corners
+        face = colour(shape.get("fillcolor", "none"))
+        patch = Rectangle((x0, y0), x1 - x0, y1 - y0, facecolor=face, edgecolor=edge, linewidth=width, zorder=0.5)
+        patch.set_transform(transform)
+        own.add_artist(patch)
+    else:
+        own.add_artist(Line2D(corners[:2], corners[2:], color=edge, linewidth=width, transform=transform, zorder=0.6))
+
+
+def _head(figure: Figure, plot: Plot, title: str, top: float) -> None:
+    """Title and legend above all else, from the left."""
+    gap = 8 / plot.height
+    if plot.legend:
+        entries = [_handle(entry) for entry in plot.legend]
+        longest = max(len(entry.text) for entry in plot.legend) + 5
+        legend = figure.legend(
+            handles=entries,
+            labels=[entry.text for entry in plot.legend],
+            loc="lower left",
+            bbox_to_anchor=(0, top),
+            ncols=max(1, min(len(entries), math.floor(figure.get_figwidth() * _LETTERS / longest))),
+            frameon=False,
+            fontsize=8.5,
+            labelcolor=role("muted"),
+            borderaxespad=0.4,
+            title=plot.legend_title or None,
+            title_fontsize=8.5,
+            alignment="left",
+        )
+        top = legend.get_window_extent().transformed(figure.transFigure.inverted()).y1
+    figure.text(0, top + gap, title, fontsize=10.5, fontweight="bold", color=role("ink"), va="bottom")
+
+
+def _handle(entry: LegendEntry) -> Line2D | Patch:
+    own = role(entry.role)
+    if entry.symbol in ("line", "dash"):
+        return Line2D([], [], color=own, linestyle="--" if entry.symbol == "dash" else "-")
+    if entry.symbol in ("area", "band"):
+        return Patch(facecolor=own, edgecolor=role("line"))
+    shape, hollow = symbol(entry.symbol)
+    return Line2D(
+        [], [], linestyle="none", marker=shape, color=own, markerfacecolor="none" if hollow else own, markersize=6
+    )

@@ -1,0 +1,192 @@
+"""A metric along one numeric factor, a line for each level of the other one, and below it the regions of each line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ajuste.analysis.wording import change
+from ajuste.model.surface import Axis, Curve, Region, Shape, SurfacePoint
+from ajuste.report.palette import SERIES, variable
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain
+from ajuste.report.plots.surface_axis import View, level_ticks, places
+from ajuste.report.plots.trial_marks import figure_axis
+from ajuste.report.visible import visible_line
+
+ROLES: Final[dict[Shape, str]] = {
+    "fast fall": "fall-3",
+    "fall": "fall-2",
+    "slow fall": "fall-1",
+    "flat": "still",
+    "slow rise": "rise-1",
+    "rise": "rise-2",
+    "fast rise": "rise-3",
+    "oscillating": "wave",
+}
+_HEIGHT: Final = 300
+_ROW: Final = 17
+_AROUND: Final = 70  # pixels of a figure's height that are not its curves or regions
+_APART: Final = 0.006  # of the axis, between lines, so that intervals do not hide each other
+
+Line = tuple[dict[str, str], list[tuple[float, SurfacePoint]]]
+
+
+def surface_curves(view: View, along: int, name: str) -> Plot | None:
+    """Along the axis at place ``along``; of more lines than can be told apart some at even distances, with those of
+    the baseline and the best. ``None`` for fewer than three points on every line.
+    """
+    axis = view.surface.axes[along]
+    lines = _chosen(view, [line for line in _lines(view, axis) if len(line[1]) > 2])
+    if not lines:
+        return None
+    own = [_mark(place, len(lines)) for place in range(len(lines))]
+    curves = [next((c for c in view.surface.curves if (c.along, c.fixed) == (axis.factor, f)), None) for f, _ in lines]
+    divided = [place for place, curve in enumerate(curves) if curve and curve.regions]
+    traces = [_line(view, line, own[place], _shift(axis, place, len(lines))) for place, line in enumerate(lines)]
+    for row, place in enumerate(reversed(divided)):
+        curve = curves[place]
+        traces += _strip(view, axis, curve, row) if curve else []
+    height = _HEIGHT + _AROUND + _ROW * len(divided)
+    other = next((one for one in view.surface.axes if one.factor != axis.factor), None)
+    said = [_said_fixed(view, lines[place][0]) for place in reversed(divided)]
+    values = [b for point in view.cells.values() for b in (point.low or point.value, point.high or point.value)]
+    return Plot(
+        name=name,
+        title=f"{visible_line(view.metric.title)} against {visible_line(axis.factor)}{view.unit}",
+        description=f"{view.metric.title} against {axis.factor}"
+        + (f", a line for each level of {other.factor}" if other else "")
+        + ", with intervals, and the regions of each line.",
+        figure=figure(
+            traces,
+            xaxis={**level_ticks(axis, view.labels), "anchor": "y2" if divided else "y"},
+            yaxis={**figure_axis([view.shown.scaled(value) for value in values]), "domain": _upper(height, divided)},
+            **({"yaxis2": _strip_axis(said, height)} if divided else {}),
+        ),
+        height=height,
+        legend=_legend(view, lines, own, [curve for curve in curves if curve]),
+        legend_title=visible_line(other.factor) if other else "",
+    )
+
+
+def _lines(view: View, axis: Axis) -> list[Line]:
+    at = dict(zip(axis.levels, places(axis), strict=True))
+    other = next((one for one in view.surface.axes if one.factor != axis.factor), None)
+    found: list[Line] = []
+    for level in other.levels if other else ("",):
+        own = []
+        for point in view.cells.values():
+            levels = view.configurations[point.configuration].levels
+            if other is None or levels[other.factor] == level:
+                own.append((at[levels[axis.factor]], point))
+        found.append(({other.factor: level} if other else {}, sorted(own, key=lambda one: one[0])))
+    return found
+
+
+def _chosen(view: View, lines: list[Line]) -> list[Line]:
+    if len(lines) <= SERIES:
+        return lines
+    wanted = [c for c in (view.surface.best, *(c.name for c in view.configurations.values() if c.baseline)) if c]
+    kept = {place for place, (_, own) in enumerate(lines) if any(p.configuration in wanted for _, p in own)}
+    step = (len(lines) - 1) / (SERIES - 1)
+    for place in (round(step * one) for one in range(SERIES)):
+        kept |= {place} if len(kept) < SERIES else set()
+    return [lines[place] for place in sorted(kept)]
+
+
+def _mark(place: int, count: int) -> Mark:
+    return mark(place if count > 1 else 1)
+
+
+def _shift(axis: Axis, place: int, count: int) -> float:
+    at = places(axis)
+    return _APART * (at[-1] - at[0]) * (place - (count - 1) / 2)
+
+
+def _line(view: View, line: Line, own: Mark, shift: float) -> dict[str, Any]:
+    points = line[1]
+    values = [view.shown.scaled(point.value) for _, point in points]
+    above = [0.0 if p.high is None else view.shown.scaled(p.high - p.value) for _, p in points]
+    below = [0.0 if p.low is None else view.shown.scaled(p.value - p.low) for _, p in points]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [x + shift for x, _ in points],
+        "y": values,
+        "line": {"color": own.colour, "width": 2},
+        "marker": {"symbol": own.symbol, "size": 8, "color": own.colour},
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": above,
+            "arrayminus": below,
+            "color": own.colour,
+            "thickness": 1.2,
+            "width": 3,
+        },
+        "hoverinfo": "text",
+        "hovertext": [
+            f"<b>{plain(view.name(p.configuration))}</b><br>{plain(view.shown.with_unit(p.value))}"
+            f"<br>{plain(view.bounds(p))}"
+            for _, p in points
+        ],
+    }
+
+
+def _strip(view: View, axis: Axis, curve: Curve, row: int) -> list[dict[str, Any]]:
+    at = dict(zip(axis.levels, places(axis), strict=True))
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [at[region.first], (at[region.first] + at[region.last]) / 2, at[region.last]],
+            "y": [row, row, row],
+            "yaxis": "y2",
+            "line": {"color": variable(ROLES[region.shape]), "width": 9},
+            "hoverinfo": "text",
+            "hovertext": [plain(in_words(view, axis, region))] * 3,
+        }
+        for region in curve.regions
+    ]
+
+
+def in_words(view: View, axis: Axis, region: Region) -> str:
+    """``fast fall from 1 ms to 8 ms (−24 %)``; of what goes nowhere how far its values lie apart."""
+    first, last = (view.labels.level(axis.factor, level) for level in (region.first, region.last))
+    scale, unit = view.surface.scale, view.metric.unit
+    if region.shape in ("flat", "oscillating"):
+        figure = f"within {change(region.span, scale, unit).lstrip('+')}"
+    else:
+        figure = change(region.change, scale, unit)
+    return f"{region.shape} from {first} to {last} ({figure})"
+
+
+def _upper(height: int, divided: Sequence[int]) -> list[float]:
+    return [(_ROW * len(divided) + 14) / (height - _AROUND), 1] if divided else [0, 1]
+
+
+def _strip_axis(said: list[str], height: int) -> dict[str, Any]:
+    return {
+        "domain": [0, _ROW * len(said) / (height - _AROUND)],
+        "range": [-0.6, len(said) - 0.4],
+        "tickmode": "array",
+        "tickvals": list(range(len(said))),
+        "ticktext": [plain(text) for text in said],
+        "tickfont": {"size": 11},
+        "showgrid": False,
+        "ticks": "",
+        "fixedrange": True,
+    }
+
+
+def _said_fixed(view: View, fixed: dict[str, str]) -> str:
+    return ", ".join(view.labels.level(factor, level) for factor, level in fixed.items())
+
+
+def _legend(view: View, lines: list[Line], own: list[Mark], curves: Sequence[Curve]) -> tuple[LegendEntry, ...]:
+    several = [
+        LegendEntry(_said_fixed(view, fixed), own[place].symbol, own[place].role)
+        for place, (fixed, _) in enumerate(lines)
+        if len(lines) > 1
+    ]
+    shapes = {region.shape for curve in curves for region in curve.regions}
+    return (*several, *(LegendEntry(shape, "area", role) for shape, role in ROLES.items() if shape in shapes))
