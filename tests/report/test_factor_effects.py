@@ -11,7 +11,6 @@ from rich.console import Console
 from ajuste.analysis.factor_effects import factor_effects
 from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.results import Results
-from ajuste.model.surface import Surface
 from ajuste.model.trial import Slot, Trial
 from ajuste.report.comparison import print_comparison
 from ajuste.report.factor_effects import effect_name
@@ -133,8 +132,19 @@ def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
                 for c in grid.configurations
             ),
             "surfaces": tuple(
-                Surface.model_validate_json(
-                    one.model_dump_json().replace(grid.factors[0].name, HOSTILE).replace(grid.factors[1].name, "b")
+                one.model_copy(
+                    update={
+                        "axes": tuple(a.model_copy(update={"factor": renamed[a.factor]}) for a in one.axes),
+                        "curves": tuple(
+                            c.model_copy(
+                                update={
+                                    "along": renamed[c.along],
+                                    "fixed": {renamed[n]: x for n, x in c.fixed.items()},
+                                }
+                            )
+                            for c in one.curves
+                        ),
+                    }
                 )
                 for one in grid.surfaces
             ),

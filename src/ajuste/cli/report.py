@@ -13,12 +13,13 @@ from ajuste.cli.options import Json
 from ajuste.cli.showing import show_results
 from ajuste.home import home
 from ajuste.outcome import results_of
+from ajuste.report.format import count_of
 from ajuste.report.pictures.files import PictureFormat, write_pictures
 from ajuste.report.visible import visible
 from ajuste.store.store import Run, Store
 
 
-@example("ajuste report", "ajuste report messages --html messages.html", "ajuste report granularity --pictures figures")
+@example("ajuste report", "ajuste report messages --html messages.html", "ajuste report messages --pictures figures")
 def report(
     run: Annotated[
         str | None, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")
@@ -44,10 +45,11 @@ def report(
             _trials(store, found, as_json)
             return
         results = results_of(found, store)
-    if pictures is not None:
-        for path in write_pictures(results, pictures, form):
-            typer.echo(f"picture {visible(str(path))}", err=True)
     show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json)
+    if pictures is not None:
+        written = write_pictures(results, pictures, form)
+        if not as_json:
+            typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
 
 def _list(store: Store, as_json: bool) -> None:
