@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,6 @@ from ajuste.course import minutes_of
 from ajuste.design.stopping import Stop
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RunError
-from ajuste.model.event import Accepted, End, Event, Exited, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
@@ -27,7 +25,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedTarget
+from played import PlayedTarget, said
 from shell import SMALL
 
 Switches = Callable[[Plan, int], int]
@@ -57,21 +55,6 @@ class Played(PlayedTarget):
             return Observation(problem=problem)
         events = tuple(said(plan, self._switches(plan, plan.perturbation.start_delay_ns), self._exit_code(plan)))
         return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.5)
-
-
-def said(plan: Plan, switches: int, exit_code: int = 0) -> Iterator[Event]:
-    yield Accepted(at_ns=1, id=plan.id)
-    for write in plan.writes:
-        yield Written(at_ns=2, tunable=write.tunable, asked=write.value, before="750000", after=write.value)
-    yield Started(at_ns=3, role="background", index=0, pid=2)
-    yield Started(at_ns=3, role="workload", index=0, pid=3)
-    common: dict[str, Any] = {"user_ns": 1, "system_ns": 1, "voluntary_switches": 1, "minor_faults": 1}
-    common |= {"major_faults": 0, "peak_rss_bytes": 1, "wall_ns": 10**9, "index": 0, "at_ns": 4}
-    yield Exited(role="workload", exit_code=exit_code, involuntary_switches=switches, **common)
-    yield Exited(role="background", signal=9, involuntary_switches=0, **common)
-    text = "matrix size=100 repetitions=2 checksum=1\n"
-    yield Output(at_ns=4, role="workload", index=0, stream="stdout", text=text)
-    yield End(at_ns=5, id=plan.id, ok=True, events=7)
 
 
 class Notes:

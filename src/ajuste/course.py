@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import cached_property
 
+from ajuste.analysis.gridded import given_up, sampled
+from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.results import findings
 from ajuste.design.allocation import members
 from ajuste.design.blocks import block
 from ajuste.design.looks import review_from, reviews
+from ajuste.design.refinement import Grid, Known, grid_of, known
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
 from ajuste.study.resolved import ResolvedStudy
@@ -25,6 +29,7 @@ class Course:
         self._study = study
         self._kept: dict[int, dict[int, list[Trial]]] = {}
         self._found: dict[int, tuple[Finding, ...]] = {}
+        self._known: dict[int, Known] = {}
         self._minutes: dict[int, float] = {}
         for one in trials:
             self.add(one)
@@ -83,11 +88,26 @@ class Course:
             self._found[number] = findings(self._study, self.trials(number))
         return self._found[number]
 
+    @cached_property
+    def _grid(self) -> Grid:
+        return grid_of(self._study.factors, [one.configuration for one in self._study.configurations])
+
+    def known(self, number: int) -> Known:
+        """How well the surfaces of a study that is refined are known after block ``number``."""
+        if number not in self._known:
+            clean = clean_trials(self.trials(number))
+            effect = self._study.study.analysis.smallest_effect
+            values = sampled(self._grid, clean, self._study.deciding, effect)
+            self._known[number] = known(self._grid, values, given_up(self._grid, clean))
+        return self._known[number]
+
     def last_alike(self, number: int) -> int | None:
         """The last block that certainly holds what block ``number`` does; ``None`` where all blocks do."""
+        warm_up = self._study.study.design.warm_up
+        if self._study.study.allocation == "refine":
+            return max(number, warm_up + self._study.study.budget.min_blocks - 1)
         if not self._narrows:
             return None
-        warm_up = self._study.study.design.warm_up
         return warm_up + review_from(max(1, number - warm_up + 1), self._study.study.budget.min_blocks) - 1
 
     @property
@@ -99,6 +119,10 @@ class Course:
         """The configurations of a block, and the first block from which on it was just these."""
         warm_up, names = self._study.study.design.warm_up, self._study.names
         since = warm_up if number >= warm_up else 0
+        if self._study.study.allocation == "refine":
+            if number < warm_up + self._study.study.budget.min_blocks:
+                return self._grid.coarse, since
+            return self.known(number - 1).following, number
         if not self._narrows or number < warm_up:
             return names, since
         for review in reviews(self._study.study.budget.min_blocks):

@@ -10,9 +10,8 @@ from ajuste.analysis.needed import blocks_needed, pair_variance
 from ajuste.analysis.results import configurations, effects
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.blocks import block
+from ajuste.course import Course
 from ajuste.model.plan import Command, Write, location_words
-from ajuste.model.trial import Slot
 from ajuste.report.planned import (
     PlannedBudget,
     PlannedCommand,
@@ -38,7 +37,7 @@ def planned_study(
     """
     study, target = resolved.study, resolved.study.target
     made = configurations(resolved)
-    blocks = range(study.design.warm_up + study.budget.min_blocks)
+    course, blocks = Course(resolved), range(study.design.warm_up + study.budget.min_blocks)
     units = {f.name: catalogue.tunables[f.name].unit for f in resolved.factors if f.name in catalogue.tunables}
     now = current or {}
     return PlannedStudy(
@@ -58,7 +57,7 @@ def planned_study(
             for role, commands in (("setup", resolved.setup), ("cleanup", resolved.cleanup))
             for command in commands
         ),
-        trials=tuple(slot for number in blocks for slot in _block(number, resolved)),
+        trials=tuple(slot for number in blocks for slot in course.block(number)),
         design=design_words(study, made),
         budget=PlannedBudget(
             min_blocks=study.budget.min_blocks,
@@ -100,12 +99,6 @@ def _correction(resolved: ResolvedStudy) -> str:
         return effects(resolved, ()).correction
     group = family(made, resolved.deciding, study.analysis.confidence)
     return group.describe(len(made) - 1, len(resolved.deciding))
-
-
-def _block(number: int, resolved: ResolvedStudy) -> tuple[Slot, ...]:
-    design = resolved.study.design
-    since = design.warm_up if number >= design.warm_up else 0
-    return block(number, resolved.names, design.seed, warm_up=design.warm_up, order=design.order, since=since)
 
 
 def _place(study: Study) -> str:

@@ -14,7 +14,17 @@ from ajuste.analysis.precision import Precision
 from ajuste.analysis.results import means
 from ajuste.course import Course
 from ajuste.design.perturbation import perturbation
-from ajuste.design.stopping import MOST_ATTEMPTS, Limits, Mean, Stop, hopeless, is_look, stop, wants_repeat
+from ajuste.design.stopping import (
+    MOST_ATTEMPTS,
+    Limits,
+    Mean,
+    Stop,
+    hopeless,
+    is_look,
+    stop,
+    stop_refining,
+    wants_repeat,
+)
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Perturbation, Plan
 from ajuste.model.trial import Slot, Status, Trial
@@ -168,6 +178,8 @@ class Runner:
             self._looked = measured
             self._found = self._course.findings(number)
             self.watcher.block_done(number, self._found)
+            if self.study.study.allocation == "refine":
+                return stop_refining(self._course.known(number), measured, minutes, limits)
             return stop(self._found, measured, minutes, limits, self._means(number))
         self.watcher.block_done(number, self._found)
         return None

@@ -64,6 +64,8 @@ def verdicts(resolved: ResolvedStudy, trials: Trials) -> tuple[Verdict, ...]:
         smallest_effect=analysis.smallest_effect,
         order_matters=_order_matters(resolved),
     )
+    if resolved.study.allocation == "refine":
+        return tuple(v for v in found if v.blocks)  # Most points of the grid are not measured.
     return tuple(v.model_copy(update={"deciding": False}) for v in found) if screening else found
 
 
@@ -71,7 +73,8 @@ def effects(resolved: ResolvedStudy, trials: Trials) -> Effects:
     """What each factor does to the means, where combinations of several are tried; nothing otherwise."""
     combine, analysis = resolved.study.design.combine, resolved.study.analysis
     several = sum(len(factor.levels) > 1 for factor in resolved.factors) > 1
-    if not several or combine == "one-at-a-time" or not _means_of(resolved.deciding):
+    incomplete = combine == "one-at-a-time" or resolved.study.allocation == "refine"
+    if not several or incomplete or not _means_of(resolved.deciding):
         return Effects()
     return factor_effects(
         resolved.factors,

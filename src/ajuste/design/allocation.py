@@ -7,8 +7,10 @@ from typing import Literal
 
 from ajuste.model.verdict import Finding
 
-Allocation = Literal["undecided", "all"]
-"""``undecided``: later blocks hold the baseline and what is still undecided; ``all``: every block holds everything."""
+Allocation = Literal["undecided", "all", "refine"]
+"""``undecided``: later blocks hold the baseline and what is still undecided; ``all``: every block holds everything;
+``refine``: blocks hold what the surface over a grid of levels needs (see ``design.refinement``).
+"""
 
 
 def members(names: Sequence[str], baseline: str, findings: Sequence[Finding]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ajuste.design.looks import look_from
+from ajuste.design.refinement import Known
 from ajuste.model.results import Clock
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Finding
@@ -70,6 +71,21 @@ def stop(
         return Stop("budget", f"the budget of {_blocks(limits.max_blocks)} is spent; {still}")
     if minutes >= limits.max_minutes:
         return Stop("time", f"the budget of {_time(limits.max_minutes)} is spent after {_blocks(blocks)}; {still}")
+    return None
+
+
+def stop_refining(surfaces: Known, blocks: int, minutes: float, limits: Limits) -> Stop | None:
+    """Whether to stop a study that is refined: when its surfaces are known, or the budget is spent."""
+    done = f"{_blocks(blocks)}, with {surfaces.measured} of {surfaces.points} configurations measured"
+    if surfaces.worst <= 1 and blocks >= limits.min_blocks and 60 * minutes >= limits.min_seconds:
+        return Stop("decided", f"the surface is known everywhere as well as was asked for after {done}")
+    still = f"somewhere the surface is {surfaces.worst:.1f} times less sure than was asked for"
+    if surfaces.worst <= 1:
+        still = "the surface is known as well as was asked for"
+    if blocks >= limits.max_blocks:
+        return Stop("budget", f"the budget is spent after {done}; {still}")
+    if minutes >= limits.max_minutes:
+        return Stop("time", f"the budget of {_time(limits.max_minutes)} is spent after {done}; {still}")
     return None
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ajuste.catalogue.quantity import unit_of
+from ajuste.design.refinement import FEWEST_LEVELS, MOST_FACTORS
 from ajuste.design.screening import FEWEST
 from ajuste.model.metric import split_percentile
+from ajuste.study.location import Path
 from ajuste.study.problem import Problem
 from ajuste.study.schema import FactorTable, Study
 
@@ -15,6 +18,8 @@ _ALL = 'combine = "all" measures every combination, "one-at-a-time" each level b
 
 def check_design(study: Study) -> Iterator[Problem]:
     """What is wrong with the table ``design``, and with factors that do not suit it."""
+    if study.design.allocation == "refine":
+        yield from _refined(study)
     if study.design.combine != "screening":
         return
     if study.design.allocation == "undecided":
@@ -40,6 +45,36 @@ def check_design(study: Study) -> Iterator[Problem]:
             f"combinations are only {levels ** len(varied)} configurations",
             _ALL,
         )
+
+
+def _refined(study: Study) -> Iterator[Problem]:
+    """Whether the levels make a grid with a surface over it, and replicates tell its noise."""
+    whole = 'allocation = "all" measures every combination'
+    where: Path = ("design", "allocation")
+    if study.design.combine != "all":
+        yield Problem(where, f'refine takes a grid of all combinations, and combine is "{study.design.combine}"')
+    varied = [(index, factor) for index, factor in enumerate(study.factors) if len(factor.levels) > 1]
+    if not 1 <= len(varied) <= MOST_FACTORS:
+        said = f"{len(varied)} factors have several levels"
+        yield Problem(where, f"{said}; a surface to refine is over one to {MOST_FACTORS}", whole)
+    elif all(len(factor.levels) < FEWEST_LEVELS for _, factor in varied):
+        yield Problem(where, f"no factor has {FEWEST_LEVELS} levels or more: there is nothing to refine", whole)
+    for index, factor in varied:
+        if factor.settings or not all(unit_of(level) or _is_number(level) for level in factor.levels):
+            yield Problem(("factor", index, "levels"), f"{factor.name} has levels that are no numbers", whole)
+    for index, name in enumerate(study.analysis.metrics):
+        if split_percentile(name)[1] is not None:
+            yield Problem(("analysis", "metrics", index), f"{name} is a quantile; refine is for means")
+    if study.budget.min_blocks < 2:
+        yield Problem(("budget", "min_blocks"), "found 1; refine learns from 2 blocks or more how large the noise is")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _of_one(index: int, factor: FactorTable, levels: int) -> Iterator[Problem]:

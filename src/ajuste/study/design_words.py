@@ -34,18 +34,25 @@ def _screening(study: Study, configurations: Sequence[Configuration]) -> Sequenc
 
 
 def _order(study: Study) -> str:
+    of = "of its configurations" if study.allocation == "refine" else "of every configuration"
     if study.design.order == "latin":
         return (
-            "Blocks in Latin squares: each block has one trial of every configuration, and over as many blocks as it "
+            f"Blocks in Latin squares: each block has one trial {of}, and over as many blocks as it "
             "has trials each configuration stands once at each place and follows every other one equally often; which "
             "stands where is drawn anew for each square."
         )
-    return "Randomised blocks: each block has one trial of every configuration, in an order drawn anew."
+    return f"Randomised blocks: each block has one trial {of}, in an order drawn anew."
 
 
 def _allocation(study: Study, count: int) -> Sequence[str]:
     if study.allocation == "all" or count < 3:
         return ()
+    if study.allocation == "refine":
+        return (
+            f"The first {study.budget.min_blocks} blocks hold a coarse grid of levels; from then on a block holds the "
+            f"baseline and the points at which the surface is known worst, new ones where it bends and again those "
+            f"where the noise is large.",
+        )
     return (
         f"After {study.budget.min_blocks} blocks, a block holds the baseline and what is still undecided; a "
         f"configuration that is decided keeps the blocks it has.",

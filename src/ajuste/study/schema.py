@@ -183,8 +183,9 @@ class DesignTable(Table):
     allocation: Allocation | None = Field(
         default=None,
         description="undecided: after min_blocks a block holds the baseline and what is still undecided; all: every "
-        "block holds everything. If not given: undecided, but all where combinations of several factors are compared "
-        "or screened.",
+        "block holds everything; refine: of a grid of numeric levels only what the picture of it needs is measured, "
+        "until the surface is known within smallest_effect. If not given: undecided, but all where combinations of "
+        "several factors are compared or screened.",
     )
     warm_up: Whole = Field(default=0, ge=0, le=100, description="Blocks at the start that are kept but not compared.")
 

@@ -1,0 +1,152 @@
+"""Refinement: a fine grid of configurations of which only those are measured that the picture needs.
+
+The first blocks hold a coarse grid and the baseline. From then on each block holds the baseline and the points at which
+the surface is known worst: new ones where it bends, and again those where the noise is large. It ends when the surface
+is known everywhere as well as was asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.design.surface import Array, Surface, surface
+from ajuste.model.configuration import Configuration, Factor
+
+SURE: Final = 2.0
+"""So many standard errors must be less than the error that is allowed: about 95 % at each point."""
+
+FEWEST_LEVELS: Final = 4
+"""A factor with fewer levels is not made coarser."""
+
+MOST_FACTORS: Final = 3
+"""Over more factors a grid has more points than a surface can be told from."""
+
+_PRIOR: Final = 2
+"""The noise of a point with few trials is drawn towards that of all, as if it had so many more of theirs."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The configurations as points: for each factor that varies the place of its level, from 0 to 1."""
+
+    names: tuple[str, ...]
+    baseline: str
+    points: Array
+    coarse: tuple[str, ...]
+
+    @property
+    def batch(self) -> int:
+        """How many points a block has besides the baseline: few enough to learn from, many enough to go ahead."""
+        return math.ceil(math.sqrt(len(self.names)))
+
+
+def grid_of(factors: Sequence[Factor], configurations: Sequence[Configuration]) -> Grid:
+    """The grid of all combinations of levels, in the order of ``configurations``."""
+    varied = [factor for factor in factors if len(factor.levels) > 1]
+    places = {(f.name, level): place for f in varied for place, level in enumerate(f.levels)}
+    indices = [tuple(places[f.name, c.levels[f.name]] for f in varied) for c in configurations]
+    kept = set(product(*(_coarse(len(factor.levels)) for factor in varied)))
+    baseline = next(c.name for c in configurations if c.baseline)
+    return Grid(
+        names=tuple(c.name for c in configurations),
+        baseline=baseline,
+        points=np.array(indices, float) / np.array([len(factor.levels) - 1 for factor in varied]),
+        coarse=tuple(
+            c.name for c, index in zip(configurations, indices, strict=True) if index in kept or c.name == baseline
+        ),
+    )
+
+
+def _coarse(levels: int) -> tuple[int, ...]:
+    """The places of the levels of the coarse grid: both ends, and some between."""
+    if levels < FEWEST_LEVELS:
+        return tuple(range(levels))
+    count = max(3, math.ceil(levels / 4) + 1)
+    return tuple(round(place * (levels - 1) / (count - 1)) for place in range(count))
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What was measured of one metric: for each configuration the differences from the baseline of the same block (of
+    logarithms, where ratios are compared). ``allowed`` is the error of the surface that is small enough, alike.
+    """
+
+    values: Mapping[str, Sequence[float]]
+    allowed: float
+
+
+@dataclass(frozen=True)
+class Known:
+    """How well the surfaces are known. ``worst`` is the largest error at any point as a multiple of what is allowed: up
+    to 1 they are known. ``following`` are the configurations of the next block, in the order of the grid: the baseline,
+    and the points known worst. ``measured`` are as many of ``points``.
+    """
+
+    worst: float
+    following: tuple[str, ...]
+    measured: int
+    points: int
+
+
+def known(grid: Grid, metrics: Sequence[Sampled], given_up: Collection[str] = ()) -> Known:
+    """How well the surface of each of ``metrics`` is known. What is ``given_up`` is not asked for any more.
+
+    Each point of the next block is chosen as if those before it had been measured already, so that they do not all lie
+    together.
+    """
+    surfaces = [surface_over(grid, one) for one in metrics]
+    noises = [_noise(grid, one) for one in metrics]
+    left_out = [place for place, name in enumerate(grid.names) if name in given_up]
+    chosen = {grid.names.index(grid.baseline)}
+    largest = None
+    while len(chosen) <= min(grid.batch, len(grid.names) - 1):
+        need = np.max([_need(s, one) for s, one in zip(surfaces, metrics, strict=True)], axis=0)
+        need[[*chosen, *left_out]] = -1.0
+        worst = int(np.argmax(need))
+        largest = float(need[worst]) if largest is None else largest
+        if need[worst] <= 1 and len(chosen) > 1:
+            break
+        chosen.add(worst)
+        surfaces = [s.measured_at(worst, float(n[worst])) for s, n in zip(surfaces, noises, strict=True)]
+    following = tuple(name for place, name in enumerate(grid.names) if place in chosen)
+    measured = 1 + len({name for one in metrics for name in one.values})
+    return Known(largest or 0.0, following, measured, len(grid.names))
+
+
+def _need(known: Surface, sampled: Sampled) -> Array:
+    return np.asarray(SURE * known.error / sampled.allowed, np.float64)
+
+
+def surface_over(grid: Grid, sampled: Sampled) -> Surface:
+    """The surface of one metric, in differences from the baseline, through what was measured of it."""
+    rows, means = _means(grid, sampled)
+    counts = np.array([len(sampled.values.get(name, ())) for name in grid.names])
+    noise = _noise(grid, sampled)[rows] / np.maximum(counts[rows], 1)
+    noise[rows == grid.names.index(grid.baseline)] = 0.0
+    return surface(grid.points, rows, means, noise)
+
+
+def _means(grid: Grid, sampled: Sampled) -> tuple[NDArray[np.int64], Array]:
+    """The points that were measured, the baseline (0 by definition) among them, and the mean at each."""
+    found = [
+        (row, 0.0 if name == grid.baseline else float(np.mean(sampled.values[name])))
+        for row, name in enumerate(grid.names)
+        if name == grid.baseline or len(sampled.values.get(name, ()))
+    ]
+    return np.array([row for row, _ in found], np.int64), np.array([mean for _, mean in found])
+
+
+def _noise(grid: Grid, sampled: Sampled) -> Array:
+    """The variance of one trial at each point: its own as far as it is known, otherwise that of all."""
+    own = [np.asarray(sampled.values.get(name, ()), float) for name in grid.names]
+    squares = np.array([float(np.sum((values - values.mean()) ** 2)) if len(values) > 1 else 0.0 for values in own])
+    freedom = np.array([max(0, len(values) - 1) for values in own])
+    shared = float(np.sum(squares) / max(1, np.sum(freedom)))
+    return np.asarray((squares + _PRIOR * shared) / (freedom + _PRIOR), np.float64)
