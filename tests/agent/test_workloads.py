@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import subprocess
 import time
+from collections.abc import Callable
 
 import numpy as np
+import psutil
 import pytest
 
 
@@ -83,11 +87,78 @@ def test_sleeps_end_late_and_never_early(workloads: str) -> None:
     assert delays[-1] < passed_ns
 
 
+@pytest.mark.parametrize(("profile", "frames"), [("audio", 20), ("video", 60), ("drag", 60)])
+def test_as_many_frames_are_due_as_the_profile_says(workloads: str, profile: str, frames: int) -> None:
+    line = printed(workloads, "frames", "--profile", profile, "--milliseconds", "1000")
+    match = re.fullmatch(rf"frames profile={profile} due=(\d+) drawn=(\d+) in_time=(\d+) elapsed_ns=(\d+) (.*)\n", line)
+    assert match, line
+    due, drawn, in_time, elapsed_ns = map(int, match.groups()[:4])
+    # A last frame that is late may be ready after others were due.
+    assert frames <= due <= frames * elapsed_ns / 1e9 + 1
+    assert in_time <= drawn <= due
+    times = [int(field.partition("=")[2]) for field in match[5].split()]
+    assert times == sorted(times)
+    assert times[-1] <= elapsed_ns
+
+
+def test_a_game_draws_all_the_time_and_misses_nothing(workloads: str) -> None:
+    line = printed(workloads, "frames", "--profile", "game", "--milliseconds", "200")
+    due, drawn, in_time, elapsed_ns, least_ns = map(
+        int, re.findall(r"(?:due|drawn|in_time|elapsed_ns|min_ns)=(\d+)", line)
+    )
+    assert due == drawn == in_time
+    assert least_ns >= 5_000_000, "each takes 5 ms of CPU time"
+    assert int(drawn) * least_ns <= elapsed_ns
+
+
+def crowd_of(parent: int) -> list[psutil.Process]:
+    (leader,) = psutil.Process(parent).children()
+    return leader.children()
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_crowd_is_a_session_of_its_own_and_ends_with_its_owner(workloads: str) -> None:
+    crowd = subprocess.Popen([workloads, "crowd", "--processes", "3"])
+    try:
+        wait_for(lambda: len(psutil.Process(crowd.pid).children(recursive=True)) == 4)
+        processes = crowd_of(crowd.pid)
+        assert len({os.getsid(one.pid) for one in processes}) == 1
+        assert os.getsid(processes[0].pid) != os.getsid(0)
+    finally:
+        crowd.kill()
+        crowd.wait()
+    wait_for(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes))
+
+
+def test_others_take_the_place_of_those_whose_time_is_over(workloads: str) -> None:
+    crowd = subprocess.Popen([workloads, "crowd", "--processes", "2", "--lifetime-ms", "10"])
+    seen: set[int] = set()
+
+    def many_were_seen() -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess, ValueError):
+            now = crowd_of(crowd.pid)
+            assert len(now) <= 2
+            seen.update(one.pid for one in now)
+        return len(seen) > 6
+
+    try:
+        wait_for(many_were_seen)
+    finally:
+        crowd.kill()
+        crowd.wait()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ([], "expected a workload"),
-        (["dance"], 'unknown workload "dance"; known are matrix, spin, hog, linpack, jitter'),
+        (["dance"], 'unknown workload "dance"; known are matrix, spin, hog, linpack, jitter, frames, crowd'),
         (["matrix"], "matrix needs --size"),
         (["matrix", "--size", "0"], '--size must be a whole number from 1 to 8192, not "0"'),
         (["matrix", "--size", "8", "--repetitions", "-1"], "--repetitions must be"),
@@ -99,6 +170,9 @@ def test_sleeps_end_late_and_never_early(workloads: str) -> None:
         (["hog", "--milliseconds", "0"], "--milliseconds must be a whole number from 1 to 86400000"),
         (["jitter", "--sleeps", "0"], "--sleeps must be a whole number from 1 to 10000000"),
         (["jitter", "--interval-us", "9"], "--interval-us must be"),
+        (["frames", "--profile", "opera"], '--profile must be audio, video, drag, game, not "opera"'),
+        (["frames", "--milliseconds", "99"], "--milliseconds must be"),
+        (["crowd", "--processes", "0"], "--processes must be"),
     ],
 )
 def test_a_wrong_request_names_the_option(workloads: str, arguments: list[str], words: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
-from ajuste.parse import hackbench, jitter, linpack, matrix
+from ajuste.parse import frames, hackbench, jitter, linpack, matrix
 from ajuste.parse.failure import ParseError
 from ajuste.parse.registry import PARSERS, parser
 
@@ -34,6 +34,23 @@ Residual 1.23456789e-13 normalised 6.543210
 JITTER = (
     "jitter sleeps=1000 interval_us=1000 min_ns=1890 p50_ns=2710 p90_ns=4120 p99_ns=9330 p999_ns=41200 max_ns=57313\n"
 )
+
+
+FRAMES = (
+    "frames profile=video due=300 drawn=290 in_time=270 elapsed_ns=5000000000 min_ns=6670000 p50_ns=7000000 "
+    "p90_ns=9000000 p99_ns=17500000 p999_ns=40000000 max_ns=40000000\n"
+)
+
+
+def test_frames_have_a_rate_a_share_that_was_missed_and_times_in_milliseconds() -> None:
+    assert frames.parse(FRAMES) == {
+        "frames.rate": 58.0,
+        "frames.missed": 10.0,
+        "frames.p50": 7.0,
+        "frames.p99": 17.5,
+        "frames.p999": 40.0,
+        "frames.max": 40.0,
+    }
 
 
 def test_hackbench_prints_its_time() -> None:
@@ -65,6 +82,11 @@ def test_delays_of_sleeps_are_in_microseconds() -> None:
         (jitter.parse, ""),
         (jitter.parse, JITTER * 2),
         (jitter.parse, JITTER.replace("p99_ns=9330", "p99_ns=-1")),
+        (frames.parse, ""),
+        (frames.parse, FRAMES * 2),
+        (frames.parse, FRAMES.replace("drawn=290", "drawn=301")),
+        (frames.parse, FRAMES.replace("due=300", "due=0").replace("=290", "=0").replace("=270", "=0")),
+        (frames.parse, FRAMES.replace("elapsed_ns=5000000000", "elapsed_ns=0")),
         (hackbench.parse, ""),
         (hackbench.parse, "Time: soon\n"),
         (hackbench.parse, "Time: nan\n"),
@@ -85,7 +107,10 @@ def test_what_is_no_such_output_is_refused(parse: Callable[[str], dict[str, floa
 
 
 @given(
-    st.text(), st.sampled_from([HACKBENCH, JITTER, LINPACK, ""]), st.integers(0, 500), st.sampled_from(sorted(PARSERS))
+    st.text(),
+    st.sampled_from([FRAMES, HACKBENCH, JITTER, LINPACK, ""]),
+    st.integers(0, 500),
+    st.sampled_from(sorted(PARSERS)),
 )
 def test_any_text_is_figures_or_a_parse_error(junk: str, output: str, at: int, name: str) -> None:
     try:

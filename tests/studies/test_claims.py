@@ -70,6 +70,14 @@ def test_small_synced_writes_need_fewer_writes_where_the_journal_takes_the_data_
     assert writes["fs.data=journal"] < 0.8 * writes["fs.data=ordered"]
 
 
+def test_a_film_is_smooth_beside_a_build_only_with_autogroup(run: Run) -> None:
+    results = run("autogroup", ("milliseconds = 3000", "milliseconds = 2000"))
+    missed, rate = means(results, "frames.missed"), means(results, "frames.rate")
+    assert missed["sched_autogroup_enabled=0 processes=32"] > 90
+    assert missed["sched_autogroup_enabled=1 processes=32"] < 2
+    assert rate["sched_autogroup_enabled=1 processes=32"] > 5 * rate["sched_autogroup_enabled=0 processes=32"]
+
+
 def test_priority_matters_beside_a_load_and_not_alone(run: Run) -> None:
     results = run("linpack-priority", (r"levels = \[0, -20, -10, 10, 19\]", "levels = [0, 10]"))
     elapsed, speed = means(results, "elapsed"), means(results, "linpack.kflops")

@@ -1,10 +1,14 @@
 //! `ajuste-workloads NAME …`: small, deterministic workloads, one file each.
 
+mod clock;
 mod cpu_time;
+mod crowd;
+mod frames;
 mod hog;
 mod jitter;
 mod linpack;
 mod matrix;
+mod percentile;
 mod spin;
 
 use std::process::ExitCode;
@@ -26,6 +30,12 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
            (--reps-from and --reps-to are other names of --first and --longest)
        ajuste-workloads jitter [--sleeps N] [--interval-us U]
            sleep N times (1000) until moments U microseconds (1000) apart; print how late the sleeps ended
+       ajuste-workloads frames [--profile audio|video|drag|game] [--milliseconds N]
+           draw frames that need CPU time and have a deadline, for N ms (5000); print how many were late, and how long
+           they took
+       ajuste-workloads crowd [--processes N] [--lifetime-ms L]
+           keep N processes (4) computing for ever in a session of their own; with L > 0 each ends after L ms of CPU
+           time and another takes its place
        ajuste-workloads --version
 ";
 
@@ -75,7 +85,11 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
             return Ok(());
         }
         Some(other) => return Err(other.unexpected().into()),
-        None => return Err(Fault::Request("expected a workload: matrix, spin, hog, linpack or jitter".into())),
+        None => {
+            return Err(Fault::Request(
+                "expected a workload: matrix, spin, hog, linpack, jitter, frames or crowd".into(),
+            ))
+        }
     };
     match name.as_str() {
         "matrix" => matrix::run(arguments),
@@ -83,8 +97,10 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
         "hog" => hog::run(arguments),
         "linpack" => linpack::run(arguments),
         "jitter" => jitter::run(arguments),
+        "frames" => frames::run(arguments),
+        "crowd" => crowd::run(arguments),
         _ => Err(Fault::Request(
-            format!("unknown workload {name:?}; known are matrix, spin, hog, linpack, jitter").into(),
+            format!("unknown workload {name:?}; known are matrix, spin, hog, linpack, jitter, frames, crowd").into(),
         )),
     }
 }
