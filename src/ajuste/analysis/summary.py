@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ajuste.analysis.outliers import median
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.precision import Precision
 from ajuste.model.configuration import Configuration
@@ -24,7 +25,7 @@ def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:
     return Summary(
         n=n,
         mean=float(np.mean(table)),
-        median=float(np.median(table)),
+        median=median(table),
         sd=sd,
         sem=sd / n**0.5 if sd is not None else None,
         minimum=float(np.min(table)),

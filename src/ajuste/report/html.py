@@ -8,6 +8,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -52,7 +53,7 @@ def render_html(results: Results) -> str:
             policy=_content_policy(list(scripts.values())),
             results_json=_json_text(results.model_dump_json()),
             csv_json=_json_text(json.dumps(trials_csv(results))),
-            figures_json=_json_text(json.dumps({plot.name: _figure(plot.figure) for plot in page.plots})),
+            figures_json=_json_text(_figures({plot.name: plot.figure for plot in page.plots})),
         )
     )
 
@@ -76,9 +77,9 @@ def _file_stem(study: str) -> str:
     return "-".join(re.findall(r"[A-Za-z0-9]+", study))[:60] or "results"
 
 
-def _figure(figure: Any) -> dict[str, Any]:
-    parsed: dict[str, Any] = json.loads(figure.to_json())
-    return parsed
+def _figures(figures: Mapping[str, Any]) -> str:
+    """Each is plotly's own JSON, put together as text: they may be many megabytes."""
+    return f"{{{','.join(f'{json.dumps(name)}:{figure.to_json()}' for name, figure in figures.items())}}}"
 
 
 def _style() -> str:

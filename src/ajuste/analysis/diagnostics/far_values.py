@@ -9,7 +9,7 @@ import numpy as np
 from ajuste.analysis.diagnostics.finding import Finding
 from ajuste.analysis.diagnostics.naive import error_of_shape
 from ajuste.analysis.diagnostics.residuals import Residuals
-from ajuste.analysis.outliers import FAR, MAD_SCALE, outliers
+from ajuste.analysis.outliers import FAR, MAD_SCALE, far_places, median
 from ajuste.analysis.wording import number
 
 FEWEST_EACH: Final = 10
@@ -23,8 +23,8 @@ def far_values(residuals: Residuals) -> Finding | None:
     if min(map(len, groups)) < FEWEST_EACH:
         return None
     # Of many configurations with few values some have a small spread by chance: what is far must be so by that of all.
-    usual = MAD_SCALE * float(np.median(np.concatenate([np.abs(own - np.median(own)) for own in groups])))
-    far = [[place for place in outliers(own) if abs(own[place] - np.median(own)) > FAR * usual] for own in groups]
+    usual = MAD_SCALE * median(np.concatenate(residuals.from_median))
+    far = [[place for place in far_places(away) if away[place] > FAR * usual] for away in residuals.from_median]
     worst = max(range(len(groups)), key=lambda place: len(far[place]))
     count = sum(map(len, far))
     own, name = groups[worst], residuals.names[worst]

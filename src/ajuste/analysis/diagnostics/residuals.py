@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ajuste.analysis.outliers import distances_from_median
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.wording import change
 from ajuste.model.metric import Metric, Scale
@@ -60,6 +61,11 @@ class Residuals:
         order = np.argsort(self.configuration, kind="stable")
         bounds = np.searchsorted(self.configuration[order], np.arange(1, len(self.names)))
         return np.split(self.values[order], bounds)
+
+    @cached_property
+    def from_median(self) -> list[Floats]:
+        """As ``by_configuration``: how far each is from its configuration's median."""
+        return [distances_from_median(own) for own in self.by_configuration]
 
     @property
     def sd(self) -> float:

@@ -23,7 +23,7 @@ def spread(residuals: Residuals) -> Finding | None:
     groups = residuals.by_configuration
     if len(groups) < 2 or min(map(len, groups)) < FEWEST_EACH:
         return None
-    distances = np.concatenate([np.abs(own - np.median(own)) for own in groups])
+    distances = np.concatenate(residuals.from_median)
     p_value, _ = variance_between(distances, np.repeat(np.arange(len(groups)), [len(own) for own in groups]))
     deviations = [float(np.std(own, ddof=1)) for own in groups]
     widest, least = int(np.argmax(deviations)), int(np.argmin(deviations))
