@@ -15,6 +15,8 @@ from ajuste.study.resolved import ResolvedStudy
 UNFINISHED: Final = "the run has not ended; the same `ajuste run` goes on with it"
 COMPARE: Final = "ajuste compare "
 """How a run is named that no study file is behind: by its whole command."""
+PARAMETER: Final = " --parameter "
+"""In how a run is named whose study was given other parameters: the words of the command, quoted for a shell."""
 _STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "time", "failed": "failed"}
 
 
@@ -39,7 +41,8 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     study = resolved.study
     if run.named.startswith(COMPARE):
         return [shlex.join(_compared_again(shlex.split(run.named), run, resolved))]
-    command = ["ajuste", "run", run.named, "--seed", str(study.design.seed), "--fresh"]
+    named = shlex.split(run.named) if PARAMETER in run.named else [run.named]
+    command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]
     if study.target.kernel:
         command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
     if study.target.kind == "host":

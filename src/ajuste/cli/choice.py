@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.configuration import KERNEL_FACTOR
-from ajuste.model.error import RequestError
+from ajuste.model.error import Place, RequestError
 from ajuste.study.builtin import find_study
+from ajuste.study.parameters import with_parameters
 from ajuste.study.read import read_study
 from ajuste.study.relocation import Where, relocated
 from ajuste.study.schema import Study
 
 
 def chosen_study(
-    name: str, catalogue: Catalogue, kernel: str | None, seed: int | None, target: Where | None = None
+    name: str,
+    catalogue: Catalogue,
+    kernel: str | None,
+    seed: int | None,
+    target: Where | None = None,
+    parameter: Sequence[str] | None = None,
 ) -> Study:
     """The study of that name or file, with the choices of the command line. Raises RequestError."""
     if kernel is not None:
@@ -27,4 +35,12 @@ def chosen_study(
             raise RequestError("--target vm: which kernel is to be booted?", hint="--kernel debian:6.12, for example")
     if kernel is not None and study.target.kind == "host":
         raise RequestError(f"--kernel {kernel}: this machine has one kernel, the running one", hint="--target vm")
-    return study.with_choices(kernel=kernel, seed=seed)
+    study = study.with_choices(kernel=kernel, seed=seed)
+    return with_parameters(study, dict(_named(text) for text in parameter), catalogue) if parameter else study
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip() and value.strip()):
+        raise RequestError("expected NAME=VALUE, such as mode=pipes", place=Place(f"--parameter {text}"))
+    return name.strip(), value.strip()

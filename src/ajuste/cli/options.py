@@ -17,6 +17,12 @@ Target = Annotated[
     typer.Option(help="Elsewhere than the study says: in a guest, or on this machine by its own clock."),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Another seed than the study's.")]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE", help="Another value of a parameter of the workload than the study's (repeatable)."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 AcceptRisk = Annotated[
     bool,

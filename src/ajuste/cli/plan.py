@@ -5,16 +5,26 @@ from __future__ import annotations
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
 from ajuste.cli.example import example
-from ajuste.cli.options import Json, Kernel, Seed, StudyName, Target
+from ajuste.cli.options import Json, Kernel, Parameter, Seed, StudyName, Target
 from ajuste.cli.planned import show_plan
 from ajuste.experiment import Means
 from ajuste.home import home
 
 
-@example("ajuste plan granularity", "ajuste plan my-study.toml --json")
+@example(
+    "ajuste plan granularity",
+    "ajuste plan my-study.toml --json",
+    "ajuste plan hackbench-granularity --parameter transport=pipes",
+)
 def plan(
-    study: StudyName, kernel: Kernel = None, seed: Seed = None, target: Target = None, as_json: Json = False
+    study: StudyName,
+    kernel: Kernel = None,
+    seed: Seed = None,
+    target: Target = None,
+    parameter: Parameter = None,
+    as_json: Json = False,
 ) -> None:
     """Show every write, command and trial of STUDY, and do nothing."""
     known = catalogue()
-    show_plan(chosen_study(study, known, kernel, seed, target), known, Means(home()), as_json=as_json)
+    chosen = chosen_study(study, known, kernel, seed, target, parameter)
+    show_plan(chosen, known, Means(home()), as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
 from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
-from ajuste.cli.options import AcceptRisk, Json, Kernel, Seed, StudyName, Target
+from ajuste.cli.options import AcceptRisk, Json, Kernel, Parameter, Seed, StudyName, Target
 from ajuste.experiment import Means
 from ajuste.home import home
 
@@ -22,6 +23,7 @@ def run(
     kernel: Kernel = None,
     seed: Seed = None,
     target: Target = None,
+    parameter: Parameter = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure anew what is in the store already.")] = False,
     report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
     jobs: Annotated[
@@ -41,10 +43,12 @@ def run(
     check_report(report)
     known = catalogue()
     measure(
-        chosen_study(study, known, kernel, seed, target),
+        chosen_study(study, known, kernel, seed, target, parameter),
         known,
         Showing(report, quiet, as_json),
-        named=study,
+        named=shlex.join([study, *(word for text in parameter for word in ("--parameter", text))])
+        if parameter
+        else study,
         means=Means(home(), jobs=jobs, snapshot=snapshot, accept_risk=accept_risk),
         fresh=lambda *_: fresh,
     )
