@@ -19,21 +19,26 @@ pub struct Baseline {
 }
 
 const LOOKS: u32 = 1000;
+/// Whoever has said that it is ready mostly sleeps by one of these, which wait for nothing but their turn.
+const LOOKS_AT_ONCE: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
 impl Baseline {
     /// Wait until `pid` sleeps (it waits for its release), then read what it has used so far (proc_pid_stat(5),
     /// proc_pid_status(5)).
     pub fn of_sleeping(pid: i32) -> Baseline {
-        let mut stat = Vec::new();
-        for _ in 0..LOOKS {
-            stat = stat_fields(pid);
-            if stat.first().is_some_and(|state| state == "S") {
+        let mut stat = Stat::of(pid);
+        for look in 0..LOOKS {
+            if stat.field(0) == Some("S") {
                 break;
             }
-            clock::sleep(BETWEEN_LOOKS);
+            if look < LOOKS_AT_ONCE {
+                rustix::thread::sched_yield();
+            } else {
+                clock::sleep(BETWEEN_LOOKS);
+            }
+            stat = Stat::of(pid);
         }
-        let number = |index: usize| stat.get(index).and_then(|field: &String| field.parse().ok()).unwrap_or(0);
         let status = about(pid, "status");
         let line = |name: &str| {
             let value = status.lines().find_map(|line| line.strip_prefix(name));
@@ -42,9 +47,9 @@ impl Baseline {
         Baseline {
             voluntary_switches: line("voluntary_ctxt_switches:"),
             involuntary_switches: line("nonvoluntary_ctxt_switches:"),
-            minor_faults: number(7),
-            major_faults: number(9),
-            started_ticks: number(19),
+            minor_faults: stat.number(7).unwrap_or(0),
+            major_faults: stat.number(9).unwrap_or(0),
+            started_ticks: stat.number(19).unwrap_or(0),
         }
     }
 }
@@ -57,10 +62,21 @@ fn about(pid: i32, name: &str) -> String {
 }
 
 /// The fields of `/proc/PID/stat` from the state on (the name before it may contain anything).
-fn stat_fields(pid: i32) -> Vec<String> {
-    let text = about(pid, "stat");
-    let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    after_name.split_whitespace().map(str::to_owned).collect()
+struct Stat(String);
+
+impl Stat {
+    fn of(pid: i32) -> Stat {
+        let text = about(pid, "stat");
+        Stat(text.rsplit_once(')').map_or("", |(_, rest)| rest).to_owned())
+    }
+
+    fn field(&self, index: usize) -> Option<&str> {
+        self.0.split_whitespace().nth(index)
+    }
+
+    fn number<T: std::str::FromStr>(&self, index: usize) -> Option<T> {
+        self.field(index)?.parse().ok()
+    }
 }
 
 /// A process among others.
@@ -76,10 +92,9 @@ pub struct Kin {
 
 /// What the kernel says of the process `pid`, `None` if there is none.
 pub fn kin(pid: i32) -> Option<Kin> {
-    let stat = stat_fields(pid);
-    let number = |index: usize| stat.get(index)?.parse().ok();
-    let is_dead = ["Z", "X"].contains(&stat.first()?.as_str());
-    Some(Kin { pid, parent: number(1)?, group: number(2)?, started_ticks: stat.get(19)?.parse().ok()?, is_dead })
+    let stat = Stat::of(pid);
+    let is_dead = ["Z", "X"].contains(&stat.field(0)?);
+    Some(Kin { pid, parent: stat.number(1)?, group: stat.number(2)?, started_ticks: stat.number(19)?, is_dead })
 }
 
 /// When the process `pid` began, in clock ticks since the boot: tells it from another that has the number later.
@@ -228,11 +243,11 @@ mod tests {
         let mut child = Command::new(&link).arg("100").stdout(Stdio::null()).spawn().unwrap();
         let pid = child.id() as i32;
         let baseline = Baseline::of_sleeping(pid);
-        let state = stat_fields(pid).remove(0);
+        let stat = Stat::of(pid);
         child.kill().unwrap();
         child.wait().unwrap();
         std::fs::remove_file(&link).unwrap();
-        assert_eq!(state, "S");
+        assert_eq!(stat.field(0), Some("S"));
         assert!(baseline.minor_faults > 0 && baseline.voluntary_switches > 0);
     }
 }

@@ -3,13 +3,15 @@
 //! Between fork and exec there are only system calls: nothing is allocated, so that nothing there depends on the
 //! agent's memory.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{c_char, CString};
+use std::io;
 use std::os::fd::RawFd;
 use std::ptr;
 
 use crate::errno;
 use crate::guest::ports;
 use crate::plan::{Command, Policy, User};
+use crate::process::area::Area;
 use crate::process::surroundings::Surroundings;
 
 /// `AJUSTE_PADDING=` and its final zero are 16 bytes; the rest of the padding follows.
@@ -28,21 +30,28 @@ pub struct Streams {
     pub group: Option<RawFd>,
 }
 
-/// Everything a child needs.
+/// Everything a child needs; the texts are in the area, and nothing is on the heap.
 pub struct Image {
-    path: CString,
-    _arguments: Vec<CString>,
-    argv: Vec<*const libc::c_char>,
-    _variables: Vec<CString>,
-    envp: Vec<*const libc::c_char>,
-    directory: CString,
+    path: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+    directory: *const c_char,
     cpus: Option<libc::cpu_set_t>,
     nice: Option<i32>,
     policy: Option<(libc::c_int, libc::sched_param)>,
-    user: Option<User>,
+    user: Option<Identity>,
     surroundings: Surroundings,
     agent: libc::pid_t,
     streams: Streams,
+    _area: Area,
+}
+
+/// A user as the kernel takes it.
+struct Identity {
+    uid: libc::uid_t,
+    gid: libc::gid_t,
+    groups: *const libc::gid_t,
+    group_count: usize,
 }
 
 /// What a child does before its exec, in this order.
@@ -111,30 +120,31 @@ impl Image {
         padding_bytes: usize,
         surroundings: &Surroundings,
         streams: Streams,
-    ) -> Image {
-        let mut variables: Vec<CString> =
-            command.environment.iter().map(|(name, value)| c_string(format!("{name}={value}"))).collect();
+    ) -> io::Result<Image> {
+        let mut area = area_for(command, &path, padding_bytes)?;
+        let mut variables: Vec<_> =
+            command.environment.iter().map(|(name, value)| area.text(&[name, "=", value])).collect();
         if padding_bytes > PADDING_NAME.len() {
             let filling = "x".repeat(padding_bytes - PADDING_NAME.len() - 1);
-            variables.push(c_string(format!("{PADDING_NAME}{filling}")));
+            variables.push(area.text(&[PADDING_NAME, &filling]));
         }
-        let arguments: Vec<CString> = command.argv.iter().map(|text| c_string(text.clone())).collect();
+        let arguments: Vec<_> = command.argv.iter().map(|text| area.text(&[text])).collect();
         let attributes = &command.attributes;
-        Image {
-            path,
-            argv: pointers(&arguments),
-            _arguments: arguments,
-            envp: pointers(&variables),
-            _variables: variables,
-            directory: c_string(command.directory.clone()),
+        let user = command.user.as_ref().filter(|user| !is_ours(user));
+        Ok(Image {
+            path: area.copy(path.as_bytes_with_nul()).cast(),
+            argv: ended(&mut area, arguments),
+            envp: ended(&mut area, variables),
+            directory: area.text(&[&command.directory]),
             cpus: attributes.affinity.as_deref().map(cpu_set),
             nice: attributes.nice.or(surroundings.nice),
             policy: attributes.policy.map(|policy| scheduling(policy, attributes.priority)),
-            user: command.user.clone().filter(|user| !is_ours(user)),
+            user: user.map(|user| Identity::new(user, &mut area)),
             surroundings: *surroundings,
             agent: std::process::id() as libc::pid_t,
             streams,
-        }
+            _area: area,
+        })
     }
 
     /// In the child: prepare, report, sleep until released, execute the program.
@@ -149,7 +159,7 @@ impl Image {
             if libc::read(self.streams.door, ptr::from_mut(&mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
             }
-            libc::execve(self.path.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
+            libc::execve(self.path, self.argv, self.envp);
             self.give_up(Step::Program)
         }
     }
@@ -185,16 +195,16 @@ impl Image {
         if let Some(user) = &self.user {
             self.become_user(user)?;
         }
-        succeeded(libc::chdir(self.directory.as_ptr()), Step::Directory)?;
+        succeeded(libc::chdir(self.directory), Step::Directory)?;
         // Before the release, so that the usual mistakes are known before anything is said to have started.
-        succeeded(libc::access(self.path.as_ptr(), libc::X_OK), Step::Program)?;
+        succeeded(libc::access(self.path, libc::X_OK), Step::Program)?;
         Ok(())
     }
 
     /// Be nobody else any more: with the last user number the kernel takes all capabilities, and the signal at the
     /// agent's death, which is set again.
-    unsafe fn become_user(&self, user: &User) -> Result<(), Step> {
-        succeeded(libc::setgroups(user.groups.len(), user.groups.as_ptr()), Step::User)?;
+    unsafe fn become_user(&self, user: &Identity) -> Result<(), Step> {
+        succeeded(libc::setgroups(user.group_count, user.groups), Step::User)?;
         succeeded(libc::setresgid(user.gid, user.gid, user.gid), Step::User)?;
         succeeded(libc::setresuid(user.uid, user.uid, user.uid), Step::User)?;
         if self.surroundings.die_with_agent {
@@ -236,13 +246,29 @@ fn succeeded(result: i32, step: Step) -> Result<(), Step> {
     }
 }
 
-/// The plan's texts have no zero bytes ([`crate::plan::Plan::parse`] sees to that).
-fn c_string(text: String) -> CString {
-    CString::new(text).unwrap_or_default()
+impl Identity {
+    fn new(user: &User, area: &mut Area) -> Identity {
+        let (groups, group_count) = (area.copy(&user.groups), user.groups.len());
+        Identity { uid: user.uid, gid: user.gid, groups, group_count }
+    }
 }
 
-fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
-    texts.iter().map(|text| CStr::as_ptr(text)).chain([ptr::null()]).collect()
+/// With room for all texts of `command` (which have no zero bytes: [`crate::plan::Plan::parse`] sees to that), and for
+/// the pointers to them.
+fn area_for(command: &Command, path: &CString, padding_bytes: usize) -> io::Result<Area> {
+    let texts = command.argv.len() + command.environment.len() + 4;
+    let variables: usize = command.environment.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let arguments: usize = command.argv.iter().map(String::len).sum();
+    let groups = command.user.as_ref().map_or(0, |user| size_of_val(user.groups.as_slice()));
+    let others = path.count_bytes() + command.directory.len() + padding_bytes + groups;
+    let pointers = texts * size_of::<*const c_char>();
+    Area::with_room(arguments + variables + others + pointers + 2 * texts, texts + 4)
+}
+
+/// The pointers with a final null.
+fn ended(area: &mut Area, mut texts: Vec<*const c_char>) -> *const *const c_char {
+    texts.push(ptr::null());
+    area.copy(&texts)
 }
 
 fn cpu_set(cpus: &[u32]) -> libc::cpu_set_t {

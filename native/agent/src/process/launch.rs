@@ -20,6 +20,7 @@ use crate::errno;
 use crate::event::Stream;
 use crate::plan::Command;
 use crate::process::account::{self, Baseline};
+use crate::process::area::Withheld;
 use crate::process::capture::Capture;
 use crate::process::cgroup::Group;
 use crate::process::image::{Image, Report, Streams};
@@ -76,14 +77,9 @@ pub fn launch(
         report: reporter.as_raw_fd(),
         group: group_door.as_ref().map(|file| file.as_raw_fd() as RawFd),
     };
-    let image = Image::new(command, path, padding_bytes, surroundings, streams);
-    // SAFETY: the agent has one thread, and the child only makes system calls on what was made before.
-    let pid = match unsafe { libc::fork() } {
-        -1 => return Err(broken(io::Error::last_os_error())),
-        0 => image.become_it(),
-        pid => pid,
-    };
-    drop((sleeper, reporter));
+    let image = Image::new(command, path, padding_bytes, surroundings, streams).map_err(broken)?;
+    let pid = fork(&image).map_err(broken)?;
+    drop((sleeper, reporter, image));
     let ready = Pid::from_raw(pid)
         .ok_or_else(|| "no process number".to_owned())
         .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).map_err(errno::of))
@@ -100,6 +96,18 @@ pub fn launch(
     }
     let roll = surroundings.roll;
     Ok(Launched { pid, pidfd, stdout, stderr, baseline, program, door, report, roll, _group: group })
+}
+
+/// A process that becomes `image`.
+fn fork(image: &Image) -> io::Result<i32> {
+    let _heap = Withheld::heap();
+    // As fork(2), without what the C library does about it in the child, which executes a program anyway.
+    // SAFETY: the agent has one thread, and the child only makes system calls on what was made before.
+    match unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => image.become_it(),
+        pid => Ok(pid as i32),
+    }
 }
 
 impl Launched {

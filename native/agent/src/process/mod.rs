@@ -1,6 +1,7 @@
 //! Processes of a trial: started, limited, watched, accounted for.
 
 pub mod account;
+pub mod area;
 pub mod capture;
 pub mod cgroup;
 pub mod errand;
