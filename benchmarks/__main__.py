@@ -19,6 +19,7 @@ from benchmarks import (
     sampler_overhead,
     scale,
     short_runs,
+    surface,
     verdicts,
 )
 from benchmarks.comparison import Comparison, show
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
     "restore-time": restore_time.measure,
     "scale": scale.measure,
     "short-runs": short_runs.measure,
+    "surface": surface.measure,
 }
 
 
