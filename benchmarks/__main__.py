@@ -8,6 +8,7 @@ from collections.abc import Callable
 from rich.console import Console
 
 from benchmarks import (
+    ablation,
     boot,
     cold_start,
     coverage,
@@ -25,6 +26,7 @@ from benchmarks import (
 from benchmarks.comparison import Comparison, show
 
 BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
+    "ablation": ablation.measure,
     "coverage": coverage.measure,
     "verdicts": verdicts.measure,
     "orders": orders.measure,

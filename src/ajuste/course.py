@@ -15,6 +15,7 @@ from ajuste.design.looks import review_from, reviews
 from ajuste.design.refinement import Grid, Known, grid_of, known
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
+from ajuste.study.ablation import ablation_names
 from ajuste.study.resolved import ResolvedStudy
 
 
@@ -118,6 +119,8 @@ class Course:
     def _roster(self, number: int) -> tuple[tuple[str, ...], int]:
         """The configurations of a block, and the first block from which on it was just these."""
         warm_up, names = self._study.study.design.warm_up, self._study.names
+        if self._study.study.design.combine == "ablation":
+            return ablation_names(self._study, number), number
         since = warm_up if number >= warm_up else 0
         if self._study.study.allocation == "refine":
             if number < warm_up + self._study.study.budget.min_blocks:

@@ -13,7 +13,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 
 UNFINISHED: Final = "the run has not ended; the same `ajuste run` goes on with it"
-COMPARE: Final = "ajuste compare "
+COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
 """How a run is named that no study file is behind: by its whole command."""
 PARAMETER: Final = " --parameter "
 """In how a run is named whose study was given other parameters: the words of the command, quoted for a shell."""
@@ -39,7 +39,7 @@ def results_of(run: Run, store: Store) -> Results:
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     """The command that measures the same again. A series of kernels moves on, so the very release is named."""
     study = resolved.study
-    if run.named.startswith(COMPARE):
+    if run.named.startswith(COMMANDS):
         return [shlex.join(_compared_again(shlex.split(run.named), run, resolved))]
     named = shlex.split(run.named) if PARAMETER in run.named else [run.named]
     command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from ajuste.analysis.needed import blocks_needed, pair_variance
-from ajuste.analysis.results import configurations, effects
+from ajuste.analysis.results import configurations, effects, rates_of
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.course import Course
@@ -84,7 +84,7 @@ def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
     """For the means of ratios; what other effects need depends on more than the spread of runs."""
     if len(resolved.configurations) < 2 or not any(m.scale == "ratio" and not m.quantile for m in resolved.deciding):
         return ()
-    if resolved.study.design.combine == "screening":
+    if resolved.study.design.combine in ("screening", "ablation"):
         return ()
     effect = resolved.study.analysis.smallest_effect
     return tuple(
@@ -97,6 +97,8 @@ def _correction(resolved: ResolvedStudy) -> str:
     study, made = resolved.study, configurations(resolved)
     if study.design.combine == "screening":
         return effects(resolved, ()).correction
+    if study.design.combine == "ablation":
+        return rates_of(resolved).words
     group = family(made, resolved.deciding, study.analysis.confidence)
     return group.describe(len(made) - 1, len(resolved.deciding))
 

@@ -56,6 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "my-study.toml").write_text(STUDY)
     (directory / "job").write_text("#!/bin/sh\nseq 1000 | sort -R | tail -n 1\n")
     (directory / "job").chmod(0o755)
+    (directory / "local.conf").write_text("vm.swappiness = 11\nvm.dirty_expire_centisecs = 1234\n")
     kept = directory / "home"
     kept.mkdir()
     home().cache.mkdir(parents=True, exist_ok=True)

@@ -17,10 +17,12 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.error import Place, RequestError
 from ajuste.model.span import Scale
+from ajuste.profile.placing import Placed
 from ajuste.study.ranges import RANGE_MARK
 from ajuste.study.settings import canonical
 
 AS_IT_IS: Final = "as it is"
+PROFILE_FACTOR: Final = "profile"
 
 _CPUS: Final = ("cpu-list", "cpu-mask")
 
@@ -57,8 +59,12 @@ class Factors:
     kernel: str | None = None
 
 
-def factors(request: Request, commands: Sequence[str], catalogue: Catalogue) -> Factors:
-    """The factors of ``request``; ``commands`` are the names of its commands. Raises RequestError."""
+def factors(
+    request: Request, commands: Sequence[str], catalogue: Catalogue, profiles: Sequence[Placed] = ()
+) -> Factors:
+    """The factors of ``request``; ``commands`` are the names of its commands, ``profiles`` what those it names come to.
+    Raises RequestError.
+    """
     given = settings(request, catalogue)
     several = [one for one in given if one.several]
     single = [one for one in given if not one.several]
@@ -67,14 +73,37 @@ def factors(request: Request, commands: Sequence[str], catalogue: Catalogue) -> 
         several.append(Varied(KERNEL_FACTOR, kernels, f"--kernel {request.kernel}"))
     if len(commands) > 1:
         several.append(Varied(COMMAND_FACTOR, tuple(commands), "the commands"))
-    if single and not several:
+    if single and not several and not profiles:
         tables, said = [_bundle(single)], [" ".join(one.said for one in single)]
     else:
         tables = [one.table for one in (*single, *several)]
         said = [one.said for one in (*single, *several)]
+    if profiles:
+        tables.append({"name": PROFILE_FACTOR, "settings": {AS_IT_IS: {}, **profile_settings(profiles)}})
+        said.append(f"--profile {request.profile}")
     for text in request.baseline:
         _choose_baseline(tables, text)
     return Factors(tuple(tables), tuple(said), kernels[0] if len(kernels) == 1 else None)
+
+
+def profile_settings(profiles: Sequence[Placed]) -> dict[str, dict[str, str]]:
+    """What each profile sets, by its name, or by how it was called where two have the same name."""
+    names = [one.profile.name for one in profiles]
+    return {
+        one.profile.name if names.count(one.profile.name) == 1 else one.profile.spec: levels_of(one) for one in profiles
+    }
+
+
+def levels_of(placed: Placed) -> dict[str, str]:
+    """Everything that a profile sets. Raises RequestError where that is nothing."""
+    levels = {name: level for setting in placed.settings for name, level in setting.levels.items()}
+    if not levels:
+        left = "; ".join(f"{one.line.words}: {one.reason}" for one in placed.unmapped[:3])
+        raise RequestError(
+            f"the profile {placed.profile.name} changes nothing here",
+            hint=f"{len(placed.unchanged)} lines are so already, {len(placed.unmapped)} are left out ({left} …)",
+        )
+    return levels
 
 
 def settings(request: Request, catalogue: Catalogue) -> list[Varied]:

@@ -11,6 +11,7 @@ class Request:
 
     commands: tuple[tuple[str, ...], ...]
     set: tuple[str, ...] = ()
+    profile: str | None = None
     nice: str | None = None
     policy: str | None = None
     cpus: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ajuste.adhoc.amount import block_range, mebibytes, seconds, share
@@ -16,11 +16,13 @@ from ajuste.analysis.wording import listed
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.error import Place, RequestError
+from ajuste.profile.placing import Placed
+from ajuste.profile.words import notes_of
 from ajuste.study.cpus import parse_cpus
 from ajuste.study.factors import ParseKernel
 from ajuste.study.location import Path as Keys
 from ajuste.study.read import checked_study
-from ajuste.study.schema import BudgetTable, Study
+from ajuste.study.schema import BudgetTable, Study, TargetTable
 
 DEFAULT_NAME: Final = "compare"
 DEFAULT_KERNEL: Final = "debian:6.12"
@@ -45,11 +47,15 @@ ON_HOST: Final = Defaults(timeout_s=3600, warm_up=1, max_blocks=1000)
 IN_GUEST: Final = Defaults(timeout_s=600, warm_up=0, max_blocks=30)
 
 
-def adhoc_document(request: Request, catalogue: Catalogue) -> tuple[dict[str, Any], CommandLine]:
-    """The study's document as a file would have it, and what said each part of it. Raises RequestError."""
+def adhoc_document(
+    request: Request, catalogue: Catalogue, profiles: Sequence[Placed] = ()
+) -> tuple[dict[str, Any], CommandLine]:
+    """The study's document as a file would have it, and what said each part of it; ``profiles`` are what those that it
+    names come to on its target. Raises RequestError.
+    """
     _check_commands(request, catalogue)
     texts = names(request.commands)
-    found = factors(request, texts, catalogue)
+    found = factors(request, texts, catalogue, profiles)
     said: dict[Keys, str] = {("factor", index): words for index, words in enumerate(found.said)}
     own = [read_metric(text) for text in request.metric]
     workload = _workload(request, own, texts, catalogue, said)
@@ -65,14 +71,26 @@ def adhoc_document(request: Request, catalogue: Catalogue) -> tuple[dict[str, An
         "design": _design(request, said),
         "budget": _budget(request, compared=bool(found.tables), said=said),
     }
+    if profiles:
+        document["notes"] = list(notes_of(profiles))
     if request.name is not None:
         said["name",] = f"--name {request.name}"
     return document, CommandLine(said)
 
 
-def adhoc_study(request: Request, catalogue: Catalogue, *, parse_kernel: ParseKernel = str) -> Study:
+def profile_target(request: Request, catalogue: Catalogue) -> TargetTable:
+    """Where the profiles of ``request`` are tried. Raises RequestError for what is wrong with anything else of it."""
+    study = adhoc_study(replace(request, profile=None, baseline=(), one_at_a_time=False, screen=False), catalogue)
+    if any(factor.name == KERNEL_FACTOR for factor in study.factors):
+        raise RequestError("profiles are compared on one kernel", hint=HINT, place=Place(f"--kernel {request.kernel}"))
+    return study.target
+
+
+def adhoc_study(
+    request: Request, catalogue: Catalogue, profiles: Sequence[Placed] = (), *, parse_kernel: ParseKernel = str
+) -> Study:
     """The study of ``request``, checked. Raises RequestError that names the options that are wrong."""
-    document, origin = adhoc_document(request, catalogue)
+    document, origin = adhoc_document(request, catalogue, profiles)
     return checked_study(document, origin, catalogue, parse_kernel=parse_kernel)
 
 
@@ -230,6 +248,8 @@ def _title(found: Factors, texts: Sequence[str], workload: Mapping[str, Any]) ->
 def _levels(table: Mapping[str, Any]) -> str:
     if table["name"] == SETTINGS_FACTOR:
         return next(str(level) for level in table["settings"] if level != AS_IT_IS)
+    if "settings" in table:
+        return f"{table['name']} {', '.join(level for level in table['settings'] if level != AS_IT_IS)}"
     levels = table["levels"]
     return f"{table['name']} {levels if isinstance(levels, str) else ', '.join(levels)}"
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ajuste.analysis.ablation import Lines, Rates, ablation
+from ajuste.analysis.ablation_answer import lines_answer
 from ajuste.analysis.answer import answer
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.factor_answer import factor_answer
@@ -25,6 +27,7 @@ from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
+from ajuste.design.ablation import principal
 from ajuste.design.stopping import Why
 from ajuste.model.configuration import Configuration
 from ajuste.model.measurements import Measurements
@@ -32,7 +35,8 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Explained, Results, Tally
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Trial
-from ajuste.model.verdict import Finding, Verdict
+from ajuste.model.verdict import Finding, LineEffect, Verdict
+from ajuste.study.ablation import line_sets
 from ajuste.study.design_words import design_words
 from ajuste.study.resolved import ResolvedStudy
 
@@ -47,14 +51,15 @@ VIRTUAL_CLOCK = (
 
 
 def configurations(resolved: ResolvedStudy) -> tuple[Configuration, ...]:
-    """The configurations of a study, in order."""
-    return tuple(c.configuration for c in resolved.configurations)
+    """The configurations of a study, in order; of an ablation those that a person would ask about."""
+    made = tuple(c.configuration for c in resolved.configurations)
+    return made[: len(principal(len(line_sets(resolved.study))))] if _is_ablation(resolved) else made
 
 
 def verdicts(resolved: ResolvedStudy, trials: Trials) -> tuple[Verdict, ...]:
     """What can be said after these trials. May be looked at after every block."""
     analysis = resolved.study.analysis
-    screening = resolved.study.design.combine == "screening"
+    described = resolved.study.design.combine in ("screening", "ablation")
     found = judge(
         configurations(resolved),
         trials,
@@ -66,14 +71,14 @@ def verdicts(resolved: ResolvedStudy, trials: Trials) -> tuple[Verdict, ...]:
     )
     if resolved.study.allocation == "refine":
         return tuple(v for v in found if v.blocks)  # Most points of the grid are not measured.
-    return tuple(v.model_copy(update={"deciding": False}) for v in found) if screening else found
+    return tuple(v.model_copy(update={"deciding": False}) for v in found) if described else found
 
 
 def effects(resolved: ResolvedStudy, trials: Trials) -> Effects:
     """What each factor does to the means, where combinations of several are tried; nothing otherwise."""
     combine, analysis = resolved.study.design.combine, resolved.study.analysis
     several = sum(len(factor.levels) > 1 for factor in resolved.factors) > 1
-    incomplete = combine == "one-at-a-time" or resolved.study.allocation == "refine"
+    incomplete = combine in ("one-at-a-time", "ablation") or resolved.study.allocation == "refine"
     if not several or incomplete or not _means_of(resolved.deciding):
         return Effects()
     return factor_effects(
@@ -87,8 +92,33 @@ def effects(resolved: ResolvedStudy, trials: Trials) -> Effects:
     )
 
 
+def lines(resolved: ResolvedStudy, trials: Trials) -> tuple[LineEffect, ...]:
+    """What each line of a profile does, if it is taken apart; nothing otherwise."""
+    if not _is_ablation(resolved):
+        return ()
+    analysis = resolved.study.analysis
+    return ablation(
+        Lines(line_sets(resolved.study), resolved.names),
+        trials,
+        resolved.deciding,
+        confidence=analysis.confidence,
+        smallest_effect=analysis.smallest_effect,
+    )
+
+
+def rates_of(resolved: ResolvedStudy) -> Rates:
+    """The error rates of an ablation."""
+    return Rates(len(line_sets(resolved.study)), len(resolved.deciding), resolved.study.analysis.confidence)
+
+
+def _is_ablation(resolved: ResolvedStudy) -> bool:
+    return resolved.study.design.combine == "ablation"
+
+
 def findings(resolved: ResolvedStudy, trials: Trials) -> tuple[Finding, ...]:
-    """What decides when to stop: the effects of a screening design, otherwise the verdicts."""
+    """What decides when to stop: the effects of a screening design or of a profile's lines, otherwise the verdicts."""
+    if _is_ablation(resolved):
+        return lines(resolved, trials)
     if resolved.study.design.combine == "screening":
         return effects(resolved, trials).found
     return verdicts(resolved, trials)
@@ -141,15 +171,19 @@ def assemble(
     )
     worked = effects(resolved, clean)
     of_factors = factor_answer(_means_of(resolved.deciding), worked.found, study.analysis.smallest_effect)
-    screening = study.design.combine == "screening"
     shapes = _surfaces(resolved, clean, found)
+    apart = lines(resolved, clean)
+    correction = worked.correction or (rates_of(resolved).words if apart else "")
+    described = study.design.combine in ("screening", "ablation")
     predicted = predictions(resolved, summaries)
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
     return Results(
         study=study.name,
         title=study.title or study.name,
         question=study.question,
-        answer=" ".join(filter(None, (agreed, "" if screening else said, of_factors))),
+        answer=" ".join(
+            filter(None, (agreed, "" if described else said, of_factors, lines_answer(apart, resolved.deciding)))
+        ),
         run=run,
         seed=study.design.seed,
         clock=study.target.clock,
@@ -158,7 +192,7 @@ def assemble(
         stopped_because=stopped_because,
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
-        correction=worked.correction if screening else group.describe(len(made) - 1, len(resolved.deciding)),
+        correction=correction if described else group.describe(len(made) - 1, len(resolved.deciding)),
         design=design_words(study, made),
         blocks=counted_blocks(clean, resolved.names, resolved.baseline),
         verdicts=found,
@@ -168,12 +202,13 @@ def assemble(
         trials=points_of(columns),
         tally=counted,
         effects=worked.found,
-        effects_correction=worked.correction,
+        effects_correction=correction,
         cells=worked.cells,
         surfaces=shapes,
         correlations=correlations(summaries, _means_of(resolved.deciding), all_means, study.analysis.confidence)
         if shapes
         else (),
+        lines=apart,
         diagnostics=diagnose(clean, _means_of(resolved.deciding), study.target.clock),
         three_sigma=three_sigma(made, clean, _means_of(resolved.deciding), found, study.analysis.confidence)
         if study.analysis.three_sigma
@@ -202,8 +237,8 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
 
 
 def _surfaces(resolved: ResolvedStudy, clean: Clean, found: Sequence[Verdict]) -> tuple[Surface, ...]:
-    """None of a screening design: it has only the corners."""
-    if resolved.study.design.combine == "screening":
+    """None of a screening design or an ablation: these have only the corners."""
+    if resolved.study.design.combine in ("screening", "ablation"):
         return ()
     analysis = resolved.study.analysis
     return surfaces(

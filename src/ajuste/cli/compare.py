@@ -11,12 +11,13 @@ import typer
 
 from ajuste.adhoc.request import Request, split_commands
 from ajuste.adhoc.saving import save_study
-from ajuste.adhoc.study import adhoc_document, adhoc_study
+from ajuste.adhoc.study import adhoc_document, adhoc_study, profile_target
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
 from ajuste.cli.options import AcceptRisk, Json
 from ajuste.cli.planned import show_plan
+from ajuste.cli.profiles import placed
 from ajuste.experiment import Experiment, Means, goes_on
 from ajuste.home import home
 from ajuste.kernel.spec import parse_spec
@@ -53,6 +54,12 @@ def compare(
     set_: Annotated[
         list[str] | None,
         _option("A tunable and its levels, or a range: 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", "--set"),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        _option(
+            "Profiles against the machine as it is: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", "--profile"
+        ),
     ] = None,
     nice: Annotated[str | None, _option("Nice levels of the command.", "N,...")] = None,
     policy: Annotated[str | None, _option("Its scheduling policies.", "POLICY,...")] = None,
@@ -113,6 +120,7 @@ def compare(
     request = Request(
         commands=split_commands(tuple(words or ())),
         set=tuple(set_ or ()),
+        profile=profile,
         nice=nice,
         policy=policy,
         cpus=cpus,
@@ -143,11 +151,13 @@ def compare(
     )
     check_report(report)
     known = catalogue()
-    study = adhoc_study(request, known, parse_kernel=parse_spec)
+    means = Means(home(), accept_risk=accept_risk)
+    tell = not (as_json or dry_run or quiet)
+    profiles = placed(profile.split(","), profile_target(request, known), known, means, tell=tell) if profile else ()
+    study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
     command = shlex.join(["ajuste", *sys.argv[1:]])
     if save is not None:
-        save_study(adhoc_document(request, known)[0], save, command)
-    means = Means(home(), accept_risk=accept_risk)
+        save_study(adhoc_document(request, known, profiles)[0], save, command)
     if dry_run:
         show_plan(study, known, means, as_json=as_json)
         return

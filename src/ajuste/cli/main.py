@@ -16,6 +16,7 @@ from ajuste.version import ajuste_version
 COMMANDS: Final = (
     "run",
     "compare",
+    "ablate",
     "plan",
     "report",
     "analyse",

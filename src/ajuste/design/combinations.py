@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Literal
 
+from ajuste.design.ablation import subsets
 from ajuste.design.screening import signs
 from ajuste.model.configuration import Factor
 
-Combine = Literal["all", "one-at-a-time", "screening"]
+Combine = Literal["all", "one-at-a-time", "screening", "ablation"]
 
 
 def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str, ...]]:
@@ -18,12 +19,15 @@ def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str,
     ``all``: every combination (the full factorial), the last factor changing fastest. ``one-at-a-time``: the baseline,
     then every other level of each factor with all others at their baseline. ``screening``: the baseline, then the
     others of a screening design (see ``design.screening``) of the factors that vary, which all have two levels or all
-    have three.
+    have three. ``ablation``: the baseline, then all that an ablation (see ``design.ablation``) tries of the factors
+    that vary, which have two levels each.
     """
     if combine == "all":
         return list(product(*(factor.levels for factor in factors)))
     if combine == "screening":
         return _screening(factors)
+    if combine == "ablation":
+        return _ablation(factors)
     baseline = tuple(factor.baseline for factor in factors)
     return [
         baseline,
@@ -37,9 +41,9 @@ def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str,
 
 
 def count(factors: Sequence[Factor], combine: Combine) -> int:
-    """How many there are, without making them (but for screening, of which there are few)."""
-    if combine == "screening":
-        return len(_screening(factors))
+    """How many there are, without making them (but for screening and ablation, of which there are few)."""
+    if combine in ("screening", "ablation"):
+        return len(combinations(factors, combine))
     if combine == "one-at-a-time":
         return 1 + sum(len(factor.levels) - 1 for factor in factors)
     number = 1
@@ -62,6 +66,17 @@ def _screening(factors: Sequence[Factor]) -> list[tuple[str, ...]]:
         chosen = {factor.name: _level(factor, sign) for factor, sign in zip(varied, row, strict=True)}
         found.append(tuple(chosen.get(factor.name, factor.baseline) for factor in factors))
     return found
+
+
+def _ablation(factors: Sequence[Factor]) -> list[tuple[str, ...]]:
+    lines = [factor.name for factor in factors if len(factor.levels) > 1]
+    return [
+        tuple(
+            low_and_high(factor)[lines.index(factor.name) in chosen] if len(factor.levels) > 1 else factor.baseline
+            for factor in factors
+        )
+        for chosen in subsets(len(lines))
+    ]
 
 
 def _level(factor: Factor, sign: int) -> str:

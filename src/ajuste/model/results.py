@@ -12,7 +12,7 @@ from ajuste.model.configuration import Factor
 from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.metric import Metric
 from ajuste.model.surface import Correlation, Surface
-from ajuste.model.verdict import FactorCell, FactorEffect, Verdict, Word
+from ajuste.model.verdict import FactorCell, FactorEffect, LineEffect, Verdict, Word
 
 Clock = Literal["virtual", "wall"]
 InstructionNs = Literal[1, 2, 4, 8, 16]
@@ -233,6 +233,7 @@ class Results(_Doc):
     ``effects`` are those of the factors, where combinations of several were tried, a family of their own with
     ``effects_correction``; ``cells`` show the interactions of a full factorial.
     ``surfaces`` are there where numeric factors span one, with ``correlations`` of deciding metrics and all others.
+    ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction`` too.
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
     samplers.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
@@ -265,6 +266,7 @@ class Results(_Doc):
     cells: tuple[FactorCell, ...] = ()
     surfaces: tuple[Surface, ...] = ()
     correlations: tuple[Correlation, ...] = ()
+    lines: tuple[LineEffect, ...] = ()
     diagnostics: Diagnostics | None = None
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None

@@ -78,6 +78,44 @@ class FactorEffect(Finding):
         return " × ".join(f"{factor} {old} → {new}" for factor, old, new in steps)
 
 
+Role = Literal["helps", "harms", "matters", "depends", "useless", "undecided"]
+"""What a line of a profile does for the workload: ``matters`` where the metric has no better, ``depends`` where it does
+nothing on the whole and yet something with or without the other lines."""
+
+
+class Bounds(BaseModel):
+    """An estimate with its interval, as in ``Finding``."""
+
+    model_config = ConfigDict(frozen=True)
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class LineEffect(Finding):
+    """What one line of a profile does, of ``kind`` ``line``, or all of them together, of kind ``whole``.
+
+    The figures of a line are its share of what the whole does: its Shapley value, which for a ratio is a factor of the
+    whole's ratio; ``part`` is it as a part of the whole on the scale of the intervals, where the whole certainly does
+    something. ``alone`` is the line by itself against nothing, ``last`` the whole against the whole without it, and
+    ``between`` how much ``last`` differs from ``alone``. ``sets`` are the tunables with their levels.
+    """
+
+    kind: Literal["line", "whole"]
+    line: str
+    role: Role
+    sets: dict[str, str] = {}
+    part: float | None = None
+    alone: Bounds = Bounds()
+    last: Bounds = Bounds()
+    between: Bounds = Bounds()
+    remark: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.line
+
+
 class FactorCell(BaseModel):
     """One metric at a level each of two factors, averaged over all others, against the cell of both baselines: a ratio
     or a difference as ``scale`` says, with an interval as wide as those of the effects.

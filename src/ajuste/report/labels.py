@@ -42,11 +42,13 @@ class Labels:
 
 
 def labels_of(results: Results) -> Labels:
-    """Labels for all factors of ``results``, with the units that the explanations give."""
+    """Labels for all factors of ``results``, with the units that the explanations give. Where a profile was taken apart
+    configurations go by their names: which lines there are.
+    """
     units = {explained.name: explained.unit for explained in results.explained}
     varied = tuple(factor for factor in results.factors if len(factor.levels) > 1)
     return Labels(
-        factors=varied or results.factors,
+        factors=() if results.lines else varied or results.factors,
         fixed=tuple(factor for factor in results.factors if len(factor.levels) == 1) if varied else (),
         levels={factor.name: _levels(factor, units.get(factor.name, "")) for factor in results.factors},
         units=units,

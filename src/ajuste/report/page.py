@@ -20,6 +20,7 @@ from ajuste.report.factor_effects import effects_of
 from ajuste.report.format import count_of
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.labels import Labels, fixed_levels, labels_of
+from ajuste.report.lines import HEADS, LineGroup, line_groups, role_counts
 from ajuste.report.listing import Listing
 from ajuste.report.listings import listings_of
 from ajuste.report.plots.course import course_plot
@@ -27,6 +28,7 @@ from ajuste.report.plots.curve import curve_plot
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.plots.heatmap import heatmap_plot
 from ajuste.report.plots.interaction import interaction_plots
+from ajuste.report.plots.lines import lines_plot
 from ajuste.report.plots.pareto import pareto_plots
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.predicted import predicted_plot
@@ -106,6 +108,8 @@ class Page:
     sections: tuple[MetricSection, ...]
     verdicts: tuple[VerdictGroup, ...]
     effects: tuple[VerdictGroup, ...]
+    lines: tuple[LineGroup, ...]
+    line_heads: tuple[str, ...]
     described_verdicts: tuple[VerdictGroup, ...]
     listings: tuple[Listing, ...]
     columns: tuple[Column, ...]
@@ -156,6 +160,8 @@ def page_of(results: Results) -> Page:
         ),
         verdicts=() if is_screening(results) else verdict_groups(shown, decided, labels),
         effects=effect_groups(results, decided, labels),
+        lines=line_groups(results, decided),
+        line_heads=HEADS,
         described_verdicts=verdict_groups(
             shown, [*decided, *described] if is_screening(results) else described, labels
         ),
@@ -198,6 +204,7 @@ def _section(results: Results, excerpt: Excerpt, metric: Metric, labels: Labels,
     drawn = any(surface.metric == metric.name for surface in results.surfaces)
     lines = () if drawn or (excerpt.of_configurations and len(labels.factors) > 1) else labels.factors
     plots = (
+        lines_plot(results, metric, f"{name}-lines"),
         predicted_plot(shown, metric, labels, f"{name}-predicted"),
         *(() if is_screening(results) else _plots_of_configurations(shown, metric, labels, name)),
         *pareto_plots(results, metric, labels, f"{name}-pareto"),
@@ -208,9 +215,15 @@ def _section(results: Results, excerpt: Excerpt, metric: Metric, labels: Labels,
     return MetricSection(
         title=metric.title,
         what=metric.what,
-        badges=badges_of((effects_of if is_screening(results) else verdicts_of)(results, metric.name)),
+        badges=_badges(results, metric.name),
         plots=tuple(plot for plot in plots if plot is not None),
     )
+
+
+def _badges(results: Results, metric: str) -> tuple[Badge, ...]:
+    if results.lines:
+        return role_counts(results, metric)
+    return badges_of((effects_of if is_screening(results) else verdicts_of)(results, metric))
 
 
 def _plots_of_configurations(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot | None, ...]:
@@ -232,7 +245,7 @@ def _courses(results: Results, found: tuple[DiagnosedMetric, ...]) -> dict[str, 
 
 
 def _deciding_findings(results: Results) -> Sequence[Finding]:
-    return results.effects if is_screening(results) else (*results.verdicts, *results.effects)
+    return (*results.lines, *results.effects) if is_screening(results) else (*results.verdicts, *results.effects)
 
 
 def _column(configuration: Measured, labels: Labels) -> Column:

@@ -52,12 +52,13 @@ def metric_rows(results: Results) -> tuple[Row, ...]:
 
 def deciding_metrics(results: Results) -> frozenset[str]:
     """The names of the metrics that decide when the study stops: by verdicts, or by effects of factors."""
-    return frozenset(found.metric for found in (*results.verdicts, *results.effects) if found.deciding)
+    every = (*results.verdicts, *results.effects, *results.lines)
+    return frozenset(found.metric for found in every if found.deciding)
 
 
 def is_screening(results: Results) -> bool:
-    """Whether the effects of factors decide, and configurations are only described."""
-    return any(effect.deciding for effect in results.effects)
+    """Whether the effects of factors, or the lines of a profile, decide, and configurations are only described."""
+    return bool(results.lines) or any(effect.deciding for effect in results.effects)
 
 
 def verdicts_of(results: Results, metric: str) -> tuple[Verdict, ...]:

@@ -19,6 +19,7 @@ from ajuste.report.excerpt import excerpt_of
 from ajuste.report.factor_effects import print_factor_effects
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels, fixed_levels, labels_of
+from ajuste.report.lines import print_lines
 from ajuste.report.listing import print_listing
 from ajuste.report.listings import listings_of
 from ajuste.report.metric_table import factor_columns, factor_key, print_metrics
@@ -55,6 +56,7 @@ def print_results(results: Results, console: Console, *, report: Path | None = N
         _print_verdicts(out, shown, labels)
         print_factor_effects(out, results, labels)
         print_surfaces(out, results, labels)
+        print_lines(out, results)
         for listing in listings_of(shown, labels):
             print_listing(out, listing)
         _print_described(out, shown, labels)

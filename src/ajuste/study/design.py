@@ -12,6 +12,9 @@ from ajuste.study.location import Path
 from ajuste.study.problem import Problem
 from ajuste.study.schema import FactorTable, Study
 
+MOST_LINES = 60
+"""Of more a block would be hundreds of trials."""
+
 _EXPECTED = "screening takes two levels of each factor, or three of each with the baseline in the middle"
 _ALL = 'combine = "all" measures every combination, "one-at-a-time" each level by itself'
 
@@ -20,6 +23,8 @@ def check_design(study: Study) -> Iterator[Problem]:
     """What is wrong with the table ``design``, and with factors that do not suit it."""
     if study.design.allocation == "refine":
         yield from _refined(study)
+    if study.design.combine == "ablation":
+        yield from _ablation(study)
     if study.design.combine != "screening":
         return
     if study.design.allocation == "undecided":
@@ -75,6 +80,23 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _ablation(study: Study) -> Iterator[Problem]:
+    if study.design.allocation == "undecided":
+        yield Problem(("design", "allocation"), "an ablation needs every block to be complete", 'allocation = "all"')
+    for index, name in enumerate(study.analysis.metrics):
+        if split_percentile(name)[1] is not None:
+            yield Problem(("analysis", "metrics", index), f"{name} is a quantile; ablation shares out means only")
+    for index, factor in enumerate(study.factors):
+        if len(factor.levels) > 2:
+            said = f"{factor.name} has {len(factor.levels)} levels; a line of a profile is there or not: two levels"
+            yield Problem(("factor", index, "levels"), said, _ALL)
+    lines = sum(len(factor.levels) == 2 for factor in study.factors)
+    if not lines:
+        yield Problem(("design", "combine"), "there is no line to take away: no factor has two levels")
+    if lines > MOST_LINES:
+        yield Problem(("factor",), f"there are {lines} lines; ablation is for at most {MOST_LINES}")
 
 
 def _of_one(index: int, factor: FactorTable, levels: int) -> Iterator[Problem]:

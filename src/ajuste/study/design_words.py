@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ajuste.design.ablation import ORDERS, is_exact
 from ajuste.model.configuration import Configuration
+from ajuste.study.ablation import lines_of
 from ajuste.study.schema import Study
 
 
@@ -13,7 +15,13 @@ def design_words(study: Study, configurations: Sequence[Configuration]) -> str:
     if len(configurations) < 2:
         return "One configuration, again and again; nothing is compared."
     return " ".join(
-        (*_screening(study, configurations), _order(study), *_allocation(study, len(configurations)), _WITHIN)
+        (
+            *_screening(study, configurations),
+            *_ablation(study),
+            _order(study),
+            *_allocation(study, len(configurations)),
+            _WITHIN,
+        )
     )
 
 
@@ -30,6 +38,19 @@ def _screening(study: Study, configurations: Sequence[Configuration]) -> Sequenc
         f"Screening of {len(varied)} factors in {len(configurations)} configurations: {kind}. Main effects are not "
         f"mixed up with each other or with interactions of two factors; they are with interactions of three. "
         f"Interactions themselves are not estimated: several of them always show as one.",
+    )
+
+
+def _ablation(study: Study) -> Sequence[str]:
+    if study.design.combine != "ablation":
+        return ()
+    lines = len(lines_of(study))
+    if is_exact(lines):
+        return (f"Ablation of {lines} lines: every combination of them in each block; shares are Shapley values.",)
+    return (
+        f"Ablation of {lines} lines: each block has nothing, the whole, each line alone and left out, and the way from "
+        f"nothing to the whole in one of {ORDERS} random orders and in its reverse; shares are Shapley values, exactly "
+        f"where no three lines interact, otherwise as the mean over these orders.",
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
+from ajuste.design.ablation import name_of
 from ajuste.design.combinations import combinations, count
 from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR, Configuration, Factor
 from ajuste.model.error import RequestError
@@ -100,7 +101,7 @@ def _assemble(
         programs=commands.programs,
         files={name: str(path.absolute()) for name, path in study_files(study).items()},
         explained=explain(study, knobs, factors, catalogue),
-        notes=successor_notes(knobs),
+        notes=(*successor_notes(knobs), *study.notes),
     )
 
 
@@ -171,15 +172,10 @@ def _configuration(
     for table, level in zip(study.factors, levels, strict=True):
         given |= set_by(table, level)
     parts = _parts(given, knobs, kernel, catalogue)
-    names = (
-        _level_name(table, knobs.get(table.name, {}).get(kernel), level)
-        for table, level in zip(study.factors, levels, strict=True)
-        if len(table.levels) > 1 or not any(len(other.levels) > 1 for other in study.factors)
-    )
     background, loads = commands.background(_as_written(study, factors, levels))
     return ResolvedConfiguration(
         configuration=Configuration(
-            name=" ".join(names) or commands.words,
+            name=_name(study, knobs, kernel, levels) or commands.words,
             levels={factor.name: level for factor, level in zip(factors, levels, strict=True)},
             baseline=all(level == factor.baseline for factor, level in zip(factors, levels, strict=True)),
         ),
@@ -193,6 +189,19 @@ def _configuration(
         before=commands.before,
         after=commands.after,
     )
+
+
+def _name(study: Study, knobs: Knobs, kernel: str, levels: tuple[str, ...]) -> str:
+    """By the levels of what is varied; of an ablation by which lines there are."""
+    varied = [
+        (table, level)
+        for table, level in zip(study.factors, levels, strict=True)
+        if len(table.levels) > 1 or not any(len(other.levels) > 1 for other in study.factors)
+    ]
+    if study.design.combine == "ablation":
+        there = frozenset(place for place, (table, level) in enumerate(varied) if level != table.baseline_level)
+        return name_of(there, [table.name for table, _ in varied])
+    return " ".join(_level_name(table, knobs.get(table.name, {}).get(kernel), level) for table, level in varied)
 
 
 def _as_written(study: Study, factors: tuple[Factor, ...], levels: tuple[str, ...]) -> dict[str, str]:

@@ -173,7 +173,8 @@ class DesignTable(Table):
         default="all",
         description="all: every combination of levels; one-at-a-time: the baseline, and each other level by itself; "
         "screening: which of many factors matter, from few combinations of their levels (two of each factor, or three "
-        "with the baseline in the middle).",
+        "with the baseline in the middle); ablation: which lines of a profile matter (factors of two levels: "
+        "without and with the line).",
     )
     order: Order = Field(
         default="random",
@@ -214,6 +215,7 @@ class Study(Table):
     name: Name = Field(description="Lower-case letters, digits and hyphens.")
     title: str = Field(default="", description="As it is to be shown; the name if not given.")
     question: str = Field(default="", description="What is to be answered, in a sentence.")
+    notes: tuple[str, ...] = Field(default=(), description="What a reader of the results must know, in sentences.")
     factors: tuple[FactorTable, ...] = Field(
         alias="factor", description="What is varied; with an empty list one configuration is described."
     )
@@ -258,7 +260,7 @@ class Study(Table):
     def allocation(self) -> Allocation:
         """What later blocks hold, as chosen or as suits the design: effects of factors need complete blocks."""
         several = sum(len(factor.levels) > 1 for factor in self.factors) > 1
-        effects = several and self.design.combine != "one-at-a-time"
+        effects = (several and self.design.combine != "one-at-a-time") or self.design.combine == "ablation"
         return self.design.allocation or ("all" if effects else "undecided")
 
     @property

@@ -1,0 +1,318 @@
+"""Which lines of a profile matter: what the whole does, shared out among its lines by their Shapley values.
+
+For every block each figure is a weighted sum of the logarithms of its values (of the values where ratios are not
+possible); the blocks' sums have the same anytime-valid interval as the pairs of two configurations. Half the error rate
+is spent on the shares, which decide, the other half on the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
+from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.analysis.sequence import fewest, mean_interval
+from ajuste.analysis.verdict import more_blocks, reason_of, word_of
+from ajuste.analysis.wording import change, percent
+from ajuste.design.ablation import ORDERS, Subset, is_exact, of_block, order_of, subsets, way
+from ajuste.model.metric import Metric, Scale
+from ajuste.model.verdict import Bounds, LineEffect, Role, Word
+
+Kind = Literal["share", "alone", "last", "between"]
+Weights: TypeAlias = NDArray[np.float64]
+
+KINDS: Final[tuple[Kind, ...]] = ("share", "alone", "last", "between")
+_TERMS: Final[Mapping[Kind, int]] = {"share": 1, "alone": 2, "last": 2, "between": 4}
+"""How many values of one block weigh as much as one in each."""
+
+_ROLES: Final[Mapping[Word, Role]] = {
+    "improves": "helps",
+    "worsens": "harms",
+    "differs": "matters",
+    "equivalent": "useless",
+    "undecided": "undecided",
+}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The error rate of one share, and of one of the other figures, of ``lines`` on ``metrics`` at ``confidence``."""
+
+    lines: int
+    metrics: int
+    confidence: float
+
+    @property
+    def share(self) -> float:
+        return (1 - self.confidence) / 2 / max(1, self.lines * self.metrics)
+
+    @property
+    def other(self) -> float:
+        return (1 - self.confidence) / 2 / max(1, (3 * self.lines + 1) * self.metrics)
+
+    @property
+    def words(self) -> str:
+        """The correction for people."""
+        return (
+            f"Bonferroni: half of the {percent(1 - self.confidence)} for the shares of {self.lines} lines on "
+            f"{self.metrics} deciding metric{'' if self.metrics == 1 else 's'}, each at {percent(1 - self.share)}; "
+            f"half for each line alone, last and the difference of these, and the whole, each at "
+            f"{percent(1 - self.other)}; all hold together at {percent(self.confidence)} whenever the study stops"
+        )
+
+
+@cache
+def weights(lines: int, block: int) -> tuple[NDArray[np.int64], Mapping[Kind, Weights]]:
+    """The places among ``subsets(lines)`` of what a block of that number holds, and for each kind of figure a row of
+    weights over these for each line.
+    """
+    every = {subset: place for place, subset in enumerate(subsets(lines))}
+    held = of_block(lines, block)
+    place = {subset: column for column, subset in enumerate(held)}
+    whole = frozenset(range(lines))
+    found = {kind: np.zeros((lines, len(held))) for kind in KINDS}
+    for line in range(lines):
+        one = frozenset({line})
+        _step(found["alone"][line], place, frozenset(), one)
+        _step(found["last"][line], place, whole - one, whole)
+    found["between"] = found["last"] - found["alone"]
+    if is_exact(lines):
+        _exactly(found["share"], lines, place)
+        return np.array([every[subset] for subset in held]), found
+    order = order_of(lines, block)
+    for direction in (order, order[::-1]):
+        for line, (before, after) in zip(direction, pairwise(way(direction)), strict=True):
+            _step(found["share"][line], place, before, after, 0.5)
+    return np.array([every[subset] for subset in held]), found
+
+
+def _step(row: Weights, place: Mapping[Subset, int], before: Subset, after: Subset, weight: float = 1.0) -> None:
+    """Add the difference that a line makes to ``before``."""
+    row[place[after]] += weight
+    row[place[before]] -= weight
+
+
+def _exactly(into: Weights, lines: int, place: Mapping[Subset, int]) -> None:
+    """Shapley's formula: what a line adds to each combination of others, weighted by how many orders have that."""
+    for subset in place:
+        for line in set(range(lines)) - subset:
+            size = len(subset)
+            weight = math.factorial(size) * math.factorial(lines - size - 1) / math.factorial(lines)
+            _step(into[line], place, subset, subset | {line}, weight)
+
+
+def block_sums(values: Weights, blocks: Sequence[int], lines: int) -> Mapping[Kind, Weights]:
+    """Of each kind of figure a row for each line, a column for each block that has all it takes.
+
+    ``values`` has a row for each of ``subsets(lines)`` and a column for each of ``blocks``, by their numbers; NaN where
+    there is no value.
+    """
+    found: dict[Kind, list[Weights]] = {kind: [] for kind in KINDS}
+    for number, column in zip(blocks, values.T, strict=True):
+        places, rows = weights(lines, 0 if is_exact(lines) else number % ORDERS)
+        own = column[places]
+        missing = np.isnan(own)
+        for kind, sums in found.items():
+            if not missing.any() or not np.any(rows[kind][:, missing]):
+                sums.append(rows[kind] @ np.where(missing, 0.0, own))
+    return {kind: np.stack(sums, axis=1) if sums else np.empty((lines, 0)) for kind, sums in found.items()}
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The values of one metric by subset and block, as logarithms where ``scale`` is ``ratio``. ``rounding`` is the
+    variance that a value has from its resolution alone."""
+
+    values: Weights
+    blocks: Sequence[int]
+    ratio: bool
+    rounding: float
+    baseline_mean: float
+    fell_back: bool
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines by name with what each sets, and the names of the configurations in the order of ``subsets``."""
+
+    sets: Mapping[str, Mapping[str, str]]
+    configurations: Sequence[str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.sets)
+
+
+def ablation(
+    lines: Lines, trials: Trials, metrics: Sequence[Metric], *, confidence: float, smallest_effect: float
+) -> tuple[LineEffect, ...]:
+    """What the whole does and each line, on each of ``metrics``. May be looked at after every block."""
+    clean = clean_trials(trials)
+    rates = Rates(len(lines.names), len(metrics), confidence)
+    found: list[LineEffect] = []
+    for metric in metrics:
+        values = _values(clean, lines, metric)
+        found += of_values(lines, values, clean.blocks.tolist(), metric, rates, smallest_effect)
+    return tuple(found)
+
+
+def of_values(
+    lines: Lines, values: Weights, blocks: Sequence[int], metric: Metric, rates: Rates, smallest_effect: float
+) -> list[LineEffect]:
+    """The same from the values themselves, a row for each of ``lines.configurations`` and a column for each of
+    ``blocks``; NaN where there is none."""
+    return _of_metric(lines, _table(values, blocks, metric), metric, rates, smallest_effect)
+
+
+def _values(clean: Clean, lines: Lines, metric: Metric) -> Weights:
+    column = clean.measured.metrics.get(metric.name)
+    rows = np.stack([clean.places(name) for name in lines.configurations])
+    return np.full(rows.shape, np.nan) if column is None else np.where(rows >= 0, column[rows], np.nan)
+
+
+def _table(values: Weights, blocks: Sequence[int], metric: Metric) -> _Table | None:
+    """``None`` where nothing was measured of the baseline."""
+    if not values.size or np.all(np.isnan(values[0])):
+        return None
+    baseline_mean = float(np.nanmean(values[0]))
+    step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.nanmax(np.abs(values)))
+    ratio = metric.scale == "ratio" and bool(np.nanmin(values) > 0)
+    rounding = step**2 / 12 / (baseline_mean**2 if ratio else 1)
+    fell_back = metric.scale == "ratio" and not ratio
+    return _Table(np.log(values) if ratio else values, blocks, ratio, rounding, baseline_mean, fell_back)
+
+
+def _of_metric(
+    lines: Lines, table: _Table | None, metric: Metric, rates: Rates, smallest_effect: float
+) -> list[LineEffect]:
+    names = lines.names
+    whole = _effect(table, metric, rates.other, _whole(table)) if table else None
+    found = [_finding(whole, "whole", "the whole", metric, rates, smallest_effect, rates.other)]
+    sums = block_sums(table.values, table.blocks, len(names)) if table else {}
+    for place, name in enumerate(names):
+        effects = {kind: _figure(kind, sums[kind][place], table, metric, rates) if table else None for kind in KINDS}
+        found.append(_of_line(name, lines.sets[name], effects, whole, metric, rates, smallest_effect))
+    return found
+
+
+def _figure(kind: Kind, of_blocks: Weights, table: _Table, metric: Metric, rates: Rates) -> Effect | None:
+    return _effect(table, metric, rates.share if kind == "share" else rates.other, of_blocks, _TERMS[kind])
+
+
+def _whole(table: _Table | None) -> Weights:
+    if table is None:
+        return np.empty(0)
+    both = table.values[1] - table.values[0]
+    kept: Weights = both[~np.isnan(both)]
+    return kept
+
+
+def _effect(table: _Table, metric: Metric, alpha: float, of_blocks: Weights, terms: int = 2) -> Effect | None:
+    """The mean of the blocks' sums. Each is of about ``terms`` values, whose rounding is the least that it varies."""
+    if not len(of_blocks):
+        return None
+    interval = mean_interval(of_blocks, alpha=alpha, floor=terms * table.rounding)
+    same = bool(np.all(of_blocks == 0))
+    scale: Scale = "ratio" if table.ratio else "difference"
+    return Effect(scale, interval, table.baseline_mean, metric.resolution, same, table.fell_back)
+
+
+def _of_line(
+    name: str,
+    sets: Mapping[str, str],
+    effects: Mapping[Kind, Effect | None],
+    whole: Effect | None,
+    metric: Metric,
+    rates: Rates,
+    smallest_effect: float,
+) -> LineEffect:
+    finding = _finding(effects["share"], "line", name, metric, rates, smallest_effect, rates.share)
+    words = {kind: _word(own, metric, smallest_effect) for kind, own in effects.items()}
+    role, verdict, reason = finding.role, finding.verdict, finding.reason
+    if role == "useless" and not {words["alone"], words["last"]} <= {"equivalent", "undecided"}:
+        role, verdict = "depends", "differs"
+        reason = f"on the whole it does nothing that matters, but {_both(effects, metric)}"
+    return finding.model_copy(
+        update={
+            "sets": dict(sets),
+            "role": role,
+            "verdict": verdict,
+            "reason": reason,
+            "part": _part(effects["share"], whole),
+            **{kind: _bounds(effects[kind]) for kind in KINDS if kind != "share"},
+            "remark": _remark(effects, words["between"], metric),
+        }
+    )
+
+
+def _word(own: Effect | None, metric: Metric, smallest_effect: float) -> Word:
+    return word_of(own, metric, margin(own, smallest_effect)) if own else "undecided"
+
+
+def _finding(
+    own: Effect | None,
+    kind: Literal["line", "whole"],
+    name: str,
+    metric: Metric,
+    rates: Rates,
+    smallest_effect: float,
+    alpha: float,
+) -> LineEffect:
+    zone = margin(own, smallest_effect) if own else 0.0
+    word = _word(own, metric, smallest_effect)
+    if own is None:
+        reason = "no block has a clean trial of everything that it takes"
+    else:
+        too_few = f"{own.interval.n} of at least {fewest(alpha)} complete blocks that an interval needs"
+        reason = reason_of(word, own, metric, smallest_effect, too_few)
+    return LineEffect(
+        kind=kind,
+        line=name,
+        role=_ROLES[word],
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        scale=own.scale if own else metric.scale,
+        verdict=word,
+        estimate=own.estimate if own else None,
+        low=own.low if own else None,
+        high=own.high if own else None,
+        level=rates.confidence,
+        blocks=own.interval.n if own else 0,
+        more_blocks=more_blocks(own, zone, alpha) if own and word == "undecided" else None,
+        reason=reason,
+    )
+
+
+def _bounds(own: Effect | None) -> Bounds:
+    return Bounds(estimate=own.estimate, low=own.low, high=own.high) if own else Bounds()
+
+
+def _part(share: Effect | None, whole: Effect | None) -> float | None:
+    """Nothing is shared out where the whole may do nothing."""
+    if share is None or whole is None or whole.interval.low <= 0 <= whole.interval.high:
+        return None
+    return share.interval.mean / whole.interval.mean
+
+
+def _remark(effects: Mapping[Kind, Effect | None], between: Word, metric: Metric) -> str:
+    """Where the line does something else beside the others than alone, that is said."""
+    if between in ("equivalent", "undecided"):
+        return ""
+    return f"it depends on other lines: {_both(effects, metric)}"
+
+
+def _both(effects: Mapping[Kind, Effect | None], metric: Metric) -> str:
+    def say(kind: Kind) -> str:
+        own = effects[kind]
+        return change(own.estimate, own.scale, metric.unit) if own else "?"
+
+    return f"{say('alone')} alone, {say('last')} as the last one added"

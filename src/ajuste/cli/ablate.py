@@ -1,0 +1,167 @@
+"""``ajuste ablate``: which lines of a profile matter for a workload."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from ajuste.adhoc.ablation import ablation_document, ablation_study
+from ajuste.adhoc.origin import CommandLine
+from ajuste.adhoc.request import Request, split_commands
+from ajuste.adhoc.saving import save_study
+from ajuste.adhoc.study import adhoc_document, profile_target
+from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.cli.choice import chosen_study
+from ajuste.cli.example import example
+from ajuste.cli.measuring import Showing, check_report, measure
+from ajuste.cli.options import AcceptRisk, Json
+from ajuste.cli.planned import show_plan
+from ajuste.cli.profiles import placed
+from ajuste.experiment import Experiment, Means, goes_on
+from ajuste.home import home
+from ajuste.kernel.spec import parse_spec
+from ajuste.model.error import RequestError
+from ajuste.store.store import Store
+from ajuste.study.check import check
+from ajuste.study.problem import error
+from ajuste.study.read import checked_study
+from ajuste.study.schema import Study
+
+CONTEXT: Final = {"allow_interspersed_args": False}
+"""The options end where the command begins: what follows belongs to it."""
+
+NAME: Final = "ablate"
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="COMMAND [ARGUMENT]...",
+        help="What is measured: a program with its arguments (no shell reads them), or a workload of the catalogue.",
+        show_default=False,
+    ),
+]
+
+
+def _option(help_text: str, metavar: str | None = None, *names: str) -> Any:
+    return typer.Option(*names, help=help_text, metavar=metavar, show_default=False)
+
+
+@example(
+    "ajuste ablate --profile tuned:throughput-performance --kernel debian:5.10 --dry-run -- hackbench groups=2",
+    "ajuste ablate --profile sysctl:local.conf --dry-run -- ./job",
+)
+def ablate(
+    words: Words = None,
+    profile: Annotated[
+        str | None, _option("tuned:NAME, tuned@SUITE:NAME, sysctl:FILE or a path.", "PROFILE", "--profile")
+    ] = None,
+    study: Annotated[
+        str | None, _option("Measure what this study measures, instead of a command.", "STUDY", "--study")
+    ] = None,
+    kernel: Annotated[str | None, _option("The kernel of a guest to run it in.", "KERNEL")] = None,
+    vm: Annotated[bool, _option("Run it in a guest.", None, "--vm")] = False,
+    clock: Annotated[str | None, _option("The guest's clock, virtual (default) or wall.", "CLOCK")] = None,
+    memory: Annotated[str | None, _option("The guest's memory.", "SIZE")] = None,
+    background: Annotated[list[str] | None, _option("A load beside it (repeatable).", "COMMAND")] = None,
+    setup: Annotated[str | None, _option("Runs once, before everything.", "COMMAND")] = None,
+    prepare: Annotated[str | None, _option("Runs before each trial.", "COMMAND")] = None,
+    cleanup: Annotated[str | None, _option("Runs once, after everything.", "COMMAND")] = None,
+    file: Annotated[list[str] | None, _option("A file to take along into a guest (repeatable).", "FILE")] = None,
+    metric: Annotated[
+        list[str] | None, _option("What decides, as for `ajuste compare` (repeatable).", "METRIC")
+    ] = None,
+    min_effect: Annotated[str | None, _option("The smallest effect that matters; 2%.", "SHARE")] = None,
+    confidence: Annotated[str | None, _option("Of all verdicts together; 95%.", "SHARE")] = None,
+    max_time: Annotated[str | None, _option("Stop then, decided or not; 30m.", "DURATION")] = None,
+    blocks: Annotated[str | None, _option("Blocks; each has all that is compared.", "N or MIN..MAX")] = None,
+    timeout: Annotated[str | None, _option("Longest duration of one run.", "DURATION")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the order; 1.", show_default=False)] = None,
+    name: Annotated[str | None, _option("What `ajuste report` will know it by; ablate.", "NAME")] = None,
+    as_root: Annotated[bool, _option("Run it as root, not as who called sudo.", None, "--as-root")] = False,
+    ignore_failure: Annotated[bool, _option("Measure runs that fail, too.", None, "--ignore-failure")] = False,
+    accept_risk: AcceptRisk = False,
+    save: Annotated[Path | None, _option("Write the study file that does the same.", "FILE")] = None,
+    dry_run: Annotated[bool, _option("Show what would be done, and do nothing.", None, "--dry-run")] = False,
+    fresh: Annotated[bool, _option("Do not go on with an interrupted run.", None, "--fresh")] = False,
+    report: Annotated[Path | None, _option("Where to write the HTML report.", "FILE")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Guests at once under the virtual clock.", show_default=False)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find out which lines of a profile matter for a command, and share out what the whole does among them.
+
+    Each line is tried alone, as the only one left out, and on the way from nothing to the whole profile, in randomised
+    blocks until every line is decided: helps, harms, useless, or depends on the others.
+    """
+    if profile is None:
+        raise RequestError("which profile?", hint="--profile tuned:throughput-performance, for example")
+    check_report(report)
+    known = catalogue()
+    means = Means(home(), jobs=jobs, accept_risk=accept_risk)
+    request = Request(
+        commands=split_commands(tuple(words or ())),
+        profile=profile,
+        kernel=kernel,
+        vm=vm,
+        clock=clock,
+        memory=memory,
+        background=tuple(background or ()),
+        setup=setup,
+        prepare=prepare,
+        cleanup=cleanup,
+        file=tuple(file or ()),
+        metric=tuple(metric or ()),
+        min_effect=min_effect,
+        confidence=confidence,
+        max_time=max_time or "30m",
+        blocks=blocks,
+        timeout=timeout,
+        seed=seed,
+        name=name or NAME,
+        as_root=as_root,
+        ignore_failure=ignore_failure,
+    )
+    command = shlex.join(["ajuste", *sys.argv[1:]])
+    tell = not (as_json or dry_run or quiet)
+    if study is not None:
+        if words or save:
+            raise RequestError("--study brings its own command", hint="leave out the command and --save")
+        chosen = _of_study(chosen_study(study, known, kernel, seed), profile, known, means, tell=tell)
+    else:
+        chosen = _of_command(request, known, means, save, command, tell=tell)
+    if dry_run:
+        show_plan(chosen, known, means, as_json=as_json)
+        return
+
+    def anew(experiment: Experiment, store: Store) -> bool:
+        return fresh or not goes_on(experiment, store)
+
+    measure(chosen, known, Showing(report, quiet, as_json, answer_first=True), named=command, means=means, fresh=anew)
+
+
+def _of_command(
+    request: Request, known: Catalogue, means: Means, save: Path | None, command: str, *, tell: bool
+) -> Study:
+    if len(request.commands) > 1:
+        raise RequestError("an ablation is of one command", hint="ajuste compare measures several")
+    (found,) = placed([request.profile or ""], profile_target(request, known), known, means, tell=tell)
+    document, origin = adhoc_document(request, known, (found,))
+    apart = ablation_document(document, found)
+    if save is not None:
+        save_study(apart, save, command)
+    origin = CommandLine({**origin.said, ("factor",): f"--profile {request.profile}"})
+    return checked_study(apart, origin, known, parse_kernel=parse_spec)
+
+
+def _of_study(study: Study, profile: str, known: Catalogue, means: Means, *, tell: bool) -> Study:
+    (found,) = placed([profile], study.target, known, means, tell=tell)
+    apart = ablation_study(study, found)
+    if problems := check(apart, known, parse_spec):
+        raise error(problems, study.source)
+    return apart

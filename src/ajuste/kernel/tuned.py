@@ -1,0 +1,101 @@
+"""tuned's package, fetched for its profiles where it is not installed. Nothing of it is run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from debian.debian_support import Version
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ajuste.home import Home
+from ajuste.kernel.apt import PackageGone
+from ajuste.kernel.fetch import package_lists
+from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.space import keeping_in, require_space
+from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.kernel.unpack import unpack
+from ajuste.lock import locked
+from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.model.kernel import KernelVersion
+from ajuste.profile.source import TunedTree
+
+Say = Callable[[str], None]
+
+_SOURCE: Final = "debian"
+_RECORD: Final = "package.json"
+_BYTES: Final = 4_000_000
+_HINT: Final = "or install it: apt-get install tuned"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    package: str
+    suite: str
+
+
+def suite_of_kernel(kernel: str) -> str:
+    """The suite that a kernel's series is from, so that its profiles are of the same time; empty for other kernels."""
+    spec = parse_spec(kernel)
+    if not isinstance(spec, PackagedKernel):
+        return ""
+    text = spec.release or spec.version
+    series = kernel_sources()[spec.source].series_of(KernelVersion.parse(text if "." in text else f"{text}.0"))
+    return series.suites[0].partition("-")[0] if series else ""
+
+
+def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
+    """tuned of that suite (of an empty one: the newest), from the cache or else from the machine's package mirror.
+
+    Raises RequestError where there is none or the disk is too full, RunError where fetching fails.
+    """
+    root = home.cache / "tuned"
+    with keeping_in(root, "tuned"):
+        folder = root / (suite or "newest")
+        if tree := _read(folder):
+            return tree
+        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching tuned")):
+            if tree := _read(folder):
+                return tree
+            try:
+                _fetch(folder, suite, home, say)
+            except AjusteError as failure:
+                raise type(failure)(f"tuned is not installed, and {failure.message}", hint=_HINT) from None
+        if tree := _read(folder):
+            return tree
+    raise RunError(f"the tuned that was put into {folder} cannot be read back", hint=_HINT)
+
+
+def _read(folder: Path) -> TunedTree | None:
+    try:
+        record = _Record.model_validate_json((folder / _RECORD).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return TunedTree(folder / "tree", record.package, record.suite)
+
+
+def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
+    apt = package_lists(kernel_sources()[_SOURCE], home, say)
+    apt.refresh()
+    known = [package for package in apt.packages(["tuned"]) if not suite or suite in package.suites]
+    if not known:
+        suites = ", ".join(dict.fromkeys(source.suite for source in apt.sources))
+        raise RequestError(f"there is no tuned in {suite or suites}")
+    package = max(known, key=lambda one: Version(one.version))
+    require_space(folder.parent, _BYTES + package.installed_bytes, "tuned")
+    say(f"downloading {package}")
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder.parent) as name:
+        temporary = Path(name)
+        (temporary / "packages").mkdir()
+        try:
+            (temporary / "entry" / "tree").mkdir(parents=True)
+            unpack(apt.download([package], temporary / "packages"), temporary / "entry" / "tree")
+        except PackageGone as gone:
+            raise RunError(f"the mirror does not have it: {gone}") from None
+        record = _Record(package=str(package), suite=suite or (package.suites[0] if package.suites else ""))
+        (temporary / "entry" / _RECORD).write_text(record.model_dump_json(), encoding="utf-8")
+        if folder.exists():
+            folder.rename(temporary / "damaged")
+        (temporary / "entry").rename(folder)

@@ -1,0 +1,310 @@
+"""From the lines of a profile to tunables of the catalogue with levels, for one machine; and what of it that cannot be.
+
+Pure: what the machine has and what its values are is passed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from ajuste.catalogue.level import OFF_WORDS, ON_WORDS
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.tunable import Tunable
+from ajuste.profile.mapping import ENERGY_BIAS, NOT_SETTINGS, OPTIONS, PAIRED, paired_tunable, sysctl_path
+from ajuste.profile.profile import Line, Profile
+
+_NO_DISK: Final = re.compile(r"(dm-|fd|loop|md|nbd|ram|sr|zram)\d")
+"""Block devices that tuned leaves alone."""
+
+Instances = Callable[[Tunable], Sequence[str]]
+"""Which of several the machine has: ``sda``, ``cpu0``."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One tunable that ``line`` sets, with what it says of the value."""
+
+    line: Line
+    tunable: Tunable
+    text: str
+
+
+@dataclass(frozen=True)
+class Unmapped:
+    """A line that is left out, with the reason: it completes a sentence that begins with the line."""
+
+    line: Line
+    reason: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What one line comes to: ``levels`` by the tunable's name. ``now`` are the values there were, where known."""
+
+    line: Line
+    levels: Mapping[str, str]
+    now: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """``settings`` change something. ``unchanged`` are those that are so already, ``unmapped`` what is left out."""
+
+    profile: Profile
+    settings: tuple[Setting, ...]
+    unchanged: tuple[Setting, ...]
+    unmapped: tuple[Unmapped, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A value that was read, or the ``problem``."""
+
+    value: str | None
+    problem: str = ""
+
+
+def wishes(
+    profile: Profile, catalogue: Catalogue, version: KernelVersion, instances: Instances
+) -> tuple[list[Wish], list[Unmapped]]:
+    """The tunables of a kernel of ``version`` that the lines mean, and the lines that mean none."""
+    found: list[Wish] = []
+    unmapped: list[Unmapped] = []
+    for line in profile.lines:
+        try:
+            found += _of_line(line, catalogue, version, instances)
+        except _Left as left:
+            unmapped.append(Unmapped(line, str(left)))
+    return found, unmapped
+
+
+def place(
+    profile: Profile,
+    wanted: Sequence[Wish],
+    unmapped: Sequence[Unmapped],
+    read: Mapping[str, Reading],
+    catalogue: Catalogue,
+    version: KernelVersion,
+) -> Placed:
+    """What the wishes come to where the machine's values are as ``read``, in the order of the lines.
+
+    Raises RequestError with file and line for a value that the tunable cannot have.
+    """
+    settings: dict[Line, Setting] = {}
+    left = list(unmapped)
+    for wish in wanted:
+        name, line = wish.tunable.name, wish.line
+        now = read.get(name, Reading(None, "was not read"))
+        try:
+            if now.value is None:
+                raise _Left(now.problem or "cannot be read")
+            level = _level(wish, now.value, catalogue, version)
+        except _Left as reason:
+            left.append(Unmapped(line, str(reason)))
+            continue
+        before = settings.get(line, Setting(line, {}, {}))
+        if level is not None:
+            settings[line] = Setting(line, {**before.levels, name: level}, {**before.now, name: now.value})
+    settings = _said_last(settings)
+    same = {line for line, one in settings.items() if _is_so(one)}
+    order = {line: place for place, line in enumerate(profile.lines)}
+    kept = sorted(settings, key=order.__getitem__)
+    return Placed(
+        profile,
+        tuple(settings[line] for line in kept if line not in same),
+        tuple(settings[line] for line in kept if line in same),
+        tuple(sorted(dict.fromkeys(left), key=lambda one: order[one.line])),
+    )
+
+
+def _said_last(settings: Mapping[Line, Setting]) -> dict[Line, Setting]:
+    """Two lines may set the same: the later one holds, as it would be written last."""
+    owner = {name: line for line, one in settings.items() for name in one.levels}
+    found = {}
+    for line, one in settings.items():
+        own = {name: level for name, level in one.levels.items() if owner[name] == line}
+        if own:
+            found[line] = Setting(line, own, {name: one.now[name] for name in own})
+    return found
+
+
+class _Left(Exception):
+    """Why a line is left out."""
+
+
+def _of_line(line: Line, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
+    if line.unless:
+        raise _Left(line.unless)
+    if line.plugin in NOT_SETTINGS:
+        raise _Left(NOT_SETTINGS[line.plugin])
+    if line.plugin in ("sysctl", "sysfs"):
+        yield from _of_place(line, catalogue, version, instances)
+        return
+    if line.plugin == "net" and line.option in PAIRED:
+        yield from _of_pairs(line, catalogue, version, instances)
+        return
+    name = OPTIONS.get((line.plugin, line.option))
+    if name is None or name not in catalogue.tunables:
+        raise _Left("is no setting of the catalogue")
+    for tunable in _instances(line, catalogue.tunables[name], catalogue, version, instances):
+        yield Wish(line, tunable, line.value)
+
+
+def _of_place(line: Line, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
+    """A sysctl by its name, or a file of sysfs by a path that may be a pattern."""
+    path = sysctl_path(line.option) if line.plugin == "sysctl" else line.option
+    if any(c in path for c in "*?["):
+        yield from _of_pattern(line, path, catalogue, version, instances)
+        return
+    try:
+        tunable = catalogue.find_tunable(path)
+    except RequestError:
+        raise _Left("is no setting of the catalogue") from None
+    where = _place_of(tunable, catalogue, version)
+    if where != path:
+        raise _Left(f"is not in this kernel, Linux {version}: {tunable.name} is at {where} there")
+    yield Wish(line, tunable, line.value)
+
+
+def _of_pattern(
+    line: Line, pattern: str, catalogue: Catalogue, version: KernelVersion, instances: Instances
+) -> Iterator[Wish]:
+    found = False
+    for entry in catalogue.tunables.values():
+        where = entry.place_in(version)
+        if where is None or not _may_match(where.path, pattern):
+            continue
+        for tunable in [catalogue.instance(entry, one) for one in instances(entry)] if entry.parts else [entry]:
+            own = tunable.place_in(version)
+            if own and fnmatchcase(own.path, pattern):
+                found = True
+                yield Wish(line, tunable, line.value)
+    if not found:
+        raise _Left("matches no setting of the catalogue that this machine has")
+
+
+def _may_match(template: str, pattern: str) -> bool:
+    """Whether an instance of a place could match: part by part, where a placeholder can be anything."""
+    own, wanted = template.split("/"), pattern.split("/")
+    both = zip(own, wanted, strict=False)
+    return len(own) == len(wanted) and all("{" in one or fnmatchcase(one, other) for one, other in both)
+
+
+def _of_pairs(line: Line, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
+    words = line.value.replace(",", " ").split()
+    if len(words) % 2:
+        raise RequestError(f"{line.words}: expected pairs of a name and a value", place=line.place)
+    for word, value in zip(words[::2], words[1::2], strict=True):
+        name = paired_tunable(line.option, word, catalogue.tunables)
+        if name is None:
+            raise _Left(f"has {word}, which is no setting of the catalogue")
+        for tunable in _instances(line, catalogue.tunables[name], catalogue, version, instances):
+            yield Wish(line, tunable, value)
+
+
+def _instances(
+    line: Line, tunable: Tunable, catalogue: Catalogue, version: KernelVersion, instances: Instances
+) -> Iterator[Tunable]:
+    """The tunable itself, or that of each device that the line is for."""
+    _place_of(tunable, catalogue, version)
+    if not tunable.parts:
+        yield tunable
+        return
+    there = [which for which in instances(tunable) if line.plugin != "disk" or not _NO_DISK.match(which)]
+    chosen = [which for which in there if _is_for(line.devices, which.partition("/")[0])]
+    if not chosen:
+        kind = " of a ".join(catalogue.parts[part].title for part in reversed(tunable.parts))
+        other = f", but for {line.devices}" if there else ""
+        raise _Left(f"has nothing to act on: no {kind} of this machine has {tunable.name}{other}")
+    for which in chosen:
+        yield catalogue.instance(tunable, which)
+
+
+def _is_for(devices: str, name: str) -> bool:
+    """Whether a device is among ``devices``: patterns, those with an exclamation mark are left out."""
+    patterns = re.split(r"\s*[,;\s]\s*", devices.strip()) or ["*"]
+    without = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    chosen = [pattern for pattern in patterns if not pattern.startswith("!")] or ["*"]
+    return any(fnmatchcase(name, one) for one in chosen) and not any(fnmatchcase(name, one) for one in without)
+
+
+def _place_of(tunable: Tunable, catalogue: Catalogue, version: KernelVersion) -> str:
+    """The path in kernels of ``version``, empty for what has none. Left out where these have no such tunable."""
+    where = tunable.place_in(version)
+    if where is not None:
+        return where.path
+    try:
+        catalogue.locate(tunable, version)
+    except RequestError as failure:
+        raise _Left(f"is not in this kernel: {failure.message}") from None
+    return ""
+
+
+def _level(wish: Wish, now: str, catalogue: Catalogue, version: KernelVersion) -> str | None:
+    """What is to be written; ``None`` where the line leaves the value as it is."""
+    text = _compared(wish, now)
+    if text is None:
+        return now if wish.tunable.type == "integer" else None
+    problem: RequestError | None = None
+    for choice in _choices(wish, text, now):
+        try:
+            return catalogue.check_level(wish.tunable, choice, version)
+        except RequestError as failure:
+            problem = problem or failure
+    if problem is None:
+        raise _Left("depends on the idle states of the machine's processor")
+    raise RequestError(f"{wish.line.words}: {problem.message}", hint=problem.hint, place=wish.line.place)
+
+
+def _compared(wish: Wish, now: str) -> str | None:
+    """The value without a comparison: ``>4096`` is 4096 where it is less now, otherwise nothing is to be done."""
+    text = wish.text.strip()
+    match = re.fullmatch(r"([<>])\s*(-?[0-9]+)( *s.*)?", text)
+    if not match:
+        return text
+    wanted = int(_kib(match[2] + (match[3] or "")) if wish.tunable.entry == "block.read_ahead_kb" else match[2])
+    try:
+        there = int(now)
+    except ValueError:
+        return str(wanted)
+    return str(wanted) if (wanted > there if match[1] == ">" else wanted < there) else None
+
+
+def _choices(wish: Wish, text: str, now: str) -> list[str]:
+    """What may be meant, best first: tuned takes the first of ``performance|powersave`` that there is."""
+    line = wish.line
+    if line.option == "readahead_multiply":
+        return [str(int(float(text) * int(now)))] if re.fullmatch(r"[0-9.]+", text) else [text]
+    if wish.tunable.entry == "block.read_ahead_kb":
+        return [_kib(text)]
+    if line.option == "force_latency":
+        return [choice for choice in text.split("|") if re.fullmatch(r"[0-9]+", choice)]
+    if line.plugin == "cpu":
+        return [
+            ENERGY_BIAS.get(one, one) if wish.tunable.entry == "cpu.energy_perf_bias" else one
+            for one in text.split("|")
+        ]
+    if wish.tunable.type == "boolean" and text.lower() in OFF_WORDS | ON_WORDS:
+        return ["1" if text.lower() in ON_WORDS else "0"]
+    return [text]
+
+
+def _kib(text: str) -> str:
+    """A size of reading ahead in KiB; with an ``s`` behind it, it is in sectors of 512 bytes."""
+    number, _, unit = text.strip().partition(" ")
+    return str(int(number) // 2) if unit.strip().startswith("s") and number.isdigit() else number
+
+
+def _is_so(setting: Setting) -> bool:
+    """Whether every value is what the line says already."""
+    return all(_same(level, setting.now[name]) for name, level in setting.levels.items())
+
+
+def _same(level: str, now: str) -> bool:
+    return level.split() == now.split()

@@ -1,0 +1,51 @@
+"""A profile: the settings that somebody put together, line by line, with where each stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ajuste.model.error import Place
+
+
+@dataclass(frozen=True)
+class Line:
+    """One setting of a profile. ``plugin`` says what ``option`` is of: ``sysctl``, or one of tuned's plug-ins.
+
+    ``devices`` are the devices that it is for, as tuned has them (``*``, ``sd*``, ``!sda``). ``unless`` says why it
+    does not hold or cannot be computed here; empty if it does. ``may_fail``: it is no mistake if the kernel lacks it.
+    """
+
+    plugin: str
+    option: str
+    value: str
+    file: Path
+    number: int | None = None
+    devices: str = "*"
+    unless: str = ""
+    may_fail: bool = False
+
+    @property
+    def name(self) -> str:
+        """For people: ``vm.swappiness``, ``cpu governor``."""
+        return self.option if self.plugin in ("sysctl", "sysfs") else f"{self.plugin} {self.option}"
+
+    @property
+    def words(self) -> str:
+        """Name and value, as ``vm.swappiness = 10``."""
+        return f"{self.name} = {self.value}"
+
+    @property
+    def place(self) -> Place:
+        """Where it is written down."""
+        return Place(self.file, self.number)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """``name`` is short, ``spec`` what a person calls it by, ``origin`` where it was read. Each option is set once."""
+
+    name: str
+    spec: str
+    origin: str
+    lines: tuple[Line, ...]

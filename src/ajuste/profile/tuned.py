@@ -1,0 +1,244 @@
+"""tuned's profiles: ``tuned.conf`` with what it includes, merged as tuned does it, with variables put in.
+
+Source: tuned-profiles(7), tuned.conf(5) and tuned's manual, "Customizing TuneD profiles". Nothing of a profile is run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from rapidfuzz import process
+
+from ajuste.model.error import Place, RequestError
+from ajuste.profile.facts import Facts
+from ajuste.profile.functions import CannotCompute, Refused
+from ajuste.profile.ini import Option, Sections, line_of_section, read_sections, read_text
+from ajuste.profile.mapping import PLUGINS
+from ajuste.profile.profile import Line, Profile
+from ajuste.profile.variables import expand, unknown
+
+FILE: Final = "tuned.conf"
+FOLDERS: Final = (
+    Path("/etc/tuned/profiles"),
+    Path("/etc/tuned"),
+    Path("/usr/lib/tuned/profiles"),
+    Path("/usr/lib/tuned"),
+)
+"""Where tuned keeps profiles, the first that has one of that name counts."""
+
+_YES: Final = ("true", "1")
+_MAIN, _VARIABLES = "main", "variables"
+_SKIPPED: Final = ("priority", "dynamic")
+_DEEPEST: Final = 20
+
+
+@dataclass
+class _Unit:
+    """A section with its options. ``about`` are those that say how the section itself is meant."""
+
+    name: str
+    place: Place
+    options: dict[str, Option]
+    about: dict[str, Option] = field(default_factory=dict)
+
+    _ABOUT = (
+        *("type", "enabled", "replace", "drop", "devices", "devices_udev_regex"),
+        *("cpuinfo_regex", "uname_regex", "script_pre", "script_post"),
+    )
+
+    def __post_init__(self) -> None:
+        self.about = {name: self.options.pop(name) for name in self._ABOUT if name in self.options}
+
+    def said(self, name: str, otherwise: str = "") -> str:
+        return self.about[name].value if name in self.about else otherwise
+
+    @property
+    def plugin(self) -> str:
+        return self.said("type", self.name)
+
+    @property
+    def enabled(self) -> bool:
+        return self.said("enabled", "true").strip().lower() in _YES
+
+    def updated(self, later: _Unit) -> _Unit:
+        """With what a later profile says of the same section; type, devices and enabled are always the later one's."""
+        if later.said("replace").strip().lower() in _YES:
+            return later
+        dropped = re.split(r"\b\s*[,;]\s*", later.said("drop")) if "drop" in later.about else []
+        kept = {name: option for name, option in self.options.items() if name not in dropped}
+        lasting = {name: self.about[name] for name in self._ABOUT[5:] if name in self.about}
+        unit = _Unit(self.name, later.place, kept | later.options)
+        unit.about = lasting | later.about
+        return unit
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where profiles are sought, and the root of the tree that they are in (for files that a profile names)."""
+
+    folders: Sequence[Path]
+    root: Path = Path("/")
+
+    def candidates(self, name: str) -> list[Path]:
+        """The files of a profile of that name, the one that counts first."""
+        return [path for folder in self.folders if (path := folder / Path(name).name / FILE).is_file()]
+
+    def names(self) -> list[str]:
+        """All profiles."""
+        return sorted({path.parent.name for folder in self.folders for path in folder.glob(f"*/{FILE}")})
+
+
+def read_tuned(path: Path, folders: Folders, facts: Facts, *, spec: str, origin: str) -> Profile:
+    """The profile in ``path`` with all that it includes.
+
+    Raises RequestError, with file and line, for an include that is missing or goes in a circle, a section that is of no
+    plug-in, a variable that is not defined, an assertion that does not hold.
+    """
+    units: dict[str, _Unit] = {}
+    _merge(path, folders, facts, units, done=[], within=())
+    variables = _variables(units.pop(_VARIABLES, None), folders, facts)
+    lines = tuple(line for unit in units.values() if unit.enabled for line in _lines(unit, variables, facts))
+    return Profile(path.parent.name, spec, origin, lines)
+
+
+def _merge(
+    path: Path, folders: Folders, facts: Facts, units: dict[str, _Unit], done: list[Path], within: tuple[Path, ...]
+) -> None:
+    """Add the sections of ``path`` to ``units``, after those of what it includes."""
+    done.append(path)
+    text = read_text(path)
+    sections = read_sections(_in_folder(text, path), path)
+    if include := sections.pop(_MAIN, {}).get("include"):
+        for name in re.split(r"\s*[,;]\s*", _expanded(include, {}, facts)):
+            for included in _included(name, include, folders, done, (*within, path)):
+                _merge(included, folders, facts, units, done, (*within, path))
+    for unit in _units(sections, text, path):
+        units[unit.name] = units[unit.name].updated(unit) if unit.name in units else unit
+
+
+def _in_folder(text: str, path: Path) -> str:
+    return re.sub(r"(?<!\\)\$\{i:PROFILE_DIR\}", lambda _: str(path.parent), text)
+
+
+def _included(
+    name: str, include: Option, folders: Folders, done: Sequence[Path], within: tuple[Path, ...]
+) -> Iterator[Path]:
+    """The file of an included profile, unless it was read already. One may include its like of a later folder."""
+    place = Place(include.file, include.number)
+    optional = name.startswith("-")
+    found = folders.candidates(name.removeprefix("-"))
+    fresh = [path for path in found if path not in done]
+    if fresh and len(within) < _DEEPEST:
+        yield fresh[0]
+    elif any(path in within for path in found) or len(within) >= _DEEPEST:
+        circle = " → ".join(path.parent.name for path in (*within, *found[:1]))
+        raise RequestError(f"profiles include each other in a circle: {circle}", place=place)
+    elif not found and not optional:
+        near = process.extractOne(name, folders.names(), score_cutoff=60)
+        raise RequestError(
+            f"includes the profile {name!r}, which is nowhere in {', '.join(map(str, folders.folders))}",
+            hint=f"did you mean {near[0]}?" if near else None,
+            place=place,
+        )
+
+
+def _units(sections: Sections, text: str, path: Path) -> Iterator[_Unit]:
+    for name, options in sections.items():
+        unit = _Unit(name, Place(path, line_of_section(text, name)), dict(options))
+        if name != _VARIABLES and unit.plugin not in PLUGINS:
+            near = process.extractOne(unit.plugin, PLUGINS, score_cutoff=60)
+            raise RequestError(
+                f"the section [{name}] is of no plug-in of tuned: {unit.plugin!r}",
+                hint=f"did you mean {near[0]}?" if near else f"there are {', '.join(PLUGINS)}",
+                place=unit.place,
+            )
+        yield unit
+
+
+def _variables(unit: _Unit | None, folders: Folders, facts: Facts) -> dict[str, str]:
+    """Each is put in with those before it. One that cannot be computed is missed where it is used."""
+    found: dict[str, str] = {}
+    for name, option in _definitions(unit, folders):
+        try:
+            found[name] = expand(option.value, found, facts)
+        except CannotCompute:
+            continue
+        except Refused as failure:
+            raise RequestError(str(failure), place=Place(option.file, option.number)) from None
+    return found
+
+
+def _definitions(unit: _Unit | None, folders: Folders) -> Iterator[tuple[str, Option]]:
+    for name, option in unit.options.items() if unit else ():
+        if name != "include":
+            yield name, option
+            continue
+        file = folders.root / option.value.strip().lstrip("/")
+        if file.is_file():
+            yield from read_sections(read_text(file), file, section="all").get("all", {}).items()
+
+
+def _lines(unit: _Unit, variables: Mapping[str, str], facts: Facts) -> Iterator[Line]:
+    unless = _unmet(unit, variables, facts)
+    devices = _expanded(unit.about["devices"], variables, facts) if "devices" in unit.about else "*"
+    if "devices_udev_regex" in unit.about:
+        unless = unless or "is for devices that udev describes in some way (devices_udev_regex)"
+    for name, option in unit.options.items():
+        if name in _SKIPPED:
+            continue
+        line = Line(unit.plugin, name, option.value, option.file, option.number, devices, unless)
+        yield line if unless else _computed(line, variables, facts)
+
+
+def _computed(line: Line, variables: Mapping[str, str], facts: Facts) -> Line:
+    """With variables and functions put in, or why that cannot be."""
+    option = Option(line.value, line.file, line.number)
+    try:
+        value = expand(line.value, variables, facts)
+    except CannotCompute as reason:
+        return replace(line, unless=str(reason))
+    except Refused as failure:
+        raise RequestError(str(failure), place=line.place) from None
+    if line.plugin != "script":
+        _require_known(value, option)
+    return replace(line, value=" ".join(value.strip().strip("\"'").split()))
+
+
+def _require_known(value: str, option: Option) -> None:
+    if name := unknown(value):
+        raise RequestError(
+            f"the variable ${{{name}}} is not defined, or its value cannot be computed here",
+            hint=f"write {name} = VALUE into the section [variables], or into a file that it includes",
+            place=Place(option.file, option.number),
+        )
+
+
+def _expanded(option: Option, variables: Mapping[str, str], facts: Facts) -> str:
+    try:
+        value = expand(option.value, variables, facts).strip()
+    except (CannotCompute, Refused) as failure:
+        raise RequestError(str(failure), place=Place(option.file, option.number)) from None
+    _require_known(value, option)
+    return value
+
+
+def _unmet(unit: _Unit, variables: Mapping[str, str], facts: Facts) -> str:
+    """Why a section is not for this machine; empty if it is."""
+    for name, text in (("uname_regex", facts.architecture), ("cpuinfo_regex", facts.cpuinfo)):
+        if name not in unit.about:
+            continue
+        pattern = _expanded(unit.about[name], variables, facts)
+        try:
+            if text is None:
+                return "is for certain processors only (cpuinfo_regex), and the guest's is emulated"
+            if not re.search(pattern, text, re.MULTILINE):
+                other = "processors" if name == "cpuinfo_regex" else "machines"
+                return f"is for other {other} ({name} = {pattern})"
+        except re.error as failure:
+            place = Place(unit.about[name].file, unit.about[name].number)
+            raise RequestError(f"{name} is no regular expression: {failure}", place=place) from None
+    return ""

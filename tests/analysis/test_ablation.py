@@ -1,0 +1,219 @@
+"""What an ablation says of lines whose effects are known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, of_values
+from ajuste.analysis.ablation_answer import lines_answer
+from ajuste.analysis.sequence import mean_interval
+from ajuste.design.ablation import Subset, name_of, of_block, order_of, subsets
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Slot, Trial
+from ajuste.model.verdict import LineEffect
+
+ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
+RATE = ELAPSED.model_copy(update={"name": "rate", "direction": "higher"})
+Game = Callable[[Subset], float]
+
+
+def names(lines: int) -> tuple[str, ...]:
+    return tuple(f"line-{place}" for place in range(lines))
+
+
+def profile(lines: int) -> Lines:
+    return Lines({name: {name: "1"} for name in names(lines)}, [name_of(one, names(lines)) for one in subsets(lines)])
+
+
+def by_definition(game: Game, lines: int) -> list[float]:
+    """Shapley values as the mean over all orders of what each line adds."""
+    added = np.zeros(lines)
+    for order in permutations(range(lines)):
+        for place, line in enumerate(order):
+            added[line] += game(frozenset(order[: place + 1])) - game(frozenset(order[:place]))
+    return list(added / math.factorial(lines))
+
+
+def values(game: Game, lines: int, blocks: int, noise: float = 0.0, seed: int = 1) -> np.ndarray:
+    """Logarithms of what each block measures; blocks differ far more than runs scatter."""
+    random = np.random.default_rng(seed)
+    effects = np.array([game(subset) for subset in subsets(lines)])
+    held = np.array([[one in of_block(lines, block) for one in subsets(lines)] for block in range(blocks)]).T
+    scatter = noise * random.standard_normal(held.shape) + random.standard_normal(blocks)
+    return np.where(held, effects[:, None] + scatter, np.nan)
+
+
+def found(
+    game: Game, lines: int, blocks: int = 12, noise: float = 0.002, metric: Metric = ELAPSED
+) -> dict[str, LineEffect]:
+    of = of_values(
+        profile(lines), np.exp(values(game, lines, blocks, noise)), range(blocks), metric, Rates(lines, 1, 0.95), 0.02
+    )
+    return {one.line: one for one in of}
+
+
+def additive(**effects: float) -> Game:
+    own = {int(name.removeprefix("line")): effect for name, effect in effects.items()}
+    return lambda subset: sum(effect for line, effect in own.items() if line in subset)
+
+
+def entangled(subset: Subset) -> float:
+    """Single effects, interactions of two and one of three."""
+    return (
+        0.3 * (0 in subset)
+        - 0.2 * (1 in subset)
+        + 0.5 * ({0, 1} <= subset)
+        - 0.4 * ({1, 2} <= subset)
+        + 0.6 * ({0, 2, 3} <= subset)
+    )
+
+
+def pairwise(subset: Subset) -> float:
+    return 0.3 * (0 in subset) + 0.5 * ({0, 1} <= subset) - 0.4 * ({1, 2} <= subset) + 0.1 * ({4, 6} <= subset)
+
+
+@pytest.mark.parametrize("lines", [1, 3, 5])
+def test_shares_of_few_lines_are_the_shapley_values_by_their_definition(lines: int) -> None:
+    sums = block_sums(values(entangled, lines, 2), range(2), lines)
+    np.testing.assert_allclose(sums["share"], np.array([by_definition(entangled, lines)] * 2).T, atol=1e-12)
+
+
+def test_shares_of_many_lines_are_exact_in_each_block_where_only_two_interact() -> None:
+    sums = block_sums(values(pairwise, 7, 4), range(4), 7)
+    np.testing.assert_allclose(sums["share"], np.array([by_definition(pairwise, 7)] * 4).T, atol=1e-12)
+
+
+def test_shares_of_many_lines_come_near_over_the_blocks_where_three_interact() -> None:
+    sums = block_sums(values(entangled, 7, 20), range(20), 7)
+    np.testing.assert_allclose(sums["share"].mean(axis=1), by_definition(entangled, 7), atol=0.05)
+
+
+@pytest.mark.parametrize("lines", [4, 9])
+def test_the_shares_of_a_block_add_up_to_what_the_whole_does_in_it(lines: int) -> None:
+    measured = values(entangled, lines, 6, noise=0.1)
+    sums = block_sums(measured, range(6), lines)
+    np.testing.assert_allclose(sums["share"].sum(axis=0), measured[1] - measured[0], atol=1e-12)
+
+
+def test_alone_and_last_are_the_pairs_that_they_say() -> None:
+    measured = values(entangled, 7, 3, noise=0.1)
+    place = {subset: row for row, subset in enumerate(subsets(7))}
+    every = frozenset(range(7))
+    sums = block_sums(measured, range(3), 7)
+    np.testing.assert_allclose(sums["alone"][2], measured[place[frozenset({2})]] - measured[place[frozenset()]])
+    np.testing.assert_allclose(sums["last"][2], measured[place[every]] - measured[place[every - {2}]])
+    np.testing.assert_allclose(sums["between"], sums["last"] - sums["alone"])
+
+
+@pytest.mark.parametrize("lines", [4, 8])
+def test_lines_are_named_by_what_they_do(lines: int) -> None:
+    said = found(additive(line1=-0.10, line2=0.06), lines)
+    roles = {name: one.role for name, one in said.items() if one.kind == "line"}
+    assert roles == {name: "useless" for name in names(lines)} | {"line-1": "helps", "line-2": "harms"}
+    assert said["the whole"].verdict == "improves"
+    assert said["line-1"].part == pytest.approx(2.5, abs=0.3)
+    assert said["line-1"].sets == {"line-1": "1"}
+    assert all(one.low is not None and one.low < one.estimate < one.high for one in said.values())  # type: ignore[operator]
+
+
+def test_more_is_a_help_where_higher_is_better() -> None:
+    assert found(additive(line1=0.10), 4, metric=RATE)["line-1"].role == "helps"
+
+
+def test_without_a_better_a_line_matters() -> None:
+    assert (
+        found(additive(line1=0.1), 4, metric=RATE.model_copy(update={"direction": "none"}))["line-1"].role == "matters"
+    )
+
+
+def test_two_lines_that_do_something_only_together_share_it_and_that_is_said() -> None:
+    said = found(lambda subset: -0.2 * ({0, 3} <= subset), 8)
+    for name in ("line-0", "line-3"):
+        assert said[name].role == "helps"
+        assert said[name].estimate == pytest.approx(math.exp(-0.1), rel=0.01)
+        assert said[name].alone.estimate == pytest.approx(1, abs=0.01)
+        assert said[name].last.estimate == pytest.approx(math.exp(-0.2), rel=0.01)
+        assert "it depends on other lines" in said[name].remark
+    assert not said["line-1"].remark
+
+
+def test_a_line_that_helps_alone_and_harms_beside_another_depends() -> None:
+    said = found(lambda subset: -0.1 * (0 in subset) + 0.2 * ({0, 1} <= subset) - 0.1 * (1 in subset), 4)
+    assert said["line-0"].role == "depends"
+    assert said["line-0"].verdict == "differs"
+    assert "alone" in said["line-0"].reason
+
+
+def test_little_noise_that_is_as_large_as_what_matters_leaves_lines_undecided() -> None:
+    said = found(additive(line1=-0.10), 8, blocks=5, noise=0.05)
+    assert said["line-5"].role == "undecided"
+    assert said["line-5"].more_blocks is not None
+
+
+def test_every_interval_has_the_width_that_its_share_of_the_error_gives() -> None:
+    measured = values(additive(), 4, 9, noise=0.01)
+    rates = Rates(4, 1, 0.95)
+    (of,) = [
+        one for one in of_values(profile(4), np.exp(measured), range(9), ELAPSED, rates, 0.02) if one.line == "line-2"
+    ]
+    own = mean_interval(block_sums(measured, range(9), 4)["share"][2], alpha=0.05 / 2 / 4)
+    assert (of.low, of.high) == pytest.approx((math.exp(own.low), math.exp(own.high)))
+    assert rates.share * 4 + rates.other * 13 == pytest.approx(0.05)
+
+
+def test_blocks_that_lack_something_are_left_out_of_what_needs_it_only() -> None:
+    measured = values(additive(line1=-0.1), 8, 6)
+    measured[subsets(8).index(frozenset({2})), 0] = np.nan
+    sums = block_sums(measured, range(6), 8)
+    order = order_of(8, 0)
+    shares = 5 if 2 in (order[0], order[-1]) else 6
+    assert [sums[kind].shape[1] for kind in ("share", "alone", "last", "between")] == [shares, 5, 6, 5]
+
+
+def trials(measured: np.ndarray, lines: Lines, metric: Metric) -> list[Trial]:
+    return [
+        Trial(
+            slot=Slot(block=block, position=place, configuration=name, seed=block),
+            status="ok",
+            metrics={metric.name: float(value)},
+        )
+        for block, column in enumerate(measured.T)
+        for place, (name, value) in enumerate(zip(lines.configurations, column, strict=True))
+        if not np.isnan(value)
+    ]
+
+
+@pytest.mark.parametrize("metrics", [[ELAPSED], [ELAPSED, RATE]])
+def test_trials_say_the_same_as_their_values(metrics: Sequence[Metric]) -> None:
+    measured = np.exp(values(additive(line1=-0.1), 7, 6, noise=0.01))
+    lines = profile(7)
+    said = ablation(lines, trials(measured, lines, ELAPSED), metrics, confidence=0.95, smallest_effect=0.02)
+    of_elapsed = [one for one in said if one.metric == "elapsed"]
+    direct = of_values(lines, measured, range(6), ELAPSED, Rates(7, len(metrics), 0.95), 0.02)
+    assert [one.estimate for one in of_elapsed] == pytest.approx([one.estimate for one in direct])
+    assert all(one.verdict == "undecided" and one.blocks == 0 for one in said if one.metric == "rate")
+
+
+def test_figures_that_are_zero_are_compared_by_differences() -> None:
+    measured = np.where(np.isnan(values(additive(), 4, 6)), np.nan, 0.0)
+    measured[1:] += 3.0
+    said = of_values(profile(4), measured, range(6), ELAPSED, Rates(4, 1, 0.95), 0.02)
+    assert {one.scale for one in said} == {"difference"}
+
+
+def test_the_answer_says_what_the_whole_does_and_which_lines_do_it() -> None:
+    said = lines_answer(list(found(additive(line1=-0.10, line2=0.06), 4).values()), [ELAPSED])
+    assert said.startswith("Elapsed time: the whole profile improves, −3.9")
+    assert "line-1 (−9.5" in said
+    assert "are useless for this workload" in said
+    assert ") harms" in said
+
+
+def test_the_answer_shares_out_the_whole_where_no_line_acts_against_it() -> None:
+    said = lines_answer(list(found(additive(line1=-0.15, line3=-0.05), 4, noise=1e-6).values()), [ELAPSED])
+    assert "line-1 (75 % of that) and line-3 (25 % of that) help" in said

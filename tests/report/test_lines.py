@@ -1,0 +1,73 @@
+"""A profile that was taken apart, in the terminal and in the HTML report."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ajuste.model.results import Results
+from ajuste.report.comparison import print_comparison
+from ajuste.report.html import write_report
+from ajuste.report.lines import line_groups
+from ajuste.report.page import page_of
+from ajuste.report.terminal import print_results
+from apart import results
+
+FOUND = results({"sched_min_granularity_ns": -0.2, "vm.dirty_ratio": 0.05})
+
+
+def printed(found: Results, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    print_comparison(found, console)
+    print_results(found, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [160, 60])
+def test_the_terminal_names_every_line_with_its_share_and_what_it_does(width: int) -> None:
+    text = printed(FOUND, width)
+    flat = " ".join(text.split())
+    assert re.search(r"the whole profile .* improves", flat)
+    assert "useless within ±2 %" in flat
+    assert re.search(r"sched_min_granularity_ns .*? helps", flat)
+    assert re.search(r"vm.dirty_ratio .*? harms", flat)
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_the_whole_comes_first_then_the_lines_by_the_size_of_their_shares() -> None:
+    (group,) = [one for one in line_groups(FOUND, FOUND.metrics) if one.metric == FOUND.metrics[0].title]
+    assert [row.name for row in group.rows[:3]] == ["the whole profile", "sched_min_granularity_ns", "vm.dirty_ratio"]
+    assert [row.badge.text for row in group.rows[:3]] == ["helps", "helps", "harms"]
+    assert group.rows[1].sets == "10000000"
+
+
+def test_configurations_are_only_described_and_those_of_the_ways_are_not_shown() -> None:
+    assert [one.name for one in FOUND.configurations][:3] == ["nothing of it", "the whole", "only vm.swappiness"]
+    assert len(FOUND.configurations) == 2 + 2 * 7
+    assert not any(verdict.deciding for verdict in FOUND.verdicts)
+    assert FOUND.tally.trials > 9 * len(FOUND.configurations)
+
+
+def test_the_report_has_the_lines_a_picture_of_them_and_what_was_left_out(tmp_path: Path) -> None:
+    page = page_of(FOUND)
+    assert not page.verdicts
+    assert [plot.title for plot in page.sections[0].plots] == ["The whole profile, shared out among its lines, in %"]
+    path = tmp_path / "report.html"
+    write_report(FOUND, path)
+    text = path.read_text()
+    assert "What each line does" in text
+    assert "script script = x (is a program)" in text
+    assert "vm.laptop_mode = 0" in text
+
+
+def test_the_document_has_a_row_for_each_line_as_verdicts_are() -> None:
+    rows = FOUND.model_dump(mode="json")["lines"]
+    whole, *lines = [row for row in rows if row["metric"] == FOUND.metrics[0].name]
+    assert (whole["kind"], whole["verdict"]) == ("whole", "improves")
+    assert {row["line"]: row["role"] for row in lines}["vm.dirty_ratio"] == "harms"
+    assert all(row["low"] < row["estimate"] < row["high"] and row["level"] == 0.95 for row in lines)
