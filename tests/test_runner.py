@@ -12,7 +12,6 @@ import pytest
 from ajuste.analysis.digest import digest
 from ajuste.analysis.results import assemble, verdicts
 from ajuste.catalogue.loader import catalogue
-from ajuste.course import minutes_of
 from ajuste.design.stopping import Stop
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RunError
@@ -193,18 +192,6 @@ def test_a_finished_run_needs_no_target(study: ResolvedStudy, store: Store) -> N
 
     with Targets(no_target, lambda *_: None) as targets:
         assert Runner(study, run, store, targets, Notes()).carry_out() == first
-
-
-def test_time_in_which_trials_overlap_counts_once(study: ResolvedStudy, store: Store) -> None:
-    run = begin(store)
-    carry_out(study, run, store, Played(clear))
-    one, two, *_ = store.trials(run)
-    late = one.model_copy(update={"started": "2026-01-01T00:10:00+00:00", "host_seconds": 60.0})
-    early = two.model_copy(update={"started": "2026-01-01T00:00:00+00:00", "host_seconds": 60.0})
-    overlapping = two.model_copy(update={"started": "2026-01-01T00:00:30+00:00", "host_seconds": 60.0})
-    assert minutes_of([late, early]) == pytest.approx(2.0)
-    assert minutes_of([early, overlapping]) == pytest.approx(1.5)
-    assert minutes_of([]) == 0
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from functools import cached_property
 
 from ajuste.analysis.gridded import given_up, sampled
@@ -16,6 +15,7 @@ from ajuste.design.refinement import Grid, Known, grid_of, known
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
 from ajuste.study.ablation import ablation_names
+from ajuste.spans import Spans
 from ajuste.study.resolved import ResolvedStudy
 
 
@@ -31,14 +31,15 @@ class Course:
         self._kept: dict[int, dict[int, list[Trial]]] = {}
         self._found: dict[int, tuple[Finding, ...]] = {}
         self._known: dict[int, Known] = {}
-        self._minutes: dict[int, float] = {}
+        self._spans = Spans()
         for one in trials:
             self.add(one)
 
     def add(self, trial: Trial) -> None:
-        """Keep a trial, which comes after all of earlier blocks."""
-        self._kept.setdefault(trial.slot.block, {}).setdefault(trial.slot.position, []).append(trial)
-        self._minutes.pop(trial.slot.block, None)
+        """Keep a trial, attempt after attempt. What its programs printed is kept of the first block only."""
+        kept = trial if trial.slot.block == 0 else trial.model_copy(update={"events": "", "console": ""})
+        self._kept.setdefault(trial.slot.block, {}).setdefault(trial.slot.position, []).append(kept)
+        self._spans.add(trial)
 
     def trials(self, number: int) -> list[Trial]:
         """All trials up to block ``number``: a run that was interrupted may have kept some of the next one."""
@@ -59,19 +60,22 @@ class Course:
         seconds = [own[-1].host_seconds for own in self._kept.get(number, {}).values()]
         return sum(seconds) if seconds else None
 
-    def minutes(self, number: int) -> float:
-        """For how many minutes of the host's time trials up to block ``number`` were running; blocks do not overlap."""
-        for own, slots in self._kept.items():
-            if own not in self._minutes:
-                self._minutes[own] = minutes_of([one for attempts in slots.values() for one in attempts])
-        return sum(minutes for own, minutes in self._minutes.items() if own <= number)
+    @property
+    def minutes(self) -> float:
+        """For how many minutes of the host's time at least one trial was running."""
+        return self._spans.minutes
 
     @property
     def last_complete(self) -> int:
-        """The last block of which every slot was tried; 0 if there is none."""
-        last = max(self._kept, default=0)
-        complete = len(self._kept.get(last, ())) == len(self.block(last))
-        return last if complete else max(0, last - 1)
+        """The last block of which, and of all before it, every slot was tried; 0 if there is none."""
+        number = 0
+        while self._is_complete(number):
+            number += 1
+        return max(0, number - 1)
+
+    def _is_complete(self, number: int) -> bool:
+        kept = len(self._kept.get(number, ()))
+        return kept > 0 and (kept == len(self._roster(number)[0]) or kept == len(self.block(number)))
 
     def block(self, number: int) -> tuple[Slot, ...]:
         """The slots of a block. One that was begun under another analysis or budget, and so planned otherwise, is left
@@ -135,13 +139,3 @@ class Course:
             if following != names:
                 names, since = following, warm_up + review
         return names, since
-
-
-def minutes_of(trials: Sequence[Trial]) -> float:
-    """For how many minutes of the host's time at least one of ``trials`` was running."""
-    total, until = 0.0, 0.0
-    spans = ((datetime.fromisoformat(one.started).timestamp(), one.host_seconds) for one in trials)
-    for begin, seconds in sorted(spans):
-        total += max(0.0, begin + seconds - max(begin, until))
-        until = max(until, begin + seconds)
-    return total / 60

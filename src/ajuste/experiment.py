@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import shutil
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,16 @@ from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
 from ajuste.target.caller import host_site
+from ajuste.target.cluster.connection import Cluster, Connection
+from ajuste.target.cluster.packing import pack_guest
+from ajuste.target.cluster.target import ClusterTarget
 from ajuste.target.host import HostTarget
 from ajuste.target.listing import of_this_machine
 from ajuste.target.machine_marks import machine_marks
 from ajuste.target.possible import require_possible
 from ajuste.target.prepared import PreparedHost
 from ajuste.target.target import Say, Target
-from ajuste.target.vm import VmTarget
+from ajuste.target.vm import GuestOptions, VmTarget
 from ajuste.version import ajuste_version
 from ajuste.vm.emulator import choose_emulator
 from ajuste.vm.guest_files import GuestFiles
@@ -44,6 +48,7 @@ class Means:
     jobs: int | None = None
     snapshot: bool = True
     accept_risk: bool = False
+    cluster: Cluster | None = None
     say: Say = field(default=lambda _: None)
 
 
@@ -166,13 +171,18 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         environment[machine.name] = target.environment
         store.set_environment(run, environment)
 
-    with Targets(lambda machine: open_target(experiment, machine, means), ready) as targets:
+    with ExitStack() as stack:
+        connection = stack.enter_context(Connection(means.cluster, means.home, means.say)) if means.cluster else None
+        targets = stack.enter_context(
+            Targets(lambda machine: open_target(experiment, machine, means, connection), ready)
+        )
         return Runner(experiment.resolved, run, store, targets, watcher).carry_out()
 
 
-def open_target(experiment: Experiment, machine: Machine, means: Means) -> Target:
-    """The target of the experiment for ``machine``, not yet entered."""
+def open_target(experiment: Experiment, machine: Machine, means: Means, connection: Connection | None = None) -> Target:
+    """The target of the experiment for ``machine``, not yet entered; on a cluster if there is a ``connection``."""
     resolved, table = experiment.resolved, experiment.resolved.study.target
+    image = experiment.images.get(machine.kernel)
     if table.kind == "host":
         return PreparedHost(
             HostTarget(means.home, means.say),
@@ -181,25 +191,27 @@ def open_target(experiment: Experiment, machine: Machine, means: Means) -> Targe
             cleanup=resolved.cleanup,
             timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
         )
-    return VmTarget(
-        experiment.images[machine.kernel],
+    assert image is not None, "prepared with the kernels of the study"
+    files = GuestFiles(
+        programs=tuple(map(Path, resolved.programs)),
+        study_files={name: Path(path) for name, path in resolved.files.items()},
+        modules=table.modules,
+        packages=experiment.packages,
+    )
+    guest = GuestOptions(
         clock=table.clock,
         cpus=table.cpus,
         memory_mib=table.memory_mib,
         seed=resolved.study.design.seed,
         instruction_ns=table.instruction_ns,
-        files=GuestFiles(
-            programs=tuple(map(Path, resolved.programs)),
-            study_files={name: Path(path) for name, path in resolved.files.items()},
-            modules=table.modules,
-            packages=experiment.packages,
-        ),
         home=means.home,
         snapshot=means.snapshot,
-        jobs=means.jobs,
         kernel_arguments=(*table.kernel_arguments, *machine.arguments),
         say=means.say,
     )
+    if connection is not None:
+        return ClusterTarget(connection, lambda directory: pack_guest(image, files, guest, directory), means.say)
+    return VmTarget(image, files=files, jobs=means.jobs, **guest)
 
 
 def _taken_along(resolved: ResolvedStudy) -> tuple[str, ...]:

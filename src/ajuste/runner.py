@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 from ajuste.analysis.precision import Precision
 from ajuste.analysis.results import means
 from ajuste.course import Course
+from ajuste.design.looks import look_from
 from ajuste.design.perturbation import perturbation
 from ajuste.design.stopping import (
     MOST_ATTEMPTS,
@@ -34,10 +37,15 @@ from ajuste.parse.trial import Reading, trial
 from ajuste.store.store import Run, Store
 from ajuste.study.resolve import HOST_KERNEL
 from ajuste.study.resolved import Machine, ResolvedStudy
-from ajuste.target.target import Brisk, Target
+from ajuste.target.target import Batch, Brisk, Spread, Target
 
 MOMENT_SECONDS = 0.25
 """Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more."""
+
+ROUNDS = 20
+"""Where several trials run at once, blocks are measured together until each of those has come so often, unless it may
+be time to stop before: only in the last round something waits for the others.
+"""
 
 Attempt = tuple[Slot, int]
 """A slot of the design, and how often it was tried before."""
@@ -138,8 +146,8 @@ def reading_of(study: ResolvedStudy, configuration: str) -> Reading:
 class Runner:
     """Carries out one run, block by block, until there is a reason to stop. What the store has is not measured again.
 
-    Trials of a block run at once where the target allows it (virtual clock); between blocks all wait for each other, so
-    that what is measured does not depend on which trial was quicker.
+    Trials run at once where the target allows it (virtual clock), also of several blocks, up to where something may be
+    decided; there all wait for each other, so that what is measured does not depend on which trial was quicker.
     """
 
     study: ResolvedStudy
@@ -173,7 +181,7 @@ class Runner:
         measured = number + 1 - self.study.study.design.warm_up
         if measured <= 0:
             return None
-        minutes = self._course.minutes(number)
+        minutes = self._course.minutes
         if is_look(measured, self._looked, limits) or minutes >= limits.max_minutes:
             self._looked = measured
             self._found = self._course.findings(number)
@@ -188,17 +196,31 @@ class Runner:
         return [_mean(one) for one in means(self.study, self._course.trials(number))]
 
     def _measure_blocks(self, first: int, limits: Limits) -> int:
-        """Measure block ``first``, and with it the next ones that take but a moment; returns the last one."""
-        last = first
-        if self.study.study.target.kind == "host":
-            seconds = self._course.seconds_of(first - 1)
-            last += _more_blocks(seconds, first - self.study.study.design.warm_up, limits)
+        """Measure block ``first``, and with it the next ones that nothing can be decided in between; returns the last
+        one.
+        """
+        last = first + self._more_blocks(first, limits)
         alike = self._course.last_alike(first)
         last = last if alike is None else min(last, alike)
         slots = [slot for number in range(first, last + 1) for slot in self._course.block(number)]
         for _ in range(MOST_ATTEMPTS):
             self._measure([attempt for slot in slots if (attempt := self._next_attempt(slot))])
+        for number in range(max(first, self.study.study.design.warm_up), last):
+            self.watcher.block_done(number, self._found)
         return last
+
+    def _more_blocks(self, first: int, limits: Limits) -> int:
+        """How many more blocks to measure with block ``first``."""
+        measured = first - self.study.study.design.warm_up
+        seconds = self._course.seconds_of(first - 1)
+        if not seconds:  # The first block is judged before anything else is measured.
+            return 0
+        if self.targets.parallel == 1:
+            return _in_a_moment(seconds, measured, limits) if self.study.study.target.kind == "host" else 0
+        trials = len(self._course.block(first))
+        left_s = 60 * max(0.0, limits.max_minutes - self._course.minutes)
+        rounds = min(ROUNDS, left_s * trials / seconds)
+        return _up_to_a_look(math.ceil(rounds * self.targets.parallel / trials) - 1, measured, limits)
 
     def _next_attempt(self, slot: Slot) -> Attempt | None:
         attempts = self._course.attempts(slot)
@@ -214,10 +236,23 @@ class Runner:
         if self.study.study.target.kind == "host":
             self._measure_in_turn(attempts)
             return
-        with ThreadPoolExecutor(self.targets.parallel, thread_name_prefix="trial") as pool:
+        by_machine = self._by_machine(attempts)
+        if isinstance(self.targets[next(iter(by_machine))], Spread):
+            self._at_once([partial(self._spread, machine, own) for machine, own in by_machine.items()], len(by_machine))
+        else:
+            self._at_once([partial(self._try, slot, attempt) for slot, attempt in attempts], self.targets.parallel)
+
+    def _by_machine(self, attempts: Sequence[Attempt]) -> dict[Machine, list[Attempt]]:
+        found: dict[Machine, list[Attempt]] = {}
+        for slot, attempt in attempts:
+            found.setdefault(self.study.find(slot.configuration).machine, []).append((slot, attempt))
+        return found
+
+    def _at_once(self, works: Sequence[Callable[[], None]], threads: int) -> None:
+        with ThreadPoolExecutor(threads, thread_name_prefix="trial") as pool:
             futures: list[Future[None]] = []
             try:
-                futures = [pool.submit(self._try, slot, attempt) for slot, attempt in attempts]
+                futures = [pool.submit(work) for work in works]
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
                 for future in done:
                     future.result()
@@ -255,6 +290,27 @@ class Runner:
         if not self._ended.is_set():
             self._keep([self._read(slot, attempt, plan, started, observation)])
 
+    def _spread(self, machine: Machine, attempts: Sequence[Attempt]) -> None:
+        """Have trials carried out elsewhere, many at once. They are kept as they come."""
+        target = self.targets[machine]
+        assert isinstance(target, Spread)
+        plans: dict[int, Plan] = {}
+
+        def batches() -> Iterator[Batch]:
+            for number, (slot, attempt) in enumerate(attempts):
+                plans[number] = plan_for(self.study, slot, attempt)
+                self.watcher.trial_started(slot.configuration, slot.block)
+                yield Batch((plans[number],))
+
+        for some in target.run_spread(batches()):
+            found = [
+                self._read(*attempts[done.number], plans.pop(done.number), started, observation)
+                for done in some
+                for started, observation in done.observed
+            ]
+            if not self._ended.is_set():
+                self._keep(found)
+
     def _read(self, slot: Slot, attempt: int, plan: Plan, started: str, observation: Observation) -> Trial:
         on_host = self.study.study.target.kind == "host"
         reading = reading_of(self.study, slot.configuration)
@@ -275,14 +331,22 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _more_blocks(seconds: float | None, measured: int, limits: Limits) -> int:
+def _in_a_moment(seconds: float, measured: int, limits: Limits) -> int:
     """How many more blocks to measure before looking again, if the last one took ``seconds``; ``measured`` are before
     this one. Not beyond the least that must be measured, nor beyond the budget.
     """
-    if not seconds or seconds >= MOMENT_SECONDS:
+    if seconds >= MOMENT_SECONDS:
         return 0
     wanted = int(MOMENT_SECONDS / seconds) - 1
     end = limits.min_blocks if measured < limits.min_blocks else limits.max_blocks
+    return max(0, min(wanted, end - measured - 1))
+
+
+def _up_to_a_look(wanted: int, measured: int, limits: Limits) -> int:
+    """As many more blocks as are ``wanted``, but not beyond the next look at which it may be time to stop;
+    ``measured`` are before this one.
+    """
+    end = limits.min_blocks if measured < limits.min_blocks else min(look_from(measured + 1), limits.max_blocks)
     return max(0, min(wanted, end - measured - 1))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from ajuste.model.event import Hello
 from ajuste.model.observation import Observation
@@ -56,5 +56,32 @@ class Brisk(Protocol):
     def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
         """What ``Target.run`` gives for each of ``plans``, with when it began; raises what that raises. What came of
         them is read when the last one has ended.
+        """
+        ...
+
+
+class Batch(NamedTuple):
+    """Plans that one machine carries out, one after the other."""
+
+    plans: tuple[Plan, ...]
+
+
+class Done(NamedTuple):
+    """A batch that was carried out: its ``number`` in the order in which it was given, for each of its plans when it
+    began and what came of it, and the name of the machine that did it.
+    """
+
+    number: int
+    observed: list[tuple[str, Observation]]
+    where: str
+
+
+@runtime_checkable
+class Spread(Protocol):
+    """A target of many machines."""
+
+    def run_spread(self, batches: Iterable[Batch]) -> Iterator[list[Done]]:
+        """Carry out ``batches``, many at once and in any order: they are taken as there is room for them, and given
+        back as they are done. Ends early if the target is left meanwhile. Raises what ``Target.run`` does.
         """
         ...

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, TypedDict
 
 import psutil
 
@@ -58,14 +58,28 @@ class _Ready:
     parallel: int
 
 
+class GuestOptions(TypedDict):
+    """What of a guest does not depend on where it runs; as ``VmTarget`` takes it."""
+
+    clock: Clock
+    cpus: int
+    memory_mib: int
+    seed: int
+    instruction_ns: InstructionNs
+    home: Home
+    snapshot: bool
+    kernel_arguments: tuple[str, ...]
+    say: Say
+
+
 class VmTarget:
     """A guest with the given kernel and files.
 
     ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
     bit. ``wall``: the time of
     this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with the same result.
-    ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for files
-    that a guest cannot be given.
+    ``files`` may be packed already, for this very kernel and clock. ``jobs`` limits how many run at once. Entering
+    raises RequestError for a kernel that does not boot and for files that a guest cannot be given.
     """
 
     def __init__(
@@ -77,7 +91,7 @@ class VmTarget:
         memory_mib: int = 256,
         seed: int = 1,
         instruction_ns: InstructionNs = DEFAULT_INSTRUCTION_NS,
-        files: GuestFiles,
+        files: GuestFiles | Initramfs,
         home: Home,
         snapshot: bool = True,
         jobs: int | None = None,
@@ -120,9 +134,7 @@ class VmTarget:
         with ExitStack() as stack:
             emulator = choose_emulator(self._clock, self._cpus, self._home, self._say)
             session = stack.enter_context(Session(self._home))
-            initramfs = build_initramfs(
-                self._files, self._image, session.directory / "initramfs", quiet_gate=self._clock == "virtual"
-            )
+            initramfs = self._pack(session)
             self._check_memory(initramfs)
             accelerator = self._choose_accelerator(emulator, initramfs, session)
             machine = self._machine(emulator, initramfs, accelerator.name)
@@ -163,6 +175,12 @@ class VmTarget:
             console=console,
             host_seconds=time.monotonic() - began,
         )
+
+    def _pack(self, session: Session) -> Initramfs:
+        if isinstance(self._files, Initramfs):
+            return self._files
+        quiet_gate = self._clock == "virtual"
+        return build_initramfs(self._files, self._image, session.directory / "initramfs", quiet_gate=quiet_gate)
 
     def _check_memory(self, initramfs: Initramfs) -> None:
         if self._memory_mib < initramfs.least_memory_mib:

@@ -1,0 +1,1 @@
+"""Trials on many cores and machines, through Dask distributed."""

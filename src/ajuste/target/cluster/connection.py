@@ -1,0 +1,184 @@
+"""The way to the workers: Dask's scheduler, here or elsewhere. Nothing else of Ajuste speaks to Dask."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import queue
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from ajuste.home import Home
+from ajuste.model.error import RequestError, RunError
+from ajuste.target.target import Say
+
+CONNECT_SECONDS: Final = 8.0
+"""So long a scheduler may take to answer."""
+
+WORKER_SECONDS: Final = 60.0
+"""So long a cluster may be without any worker before the run ends."""
+
+BENCH: Final = "bench"
+"""The resource of Dask that a worker has one of whose machine may be measured by its own clock."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where trials are carried out: by the workers of the scheduler at ``address``, or by ``workers`` of this machine.
+
+    ``tls://`` addresses take keys and certificates from Dask's own configuration.
+    """
+
+    address: str = ""
+    workers: int = 0
+
+    def __str__(self) -> str:
+        return f"the cluster {self.address}" if self.address else f"{self.workers} workers on this machine"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """``address`` is Dask's for it."""
+
+    address: str
+    threads: int
+    bench: bool
+
+
+class Connection:
+    """Opened by whoever needs it first; leaving closes it, and ends workers that were started for it."""
+
+    def __init__(self, cluster: Cluster, home: Home, say: Say) -> None:
+        self._cluster = cluster
+        self._home = home
+        self._say = say
+        self._stack = ExitStack()
+        self._client: Any = None
+        self._names = itertools.count()
+        self._prefix = f"ajuste-{uuid.uuid4().hex[:12]}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._client = None
+        self._stack.close()
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
+
+    def open(self) -> None:
+        """Connect, if that is not done yet. Raises RequestError for a cluster that does not answer."""
+        if self._client is None:
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)  # What goes wrong is said by us, once.
+            self._client = self._connect() if self._cluster.address else self._start()
+
+    def workers(self) -> list[Worker]:
+        """Those that there are now. Raises RunError where the scheduler does not answer any more."""
+        self.require_alive()
+        known = self._client.scheduler_info(n_workers=-1)["workers"]
+        return [
+            Worker(address, one["nthreads"], bool(one.get("resources", {}).get(BENCH)))
+            for address, one in known.items()
+        ]
+
+    def ask(self, function: Callable[..., Any], *arguments: Any, workers: Sequence[str]) -> dict[str, Any]:
+        """What each of ``workers`` answers, beside whatever it does. One that is lost meanwhile does not answer."""
+        found = self._client.run(function, *arguments, workers=list(workers), on_error="return") if workers else {}
+        return {address: answer for address, answer in found.items() if not isinstance(answer, Exception)}
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        first: str,
+        each: Iterable[Any],
+        *,
+        done: queue.SimpleQueue[Any],
+        workers: Sequence[str] | None = None,
+        bench: bool = False,
+    ) -> list[Any]:
+        """Have ``function(first, one)`` called for each one of ``each``, on whichever of ``workers`` is free. The
+        futures that come back are put into ``done`` when they have ended, however they did.
+        """
+        ones = list(each)
+        futures: list[Any] = self._client.map(
+            function,
+            [first] * len(ones),
+            ones,
+            key=[f"{self._prefix}-{next(self._names)}" for _ in ones],
+            workers=workers,
+            resources={BENCH: 1} if bench else None,
+            pure=False,
+        )
+        for future in futures:
+            future.add_done_callback(done.put)
+        return futures
+
+    def answers(self, futures: Sequence[Any]) -> list[Any]:
+        """What each of ``futures`` came to; an exception for one that failed. Raises RunError for a lost cluster."""
+        if any(future.status in ("cancelled", "lost") for future in futures):
+            raise self._lost()
+        good = [future for future in futures if future.status == "finished"]
+        try:
+            answers = iter(self._client.gather(good))
+        except Exception as error:
+            raise self._lost() from error
+        return [next(answers) if future.status == "finished" else future.exception() for future in futures]
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        with contextlib.suppress(Exception):
+            self._client.cancel(list(futures), force=True)
+
+    def require_alive(self) -> None:
+        """Raises RunError if the scheduler is gone."""
+        if self._client is None or self._client.status != "running":
+            raise self._lost()
+
+    def _lost(self) -> RunError:
+        return RunError(
+            f"{self._cluster} was lost in the middle of the run",
+            hint="what was measured is kept: the same command goes on where it stopped",
+        )
+
+    def _connect(self) -> Any:
+        from distributed import Client
+
+        address = self._cluster.address
+        self._say(f"connecting to {address}")
+        try:
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, TimeoutError, ValueError, TypeError) as error:
+            reason = str(error.__cause__ or error).strip().splitlines() or [type(error).__name__]
+            raise RequestError(
+                f"the cluster {address} cannot be reached: {reason[0]}",
+                hint="expected the address of a Dask scheduler, such as tcp://host:8786; `dask scheduler` starts one",
+            ) from error
+        return self._stack.enter_context(client)
+
+    def _start(self) -> Any:
+        import dask
+        from distributed import Client, LocalCluster
+
+        self._say(f"starting {self._cluster}")
+        self._home.state.mkdir(parents=True, exist_ok=True)
+        # QEMU's memory is not the worker's, and what a study needs is known before.
+        config = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.disk": False}
+        self._stack.enter_context(dask.config.set(config))
+        cluster = self._stack.enter_context(
+            LocalCluster(
+                n_workers=self._cluster.workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                memory_limit=0,
+                local_directory=str(self._home.state / "workers"),
+                silence_logs=logging.CRITICAL,
+            )
+        )
+        return self._stack.enter_context(Client(cluster, set_as_default=False))

@@ -1,0 +1,221 @@
+"""A worker's side: it keeps the machines of parcels ready, and carries out plans on them.
+
+What comes and goes is text in JSON, so that two versions of Ajuste can tell each other that they differ.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from ajuste.home import home
+from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.model.kernel import KernelImage
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Plan
+from ajuste.target.cluster.depot import Depot
+from ajuste.target.cluster.parcel import Parcel
+from ajuste.target.target import Target
+from ajuste.target.vm import VmTarget
+from ajuste.version import ajuste_version
+from ajuste.vm.emulator import choose_emulator
+from ajuste.vm.initramfs import Initramfs
+
+MOST_MACHINES: Final = 4
+"""So many are kept ready. Each has a snapshot on the disk, as large as the guest's memory."""
+
+Answer = dict[str, Any]
+"""``where`` the worker is, and one of: ``refusal`` (why it can do nothing for the study), ``lacks`` (checksums of files
+that it needs), ``error`` (with ``hint`` and ``wrong``, whether the request is), or what was asked for.
+"""
+
+
+@dataclass
+class _Place:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stack: ExitStack = field(default_factory=ExitStack)
+    target: Target | None = None
+    users: int = 0
+
+
+class Workplace:
+    """The machines of one process, each made ready when it is first needed."""
+
+    def __init__(self) -> None:
+        self._home = home()
+        self._depot = Depot(self._home)
+        self._lock = threading.Lock()
+        self._places: OrderedDict[str, _Place] = OrderedDict()
+
+    def survey(self, text: str) -> Answer:
+        """Whether this worker can do something for a parcel, and what it lacks."""
+        try:
+            refusal, parcel = self._judge(text)
+        except AjusteError as error:
+            return _answer(refusal=str(error))
+        if parcel is None:
+            return _answer(refusal=refusal)
+        return _answer(lacks=[digest for digest in parcel.contents if self._depot.find(digest) is None])
+
+    def receive(self, digest: str, content: bytes) -> None:
+        self._depot.put(digest, content)
+
+    def open(self, text: str) -> Answer:
+        """Make a parcel's machine ready, and say what it is."""
+        answer, target = self._with(text, lambda target: target)
+        if target is None:
+            return answer
+        return _answer(hello=target.hello.model_dump_json(), environment=target.environment)
+
+    def carry_out(self, text: str, plans: Sequence[str]) -> Answer:
+        """Carry out plans, one after the other, and say what was observed."""
+        answer, done = self._with(text, lambda target: [_run(target, plan) for plan in plans])
+        return answer if done is None else _answer(done=done)
+
+    def close(self, text: str) -> None:
+        """End a parcel's machine, and whatever runs there."""
+        name = Parcel.model_validate_json(text).name
+        with self._lock:
+            place = self._places.pop(name, None)
+        if place is not None:
+            place.stack.close()
+
+    def _with(self, text: str, use: Any) -> tuple[Answer, Any]:
+        survey = self.survey(text) if not self._is_open(text) else _answer()
+        if survey.get("refusal") or survey.get("lacks"):
+            return survey, None
+        try:
+            place = self._entered(Parcel.model_validate_json(text))
+            try:
+                return survey, use(place.target)
+            finally:
+                self._leave(place)
+        except AjusteError as error:
+            wrong = isinstance(error, RequestError)
+            return _answer(error=str(error), hint=error.hint, wrong=wrong), None
+
+    def _is_open(self, text: str) -> bool:
+        with self._lock:
+            return any(place.target is not None and name == _name(text) for name, place in self._places.items())
+
+    def _entered(self, parcel: Parcel) -> _Place:
+        with self._lock:
+            place = self._places.setdefault(parcel.name, _Place())
+            self._places.move_to_end(parcel.name)
+            place.users += 1
+        with place.lock:
+            if place.target is None:
+                try:
+                    place.target = place.stack.enter_context(self._target(parcel))
+                except BaseException:
+                    self._leave(place)
+                    raise
+        return place
+
+    def _leave(self, place: _Place) -> None:
+        """Done with a place for now; those that nobody uses are closed where there are too many."""
+        with self._lock:
+            place.users -= 1
+            idle = [name for name, one in self._places.items() if one.users == 0]
+            surplus = [self._places.pop(name) for name in idle[: max(0, len(self._places) - MOST_MACHINES)]]
+        for one in surplus:
+            one.stack.close()
+
+    def _judge(self, text: str) -> tuple[str, Parcel | None]:
+        """Why this worker refuses a parcel, or the parcel."""
+        try:
+            parcel = Parcel.model_validate_json(text)
+        except ValidationError:
+            return f"its Ajuste {ajuste_version()} does not understand this one", None
+        if parcel.ajuste != ajuste_version():
+            return f"it has Ajuste {ajuste_version()} instead of {parcel.ajuste}", None
+        if parcel.qemu != (own := _emulator_version(parcel)):
+            return f"it has QEMU {own} instead of {parcel.qemu}", None
+        return "", parcel
+
+    def _target(self, parcel: Parcel) -> VmTarget:
+        image = KernelImage(
+            spec=parcel.spec,
+            release=parcel.release,
+            package=parcel.package,
+            vmlinuz=self._file(parcel.kernel),
+            sha256=parcel.kernel,
+        )
+        archive = self._file(parcel.initramfs)
+        return VmTarget(
+            image,
+            clock=parcel.clock,
+            cpus=parcel.cpus,
+            memory_mib=parcel.memory_mib,
+            seed=parcel.seed,
+            instruction_ns=parcel.instruction_ns,
+            files=Initramfs(path=archive, sha256=parcel.initramfs, size_bytes=archive.stat().st_size),
+            home=self._home,
+            snapshot=parcel.snapshot,
+            kernel_arguments=parcel.kernel_arguments,
+        )
+
+    def _file(self, digest: str) -> Path:
+        path = self._depot.find(digest)
+        if path is None:
+            raise RunError("a file that this worker had is gone from its cache")
+        return path
+
+
+def _answer(**said: Any) -> Answer:
+    return {"where": platform.node(), "pid": os.getpid(), **said}
+
+
+def _name(text: str) -> str:
+    return Parcel.model_validate_json(text).name
+
+
+@cache
+def _version_of(clock: Any, several_cpus: bool) -> str:
+    return choose_emulator(clock, 2 if several_cpus else 1, home(), lambda _: None).version
+
+
+def _emulator_version(parcel: Parcel) -> str:
+    return _version_of(parcel.clock, parcel.cpus > 1)
+
+
+def _run(target: Target, plan: str) -> dict[str, Any]:
+    observed: Observation = target.run(Plan.model_validate_json(plan))
+    return observed.model_dump(exclude={"events"})
+
+
+@cache
+def _workplace() -> Workplace:
+    """The one of this process."""
+    return Workplace()
+
+
+def open_machine(parcel: str, _: str) -> Answer:
+    return _workplace().open(parcel)
+
+
+def carry_out(parcel: str, plans: Sequence[str]) -> Answer:
+    return _workplace().carry_out(parcel, plans)
+
+
+async def survey(parcel: str) -> Answer:
+    return await asyncio.to_thread(_workplace().survey, parcel)
+
+
+async def receive(digest: str, content: bytes) -> None:
+    await asyncio.to_thread(_workplace().receive, digest, content)
+
+
+async def close_machine(parcel: str) -> None:
+    await asyncio.to_thread(_workplace().close, parcel)
