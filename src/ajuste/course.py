@@ -14,8 +14,8 @@ from ajuste.design.looks import review_from, reviews
 from ajuste.design.refinement import Grid, Known, grid_of, known
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
-from ajuste.study.ablation import ablation_names
 from ajuste.spans import Spans
+from ajuste.study.ablation import ablation_names
 from ajuste.study.resolved import ResolvedStudy
 
 

@@ -48,8 +48,8 @@ class Means:
     jobs: int | None = None
     snapshot: bool = True
     accept_risk: bool = False
-    cluster: Cluster | None = None
     say: Say = field(default=lambda _: None)
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True)

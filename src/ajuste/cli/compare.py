@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -13,9 +14,10 @@ from ajuste.adhoc.request import Request, split_commands
 from ajuste.adhoc.saving import save_study
 from ajuste.adhoc.study import adhoc_document, adhoc_study, profile_target
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
-from ajuste.cli.options import AcceptRisk, Json
+from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Workers
 from ajuste.cli.planned import show_plan
 from ajuste.cli.profiles import placed
 from ajuste.experiment import Experiment, Means, goes_on
@@ -105,6 +107,8 @@ def compare(
     name: Annotated[str | None, _option("What `ajuste report` will know it by; compare.", "NAME")] = None,
     as_root: Annotated[bool, _option("Run it as root, not as who called sudo.", None, "--as-root")] = False,
     ignore_failure: Annotated[bool, _option("Measure runs that fail, too.", None, "--ignore-failure")] = False,
+    workers: Workers = None,
+    cluster: ClusterAddress = None,
     accept_risk: AcceptRisk = False,
     save: Annotated[Path | None, _option("Write the study file that does the same.", "FILE")] = None,
     dry_run: Annotated[bool, _option("Show what would be done, and do nothing.", None, "--dry-run")] = False,
@@ -158,6 +162,7 @@ def compare(
     command = shlex.join(["ajuste", *sys.argv[1:]])
     if save is not None:
         save_study(adhoc_document(request, known, profiles)[0], save, command)
+    means = replace(means, cluster=chosen_cluster(study, cluster, workers))
     if dry_run:
         show_plan(study, known, means, as_json=as_json)
         return

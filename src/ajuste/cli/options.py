@@ -28,3 +28,16 @@ AcceptRisk = Annotated[
     bool,
     typer.Option("--accept-risk", help="Set on this machine even values that can hang it (`ajuste plan` names them)."),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Share trials out among N processes of this machine.", show_default=False),
+]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Share trials out among the workers of a Dask scheduler: tcp://HOST:8786.",
+        show_default=False,
+    ),
+]

@@ -10,14 +10,19 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
+from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
-from ajuste.cli.options import AcceptRisk, Json, Kernel, Parameter, Seed, StudyName, Target
+from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Kernel, Parameter, Seed, StudyName, Target, Workers
 from ajuste.experiment import Means
 from ajuste.home import home
 
 
-@example("ajuste run granularity", "ajuste run my-study.toml --seed 7 --report report.html")
+@example(
+    "ajuste run granularity",
+    "ajuste run my-study.toml --seed 7 --report report.html",
+    "ajuste run my-study.toml --workers 2",
+)
 def run(
     study: StudyName,
     kernel: Kernel = None,
@@ -30,6 +35,8 @@ def run(
         int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
     ] = None,
     snapshot: Annotated[bool, typer.Option(help="Start every trial from one snapshot, or boot for each.")] = True,
+    workers: Workers = None,
+    cluster: ClusterAddress = None,
     accept_risk: AcceptRisk = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -42,13 +49,15 @@ def run(
     """
     check_report(report)
     known = catalogue()
+    chosen = chosen_study(study, known, kernel, seed, target, parameter)
+    where = chosen_cluster(chosen, cluster, workers, jobs)
     measure(
-        chosen_study(study, known, kernel, seed, target, parameter),
+        chosen,
         known,
         Showing(report, quiet, as_json),
         named=shlex.join([study, *(word for text in parameter for word in ("--parameter", text))])
         if parameter
         else study,
-        means=Means(home(), jobs=jobs, snapshot=snapshot, accept_risk=accept_risk),
+        means=Means(home(), jobs=jobs, snapshot=snapshot, accept_risk=accept_risk, cluster=where),
         fresh=lambda *_: fresh,
     )

@@ -88,8 +88,13 @@ class Connection:
         ]
 
     def ask(self, function: Callable[..., Any], *arguments: Any, workers: Sequence[str]) -> dict[str, Any]:
-        """What each of ``workers`` answers, beside whatever it does. One that is lost meanwhile does not answer."""
+        """What each of ``workers`` answers, beside whatever it does. One that is lost meanwhile does not answer. Raises
+        RunError where one has no Ajuste, or another one.
+        """
         found = self._client.run(function, *arguments, workers=list(workers), on_error="return") if workers else {}
+        for address, answer in found.items():
+            if isinstance(answer, Exception) and not isinstance(answer, OSError):
+                raise RunError(f"the worker {address} of {self._cluster} failed: {answer}") from answer
         return {address: answer for address, answer in found.items() if not isinstance(answer, Exception)}
 
     def submit(

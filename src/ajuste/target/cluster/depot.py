@@ -6,11 +6,15 @@ import hashlib
 import os
 import re
 from pathlib import Path
+from typing import Final
 
 from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.space import keeping_in, require_space
 from ajuste.model.error import RunError
+
+LARGEST_BYTES: Final = 2 << 30
+"""So much is kept at most."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SPARE_BYTES = 64 << 20
@@ -30,6 +34,7 @@ class Depot:
         if sha256_of(path) != digest:
             path.unlink(missing_ok=True)
             return None
+        path.touch()
         return path
 
     def put(self, digest: str, content: bytes) -> None:
@@ -38,10 +43,22 @@ class Depot:
         if hashlib.sha256(content).hexdigest() != digest:
             raise RunError("a file that was sent to a worker arrived damaged: its SHA-256 differs")
         with keeping_in(self._root, "files of the cluster"):
+            self._root.mkdir(parents=True, exist_ok=True)
+            self._make_room(len(content))
             require_space(self._root, len(content) + _SPARE_BYTES, "a file of the cluster")
             temporary = path.with_name(f".{digest}.{os.getpid()}")
             temporary.write_bytes(content)
             temporary.replace(path)
+
+    def _make_room(self, needed_bytes: int) -> None:
+        """Remove what was not used for longest, where there is too much."""
+        files = sorted(self._root.glob("[0-9a-f]*"), key=lambda file: file.stat().st_mtime)
+        total_bytes = needed_bytes + sum(file.stat().st_size for file in files)
+        for file in files:
+            if total_bytes <= LARGEST_BYTES:
+                return
+            total_bytes -= file.stat().st_size
+            file.unlink(missing_ok=True)
 
     def _path(self, digest: str) -> Path:
         if not _DIGEST.fullmatch(digest):

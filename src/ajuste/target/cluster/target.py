@@ -144,8 +144,7 @@ class ClusterTarget:
             raise RunError(f"a worker of {self._connection.cluster} failed: {answer}") from answer
         if "done" in answer:
             return True
-        if "error" in answer:
-            raise _error(answer)
+        _require(answer)
         self._admit([worker for worker in self._connection.workers() if worker.address not in self._refused])
         return False
 
@@ -224,7 +223,9 @@ class ClusterTarget:
                 lacking.setdefault(digest, []).append(address)
         for digest, lackers in lacking.items():
             self._say(f"sending {self._files[digest].name} to {len(lackers)} workers")
-            self._connection.ask(workplace.receive, digest, self._files[digest].read_bytes(), workers=lackers)
+            content = self._files[digest].read_bytes()
+            for answer in self._connection.ask(workplace.receive, digest, content, workers=lackers).values():
+                _require(answer)
 
     def _refusals(self) -> str:
         return "; ".join(self._refused.values())
@@ -242,8 +243,7 @@ class ClusterTarget:
         answer = self._connection.answers(first[:1])[0]
         if isinstance(answer, Exception):
             raise RunError(f"a worker of {self._connection.cluster} failed: {answer}") from answer
-        if "error" in answer:
-            raise _error(answer)
+        _require(answer)
         self._hello = Hello.model_validate_json(answer["hello"])
         self._environment = dict(answer["environment"])
 
@@ -290,6 +290,8 @@ def _stamp(now: datetime) -> str:
     return now.isoformat(timespec="milliseconds")
 
 
-def _error(answer: Answer) -> AjusteError:
-    kind = RequestError if answer["wrong"] else RunError
-    return kind(f"{answer['error']} (on {answer['where']})", hint=answer["hint"])
+def _require(answer: Answer) -> None:
+    """Raises the error that an answer tells of."""
+    if "error" in answer:
+        kind = RequestError if answer["wrong"] else RunError
+        raise kind(f"{answer['error']} (on {answer['where']})", hint=answer["hint"])

@@ -68,8 +68,13 @@ class Workplace:
             return _answer(refusal=refusal)
         return _answer(lacks=[digest for digest in parcel.contents if self._depot.find(digest) is None])
 
-    def receive(self, digest: str, content: bytes) -> None:
-        self._depot.put(digest, content)
+    def receive(self, digest: str, content: bytes) -> Answer:
+        """Keep a file that was sent."""
+        try:
+            self._depot.put(digest, content)
+        except AjusteError as error:
+            return _failure(error)
+        return _answer()
 
     def open(self, text: str) -> Answer:
         """Make a parcel's machine ready, and say what it is."""
@@ -102,8 +107,7 @@ class Workplace:
             finally:
                 self._leave(place)
         except AjusteError as error:
-            wrong = isinstance(error, RequestError)
-            return _answer(error=str(error), hint=error.hint, wrong=wrong), None
+            return _failure(error), None
 
     def _is_open(self, text: str) -> bool:
         with self._lock:
@@ -177,6 +181,10 @@ def _answer(**said: Any) -> Answer:
     return {"where": platform.node(), "pid": os.getpid(), **said}
 
 
+def _failure(error: AjusteError) -> Answer:
+    return _answer(error=str(error), hint=error.hint, wrong=isinstance(error, RequestError))
+
+
 def _name(text: str) -> str:
     return Parcel.model_validate_json(text).name
 
@@ -213,8 +221,8 @@ async def survey(parcel: str) -> Answer:
     return await asyncio.to_thread(_workplace().survey, parcel)
 
 
-async def receive(digest: str, content: bytes) -> None:
-    await asyncio.to_thread(_workplace().receive, digest, content)
+async def receive(digest: str, content: bytes) -> Answer:
+    return await asyncio.to_thread(_workplace().receive, digest, content)
 
 
 async def close_machine(parcel: str) -> None:
