@@ -20,11 +20,17 @@ def chosen_cluster(study: Study, address: str | None, workers: int | None, jobs:
         raise RequestError("--cluster and --workers are two places; expected one of them")
     if jobs is not None:
         raise RequestError("--jobs is for guests of this process", hint="leave it out: workers have their own number")
-    if address is not None and not _ADDRESS.fullmatch(address):
-        raise RequestError(f"--cluster {address!r}: expected the address of a scheduler, such as tcp://host:8786")
+    if address is not None:
+        check_address("--cluster", address)
     if study.target.clock == "wall":
         raise RequestError(
             "trials by the clock of a machine cannot be shared out",
             hint="--workers and --cluster are for guests under the virtual clock",
         )
     return Cluster(address=address or "", workers=workers or 0)
+
+
+def check_address(option: str, address: str) -> None:
+    """Whether that can be where a scheduler is. Raises RequestError."""
+    if not _ADDRESS.fullmatch(address):
+        raise RequestError(f"{option} {address!r}: expected the address of a scheduler, such as tcp://host:8786")

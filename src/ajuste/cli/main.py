@@ -27,6 +27,7 @@ COMMANDS: Final = (
     "doctor",
     "restore",
     "kernel",
+    "worker",
     "schema",
 )
 """In the order of the help. Each is a module of this package: a function of that name (with a ``CONTEXT`` for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import logging
@@ -14,9 +15,10 @@ from typing import Any, Final, Self
 
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.target.cluster import preload
 from ajuste.target.target import Say
 
-CONNECT_SECONDS: Final = 8.0
+CONNECT_SECONDS: Final = 5.0
 """So long a scheduler may take to answer."""
 
 WORKER_SECONDS: Final = 60.0
@@ -75,7 +77,7 @@ class Connection:
     def open(self) -> None:
         """Connect, if that is not done yet. Raises RequestError for a cluster that does not answer."""
         if self._client is None:
-            logging.getLogger("distributed").setLevel(logging.CRITICAL)  # What goes wrong is said by us, once.
+            quieten()
             self._client = self._connect() if self._cluster.address else self._start()
 
     def workers(self) -> list[Worker]:
@@ -158,9 +160,8 @@ class Connection:
         try:
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
-            reason = str(error.__cause__ or error).strip().splitlines() or [type(error).__name__]
             raise RequestError(
-                f"the cluster {address} cannot be reached: {reason[0]}",
+                f"the cluster {address} cannot be reached: {reason_of(error)}",
                 hint="expected the address of a Dask scheduler, such as tcp://host:8786; `dask scheduler` starts one",
             ) from error
         return self._stack.enter_context(client)
@@ -184,6 +185,27 @@ class Connection:
                 memory_limit=0,
                 local_directory=str(self._home.state / "workers"),
                 silence_logs=logging.CRITICAL,
+                preload=[preload.__name__],
             )
         )
         return self._stack.enter_context(Client(cluster, set_as_default=False))
+
+
+def quieten() -> None:
+    """What goes wrong is said by us, once, and not by Dask's loggers."""
+    import distributed
+
+    for name in (distributed.__name__, *logging.root.manager.loggerDict):
+        if name.partition(".")[0] == distributed.__name__:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def reason_of(error: BaseException) -> str:
+    """Why nothing answered, in the system's words."""
+    while (deeper := error.__cause__ or error.__context__) is not None and not isinstance(
+        deeper, asyncio.CancelledError
+    ):
+        error = deeper
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or f"no answer within {CONNECT_SECONDS:g} s"

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
@@ -31,14 +31,21 @@ AHEAD: Final = 2
 _WAIT_SECONDS = 0.5
 _LOOK_EVERY_SECONDS = 3.0
 
-CarryOut = Callable[[str, Sequence[str]], Answer]
+
+class Work(NamedTuple):
+    """What workers are asked to do; see ``workplace`` for each."""
+
+    survey: Callable[..., Any] = workplace.survey
+    receive: Callable[..., Any] = workplace.receive
+    open_machine: Callable[..., Any] = workplace.open_machine
+    carry_out: Callable[..., Any] = workplace.carry_out
+    close_machine: Callable[..., Any] = workplace.close_machine
 
 
 class ClusterTarget:
     """Machines of one kind, one on every worker. ``pack`` says what they are, and makes files in a directory for it.
 
-    Entering raises RequestError for a cluster that cannot be reached or has no worker that fits. ``carry_out`` is what
-    workers do with a parcel and plans.
+    Entering raises RequestError for a cluster that cannot be reached or has no worker that fits.
     """
 
     def __init__(
@@ -46,12 +53,12 @@ class ClusterTarget:
         connection: Connection,
         pack: Callable[[Path], Packed],
         say: Say = lambda _: None,
-        carry_out: CarryOut = workplace.carry_out,
+        work: Work = Work(),  # noqa: B008
     ) -> None:
         self._connection = connection
         self._pack = pack
         self._say = say
-        self._carry_out = carry_out
+        self._work = work
         self._stack = ExitStack()
         self._parcel = ""
         self._files: dict[str, Path] = {}
@@ -154,7 +161,7 @@ class ClusterTarget:
         if not batches:
             return
         futures = self._connection.submit(
-            self._carry_out,
+            self._work.carry_out,
             self._parcel,
             [[plan.model_dump_json() for plan in batch.plans] for _, batch in batches],
             done=ended,
@@ -214,7 +221,7 @@ class ClusterTarget:
     def _admit(self, workers: Sequence[Worker]) -> None:
         """Ask workers whether they fit, and send them what they lack."""
         addresses = [worker.address for worker in workers]
-        answers = self._connection.ask(workplace.survey, self._parcel, workers=addresses)
+        answers = self._connection.ask(self._work.survey, self._parcel, workers=addresses)
         lacking: dict[str, list[str]] = {}
         for address, answer in answers.items():
             if refusal := answer.get("refusal"):
@@ -224,7 +231,7 @@ class ClusterTarget:
         for digest, lackers in lacking.items():
             self._say(f"sending {self._files[digest].name} to {len(lackers)} workers")
             content = self._files[digest].read_bytes()
-            for answer in self._connection.ask(workplace.receive, digest, content, workers=lackers).values():
+            for answer in self._connection.ask(self._work.receive, digest, content, workers=lackers).values():
                 _require(answer)
 
     def _refusals(self) -> str:
@@ -236,7 +243,7 @@ class ClusterTarget:
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for worker in workers:
             self._opening += self._connection.submit(
-                workplace.open_machine, self._parcel, [worker.address], done=ended, workers=[worker.address]
+                self._work.open_machine, self._parcel, [worker.address], done=ended, workers=[worker.address]
             )
         while not (first := _taken(ended)):
             self._connection.require_alive()
@@ -251,7 +258,7 @@ class ClusterTarget:
         """Have every worker end its machine, and with it what still runs there."""
         try:
             addresses = [worker.address for worker in self._connection.workers()]
-            self._connection.ask(workplace.close_machine, self._parcel, workers=addresses)
+            self._connection.ask(self._work.close_machine, self._parcel, workers=addresses)
         except AjusteError:
             return  # The cluster is gone, and its workers with it or soon.
 

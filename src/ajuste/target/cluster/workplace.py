@@ -96,6 +96,12 @@ class Workplace:
         if place is not None:
             place.stack.close()
 
+    def close_all(self) -> None:
+        with self._lock:
+            places, self._places = self._places, OrderedDict()
+        for place in places.values():
+            place.stack.close()
+
     def _with(self, text: str, use: Any) -> tuple[Answer, Any]:
         survey = self.survey(text) if not self._is_open(text) else _answer()
         if survey.get("refusal") or survey.get("lacks"):
@@ -227,3 +233,8 @@ async def receive(digest: str, content: bytes) -> Answer:
 
 async def close_machine(parcel: str) -> None:
     await asyncio.to_thread(_workplace().close, parcel)
+
+
+def close_all() -> None:
+    """End all machines of this process."""
+    _workplace().close_all()

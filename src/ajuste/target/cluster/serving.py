@@ -1,0 +1,48 @@
+"""Being a worker: this process carries out plans for a scheduler until that one, or a person, ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from ajuste.home import Home
+from ajuste.model.error import RequestError, RunError
+from ajuste.target.cluster import workplace
+from ajuste.target.cluster.connection import BENCH, CONNECT_SECONDS, quieten, reason_of
+from ajuste.target.target import Say
+
+
+def serve(scheduler: str, home: Home, say: Say, *, threads: int | None = None, bench: bool = False) -> None:
+    """Carry out ``threads`` plans at once (as many as CPUs if not given) until the scheduler ends. Raises RequestError
+    where it cannot be reached, RunError when it is gone.
+    """
+    quieten()
+    try:
+        asyncio.run(_serve(scheduler, home, say, threads or len(os.sched_getaffinity(0)), bench))
+    finally:
+        workplace.close_all()
+    raise RunError(f"the scheduler {scheduler} has ended, or closed this worker")
+
+
+async def _serve(scheduler: str, home: Home, say: Say, threads: int, bench: bool) -> None:
+    from distributed import Worker
+
+    home.state.mkdir(parents=True, exist_ok=True)
+    worker = Worker(
+        scheduler,
+        nthreads=threads,
+        resources={BENCH: 1} if bench else None,
+        memory_limit=0,
+        local_directory=str(home.state / "workers"),
+        dashboard=False,
+    )
+    try:
+        await asyncio.wait_for(worker, CONNECT_SECONDS)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise RequestError(
+            f"the scheduler {scheduler} cannot be reached: {reason_of(error)}",
+            hint="`dask scheduler` starts one and says its address",
+        ) from error
+    say(f"working for {scheduler} with {threads} thread{'s' if threads > 1 else ''}")
+    async with worker:
+        await worker.finished()
