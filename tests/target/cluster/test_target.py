@@ -113,7 +113,7 @@ def work(played: Played) -> Work:
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
     quieten()
-    with LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         yield cluster.scheduler_address
 
 

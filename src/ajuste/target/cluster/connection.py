@@ -181,7 +181,7 @@ class Connection:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 local_directory=str(self._home.state / "workers"),
                 silence_logs=logging.CRITICAL,
