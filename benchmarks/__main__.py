@@ -10,6 +10,7 @@ from rich.console import Console
 from benchmarks import (
     ablation,
     boot,
+    cluster,
     cold_start,
     coverage,
     demo,
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
     "scale": scale.measure,
     "short-runs": short_runs.measure,
     "surface": surface.measure,
+    "cluster": cluster.measure,
 }
 
 

@@ -13,9 +13,9 @@ import pytest
 from ajuste.home import home
 from shell import SMALL, Shell
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 280
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,217 @@
+"""A cluster of 1,000 workers that sleep: how busy the coordinator keeps them, and what memory 10⁵ trials take.
+
+Everything is as in a real run (runner, target, Dask's scheduler, store), but that a worker sleeps instead of running a
+guest, and then says what a guest would have said. The scheduler and the workers (threads of some processes) are on this
+machine, too, and take their part of its CPUs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.home import Home
+from ajuste.model.event import Accepted, End, Exited, Hello, Output, Started, Written
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Plan
+from ajuste.model.verdict import Finding
+from ajuste.runner import Runner, Targets
+from ajuste.store.store import Store
+from ajuste.study.read import parse_study
+from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.target.cluster.connection import Cluster, Connection, quieten
+from ajuste.target.cluster.packing import Packed
+from ajuste.target.cluster.parcel import Parcel
+from ajuste.target.cluster.target import ClusterTarget, Work
+from ajuste.version import ajuste_version
+from benchmarks.comparison import Comparison
+
+WORKERS: Final = int(os.environ.get("AJUSTE_BENCH_WORKERS", "1000"))
+PROCESSES: Final = 8
+TRIALS: Final = 100 * WORKERS
+CONFIGURATIONS: Final = 100
+SLEEP_S: Final = float(os.environ.get("AJUSTE_BENCH_SLEEP", "4"))
+GOAL_BUSY: Final = 90.0
+GOAL_MB: Final = 1000.0
+_LINES: Final = "2 kB"
+
+
+def measure() -> tuple[Comparison, ...]:
+    """One run of all trials."""
+    with tempfile.TemporaryDirectory(prefix="ajuste-cluster-") as directory, _sleepers() as address:
+        home = Home(Path(directory) / "data", Path(directory) / "cache", Path(directory) / "state")
+        began = psutil.Process().memory_info().rss
+        took_s = _carry_out(address, home)
+        grown_mb = (psutil.Process().memory_info().rss - began) / 1e6
+    busy = 100 * TRIALS * SLEEP_S / (WORKERS * took_s)
+    what = f"{TRIALS:,} trials of {SLEEP_S:g} s on {WORKERS:,} workers that sleep"
+    return (
+        Comparison(
+            name="cluster-busy",
+            what=what,
+            unit="%",
+            figures={"time in which workers were at work": [busy]},
+            goal=f"at least {GOAL_BUSY:g} %",
+            reached=busy >= GOAL_BUSY,
+        ),
+        Comparison(
+            name="cluster-memory",
+            what=f"{what}, each saying {_LINES}",
+            unit="MB",
+            figures={"what the coordinator grew by": [grown_mb]},
+            goal=f"under {GOAL_MB:g} MB",
+            reached=grown_mb < GOAL_MB,
+        ),
+    )
+
+
+def _carry_out(address: str, home: Home) -> float:
+    """Carry out the study; seconds from the first trial to the last one."""
+    study = _study(TRIALS // CONFIGURATIONS)
+    watcher = _Watcher()
+    with Store(home.store_url) as store, Connection(Cluster(address), home, lambda _: None) as connection:
+        run = store.new_run(
+            study="cluster",
+            fingerprint="0" * 64,
+            seed=1,
+            ajuste=ajuste_version(),
+            named="cluster",
+            resolved=study.model_dump_json(),
+            environment={},
+        )
+        target = ClusterTarget(connection, _pack, work=Work(_survey, _receive, _open, sleep, _close))
+        with Targets(lambda _: target, lambda *_: None) as targets:
+            Runner(study, run, store, targets, watcher).carry_out()
+    return watcher.last - watcher.first
+
+
+class _Watcher:
+    """Notes when the first trial began and the last one ended."""
+
+    first = 0.0
+    last = 0.0
+
+    def say(self, text: str) -> None: ...
+
+    def trial_started(self, configuration: str, block: int) -> None:
+        self.first = self.first or time.monotonic()
+
+    def trial_done(self, configuration: str, block: int, status: str, seconds: float) -> None:
+        assert status == "ok"
+        self.last = time.monotonic()
+
+    def block_done(self, block: int, findings: Sequence[Finding]) -> None: ...
+
+
+def _study(blocks: int) -> ResolvedStudy:
+    granularities = [100_000 * (1 + place) for place in range(CONFIGURATIONS)]
+    study = parse_study(
+        {
+            "name": "cluster",
+            "factor": [{"name": "sched_min_granularity_ns", "levels": granularities}],
+            "workload": {"command": ["true"]},
+            "target": {"kind": "vm", "kernel": "debian:5.10"},
+            "analysis": {"metrics": ["involuntary-switches"]},
+            "design": {"allocation": "all"},
+            "budget": {"min_blocks": blocks, "max_blocks": blocks, "max_minutes": 600},
+        }
+    )
+    return resolve(study, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
+
+
+def _pack(_: Path) -> Packed:
+    parcel = Parcel(
+        ajuste="0",
+        qemu="0",
+        spec="debian:5.10",
+        release="5.10",
+        package="",
+        kernel="0" * 64,
+        initramfs="1" * 64,
+        clock="virtual",
+        cpus=1,
+        memory_mib=256,
+        seed=1,
+        instruction_ns=2,
+    )
+    return Packed(parcel, {})
+
+
+def _survey(_: str) -> dict[str, Any]:
+    return {"where": "here"}
+
+
+def _receive(_: str, __: bytes) -> dict[str, Any]:
+    return {"where": "here"}
+
+
+def _open(_: str, __: str) -> dict[str, Any]:
+    hello = Hello(
+        at_ns=0, version=1, agent="0", kernel="5.10", build="", machine="", cpus=1, memory_bytes=1, guest=True
+    )
+    return {"where": "here", "hello": hello.model_dump_json(), "environment": {}}
+
+
+def _close(_: str) -> None: ...
+
+
+def sleep(_: str, plans: Sequence[str]) -> dict[str, Any]:
+    """What a worker does with plans."""
+    time.sleep(SLEEP_S * len(plans))
+    return {"where": "here", "done": [_said(json.loads(plan)) for plan in plans]}
+
+
+def _said(document: dict[str, Any]) -> dict[str, Any]:
+    plan = Plan.model_validate(document)
+    switches = 1000 + plan.perturbation.start_delay_ns % 7
+    common: dict[str, Any] = {"user_ns": 1, "system_ns": 1, "voluntary_switches": 1, "minor_faults": 1, "index": 0}
+    common |= {"major_faults": 0, "peak_rss_bytes": 1, "wall_ns": 10**9, "at_ns": 4}
+    events = (
+        Accepted(at_ns=1, id=plan.id),
+        *(Written(at_ns=2, tunable=w.tunable, asked=w.value, before="750000", after=w.value) for w in plan.writes),
+        Started(at_ns=3, role="workload", index=0, pid=3),
+        Exited(role="workload", exit_code=0, involuntary_switches=switches, **common),
+        Output(at_ns=4, role="workload", index=0, stream="stdout", text="x" * 1200),
+    )
+    end = End(at_ns=5, id=plan.id, ok=True, events=len(events))
+    lines = "".join(f"{event.model_dump_json()}\n" for event in (*events, end))
+    return {"lines": lines, "problem": "", "console": "", "disturbances": (), "host_seconds": SLEEP_S}
+
+
+@contextmanager
+def _sleepers() -> Iterator[str]:
+    """A scheduler and its workers, in processes of their own."""
+    command = [sys.executable, "-c", "from benchmarks.cluster import serve; serve()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as serving:
+        assert serving.stdout is not None
+        assert serving.stdin is not None
+        yield serving.stdout.readline().strip()
+        serving.stdin.close()
+
+
+def serve() -> None:
+    """Be the scheduler until standard input ends."""
+    from distributed import LocalCluster
+
+    quieten()
+    with LocalCluster(
+        n_workers=PROCESSES,
+        threads_per_worker=WORKERS // PROCESSES,
+        dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+        silence_logs=50,
+    ) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
