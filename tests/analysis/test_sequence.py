@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ajuste.analysis.sequence import MIXTURE, fewest, half_width, mean_interval, values_needed
+from ajuste.analysis.sequence import MIXTURE, fewest, half_width, mean_interval, mixture_half_width, values_needed
 
 
 def log_evidence(values: np.ndarray, mean: float) -> float:
@@ -99,3 +99,16 @@ def test_identical_values_are_known_no_better_than_the_floor() -> None:
 def test_impossible_requests_are_refused(n: int, variance: float, alpha: float) -> None:
     with pytest.raises(ValueError, match="expected"):
         half_width(n, variance, alpha)
+
+
+def test_the_mixture_of_a_linear_model_is_that_of_one_mean() -> None:
+    n = np.array([4.0, 9.0, 30.0])
+    unbiased = 2.0 * n / (n - 1)
+    expected = [half_width(int(count), 2.0, 0.02) for count in n]
+    assert mixture_half_width(n, unbiased, n - 1, 0.02) == pytest.approx(expected)
+
+
+def test_known_noise_makes_intervals_narrower() -> None:
+    few, many = mixture_half_width(np.array([3.0, 3.0]), np.ones(2), np.array([2.0, 60.0]), 0.05 / 29)
+    assert math.isinf(few)
+    assert many < 4

@@ -171,6 +171,20 @@ def test_the_data_can_be_downloaded(opened: Open, name: str, tmp_path: Path, req
     assert Results.model_validate_json((tmp_path / "results-json").read_bytes()) == results
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_picture_can_be_saved_with_its_title_and_legend(opened: Open, theme: str, tmp_path: Path) -> None:
+    page = opened("grid", width=390, theme=theme)
+    for form, head in (("svg", b"<svg"), ("png", b"\x89PNG")):
+        with page.expect_download() as download:
+            page.locator(f"[data-form={form}]").first.click()
+        assert download.value.suggested_filename == f"hackbench-time-over-both.{form}"
+        download.value.save_as(tmp_path / form)
+        assert (tmp_path / form).read_bytes().startswith(head)
+    drawing = (tmp_path / "svg").read_text(encoding="utf-8")
+    assert all(words in drawing for words in ("Hackbench time over", "best: 16 ms, 8 ms", "sched_min_granularity_ns"))
+    assert "var(--" not in drawing
+
+
 def test_the_commands_can_be_copied(opened: Open, granularity: Results) -> None:
     page = opened("granularity")
     page.click("[data-copy=commands]")

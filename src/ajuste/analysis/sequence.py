@@ -57,6 +57,21 @@ def half_width(n: int, variance: float, alpha: float) -> float:
     return math.sqrt(precision * -math.expm1(log_k) * variance / room)
 
 
+def mixture_half_width(
+    n: NDArray[np.float64], variance: NDArray[np.float64], freedom: NDArray[np.float64], alpha: float
+) -> NDArray[np.float64]:
+    """As ``half_width``, for means of ``n`` values whose unbiased ``variance`` is known from ``freedom`` degrees of
+    freedom, which may come from more values than these: the same mixture in a linear model (Lindon, Ham, Tingley and
+    Bojinov 2022, "Anytime-valid linear models and regression adjusted causal inference", arXiv:2210.08589).
+    """
+    share = MIXTURE / (n + MIXTURE)
+    factor = np.exp(-2 / (freedom + 1) * (math.log(alpha) + 0.5 * np.log(share)))
+    room = 1 - share * factor
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.sqrt(freedom * (factor - 1) / room * variance / n)
+    return np.where((room > 0) & (n > 0), found, np.inf)
+
+
 def fewest(alpha: float) -> int:
     """The smallest number of values that gives a finite interval."""
     n = 1

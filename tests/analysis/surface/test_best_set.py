@@ -14,14 +14,17 @@ from .conftest import Draw
 NEARLY_THE_SAME = np.concatenate([[0.0], np.full(5, 0.002), np.full(6, 0.3)])
 
 
-@pytest.mark.parametrize("noise", [0.02, np.repeat([0.05, 0.01], 6), np.repeat([0.01, 0.05], 6)])
+ONE_NOISY = np.array([0.05, *[0.01] * 11])
+
+
+@pytest.mark.parametrize("noise", [0.02, np.repeat([0.05, 0.01], 6), np.repeat([0.01, 0.05], 6), ONE_NOISY])
 def test_the_truly_best_is_in_the_set(draw: Draw, noise: float) -> None:
     """All looks at all numbers of blocks count: once left out is wrong."""
     random = np.random.default_rng(11)
     missed = 0
     for _ in range(60):
         blocks = draw(random, NEARLY_THE_SAME, blocks=12, noise=noise)
-        looks = (replace(blocks, values=blocks.values[:, :seen]) for seen in range(4, 13, 2))
+        looks = (replace(blocks, values=blocks.values[:, :seen]) for seen in range(3, 13, 2))
         missed += any(0 not in best_set(look, "lower", 0.05).members for look in looks)
     assert missed <= 3
 
@@ -37,6 +40,12 @@ def test_a_single_clear_winner_stands_alone(draw: Draw) -> None:
     assert (found.best, found.members) == (1, (1,))
     upside_down = best_set(draw(np.random.default_rng(13), -truth), "higher", 0.05)
     assert upside_down.members == (1,)
+
+
+def test_three_blocks_of_many_configurations_are_enough(draw: Draw) -> None:
+    """What the noise is, all of them tell."""
+    truth = np.concatenate([[0.0], np.linspace(0.15, 0.6, 29)])
+    assert best_set(draw(np.random.default_rng(17), truth, blocks=3), "lower", 0.05).members == (0,)
 
 
 def test_few_blocks_leave_nothing_out(draw: Draw) -> None:

@@ -10,13 +10,23 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
-Array = NDArray[np.float64]
+from ajuste.analysis.surface.blocks import Array, Blocks
 
 MOST_FREEDOM: Final = 1e6
+FEWEST_BLOCKS: Final = 3
+"""With less no interval is given: the variance of a row that is unlike the others could not be told from theirs."""
 _TINY: Final = 1e-300
+_TINY_FREEDOM: Final = 1e-9
+
+
+def believed(blocks: Blocks) -> tuple[Array, Array]:
+    """The variance of each row within blocks for intervals, and its degrees of freedom: the moderated one, or its own
+    where that is larger. A row that is noisier than most must not be taken for as quiet as they are.
+    """
+    common, freedom = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
+    return np.maximum(np.nan_to_num(blocks.variances), common), np.maximum(freedom, _TINY_FREEDOM)
 
 
 def moderated(variances: Array, freedom: Array) -> tuple[Array, Array]:
@@ -41,7 +51,7 @@ def _prior(variances: Array, freedom: Array) -> tuple[float, float]:
     logs = np.log(variances) - digamma(freedom / 2) + np.log(freedom / 2)
     middle = float(np.mean(logs))
     if len(logs) < 2:
-        return float(np.exp(middle)), 0.0 + 1e-9
+        return float(np.exp(middle)), _TINY_FREEDOM
     excess = float(np.var(logs, ddof=1) - np.mean(polygamma(1, freedom / 2)))
     if excess <= 0:
         return float(np.average(variances, weights=freedom)), MOST_FREEDOM

@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.sequence import half_width
+from ajuste.analysis.sequence import mixture_half_width
 from ajuste.analysis.surface.axes import axes_of
 from ajuste.analysis.surface.best_set import best_set
 from ajuste.analysis.surface.blocks import Array, Blocks, blocks_of
-from ajuste.analysis.surface.noise import moderated
+from ajuste.analysis.surface.noise import FEWEST_BLOCKS, believed, moderated
 from ajuste.analysis.surface.regions import FEWEST_POINTS, Line, Stretch, regions
 from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
@@ -138,11 +138,9 @@ def _points(blocks: Blocks, place: int, reference: float, alpha: float) -> tuple
 
 
 def _half_widths(blocks: Blocks, alpha: float) -> Array:
-    found = np.full(len(blocks.names), np.inf)
-    for place, (n, variance) in enumerate(zip(blocks.counts, blocks.variances, strict=True)):
-        if n > 1:
-            found[place] = half_width(int(n), float(variance) * (n - 1) / n, alpha)
-    return found
+    variances, freedom = believed(blocks)
+    half = mixture_half_width(blocks.counts.astype(np.float64), variances, freedom, alpha)
+    return np.where(blocks.counts >= FEWEST_BLOCKS, half, np.inf)
 
 
 def _flat(verdicts: Sequence[Verdict], names: set[str], reference: float) -> tuple[bool, float | None]:

@@ -11,7 +11,7 @@ from ajuste.model.results import Measured, Results
 from ajuste.report.format import Shown
 from ajuste.report.labels import Labels, numeric_levels
 from ajuste.report.palette import SERIES
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain, spaced
 from ajuste.report.plots.trial_marks import exact, figure_axis, hover_text, kind_of
 from ajuste.report.visible import visible_line
 
@@ -122,12 +122,7 @@ def _level_ticks(factor: Factor, numbers: list[float], labels: Labels) -> dict[s
     logarithmic = min(numbers) > 0 and max(numbers) / min(numbers) >= _LOG_LEVELS
     ticks = sorted(zip(numbers, factor.levels, strict=True))
     at = [math.log(value) if logarithmic else value for value, _ in ticks]
-    apart = _LABEL_ROOM * (at[-1] - at[0])
-    labelled: list[float] = []
-    for place in at[:-1]:
-        if (not labelled or place - labelled[-1] >= apart) and at[-1] - place >= apart:
-            labelled.append(place)
-    labelled.append(at[-1])
+    labelled = spaced(at, _LABEL_ROOM * (at[-1] - at[0]))
     return {
         "type": "log" if logarithmic else "linear",
         "tickmode": "array",

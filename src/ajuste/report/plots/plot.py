@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,6 +86,15 @@ def level_axis(labels: list[str], width: int = 18) -> dict[str, Any]:
         "ticktext": [plain_lines(label, width) for label in labels],
         "range": [-0.6, len(labels) - 0.4],
     }
+
+
+def spaced(places: Sequence[float], apart: float) -> frozenset[float]:
+    """Those of the ascending ``places`` that can have a label: at least ``apart`` from each other, the last always."""
+    found: list[float] = []
+    for place in places[:-1]:
+        if (not found or place - found[-1] >= apart) and places[-1] - place >= apart:
+            found.append(place)
+    return frozenset((*found, *places[-1:]))
 
 
 def _template() -> go.layout.Template:

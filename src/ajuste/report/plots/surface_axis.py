@@ -13,11 +13,13 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Axis, Surface, SurfacePoint
 from ajuste.report.format import Shown
 from ajuste.report.labels import Labels
-from ajuste.report.plots.plot import plain
+from ajuste.report.plots.plot import plain, spaced
 from ajuste.report.plots.trial_marks import exact
 from ajuste.report.visible import visible_line
 
-_LABEL_ROOM: Final = 0.16  # of the axis, for a label of a level
+_NARROWEST: Final = 230  # pixels between the first and the last level
+_LETTER: Final = 7.5  # pixels
+_LINE: Final = 16  # pixels
 
 
 @dataclass(frozen=True)
@@ -86,23 +88,28 @@ def edges(axis: Axis) -> list[float]:
     return [2 * at[0] - middles[0], *middles, 2 * at[-1] - middles[-1]]
 
 
-def level_ticks(axis: Axis, labels: Labels, *, title: bool = True) -> dict[str, Any]:
-    """Ticks at all levels; a label only where it does not run into the one before or into the last."""
+def level_ticks(axis: Axis, labels: Labels, *, upright: bool = False) -> dict[str, Any]:
+    """Ticks at all levels; a label only where it does not run into the one before or into the last, on a screen as
+    narrow as a telephone's. A unit that all levels have stands in the title.
+    """
     at = places(axis)
-    apart = _LABEL_ROOM * (at[-1] - at[0])
-    labelled: list[float] = []
-    for place in at[:-1]:
-        if (not labelled or place - labelled[-1] >= apart) and at[-1] - place >= apart:
-            labelled.append(place)
-    labelled.append(at[-1])
-    scale = " (logarithmic)" if axis.scale == "log" else ""
+    texts, unit = _without_unit([labels.level(axis.factor, level) for level in axis.levels])
+    room = _LINE if upright else _LETTER * (max(map(len, texts)) + 1)
+    labelled = spaced(at, room / _NARROWEST * (at[-1] - at[0]))
+    about = [f"in\u00a0{plain(unit)}" if unit else "", "logarithmic" if axis.scale == "log" else ""]
     return {
         "tickmode": "array",
         "tickvals": at,
-        "ticktext": [
-            plain(labels.level(axis.factor, level)) if place in labelled else ""
-            for place, level in zip(at, axis.levels, strict=True)
-        ],
+        "ticktext": [plain(text) if place in labelled else "" for place, text in zip(at, texts, strict=True)],
         "tickangle": 0,
-        **({"title": {"text": plain(visible_line(axis.factor)) + scale}} if title else {}),
+        "title": {"text": ", ".join(filter(None, (plain(visible_line(axis.factor)), *about)))},
     }
+
+
+def _without_unit(texts: list[str]) -> tuple[list[str], str]:
+    """``1 ms``, ``4 ms`` as ``1``, ``4`` and ``ms``; as they are where their units differ."""
+    parts = [text.rpartition(" ") for text in texts]
+    units = {unit for _, _, unit in parts}
+    if len(units) == 1 and all(number for number, _, _ in parts):
+        return [number for number, _, _ in parts], units.pop()
+    return texts, ""

@@ -49,7 +49,7 @@ def surface_map(view: View, name: str, *, wide: bool = False) -> Plot | None:
         figure=figure(
             traces,
             xaxis={**level_ticks(across, view.labels), "range": _range(edges(across)), **_BARE},
-            yaxis={**level_ticks(up, view.labels), "range": _range(edges(up)), **_BARE},
+            yaxis={**level_ticks(up, view.labels, upright=True), "range": _range(edges(up)), **_BARE},
         ),
         height=480 if wide else 380,
         legend=_legend(view, guessed=bool(np.any(np.isfinite(guessed)))),

@@ -67,6 +67,10 @@
     "triangle-down": "▼", pentagon: "⬟", hexagon: "⬢", star: "★", "x-thin-open": "×", line: "━", dash: "╍",
   };
 
+  const COLOUR_BAR = 42; // pixels above a map
+  const AXIS = 70; // pixels left of a plot
+  const NARROWEST = 600; // pixels of a saved picture
+
   // Plotly reads some HTML in every text.
   function escaped(text) {
     return text.replace(/[&<>]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[letter]);
@@ -78,7 +82,7 @@
     const lines = [];
     function add(text, words, between) {
       const last = lines[lines.length - 1];
-      if (last && between && last.letters + text.length + 4 <= most) {
+      if (last && last.letters && between && last.letters + text.length + 4 <= most) {
         last.letters += text.length + 4;
         last.words += between + words;
       } else {
@@ -88,12 +92,11 @@
     title.trim().split(/\s+/).forEach((word, place) => {
       add(word, "<b>" + escaped(word) + "</b>", place ? " " : "");
     });
-    lines.push({ letters: 0, words: "" });
-    plot.querySelectorAll(".legend li").forEach((entry) => {
+    plot.querySelectorAll(".legend li").forEach((entry, place) => {
       const text = entry.textContent.trim();
       const colour = entry.dataset.role ? style.getPropertyValue("--" + entry.dataset.role).trim() : "";
       const sign = colour ? "<span style=\"color:" + colour + "\">" + (MARKS[entry.dataset.symbol] || "■") + "</span> " : "";
-      add(text, sign + escaped(text), "   ");
+      add(text, sign + escaped(text), place ? "   " : "");
     });
     return lines.map((line) => line.words);
   }
@@ -103,21 +106,22 @@
     const place = plot.querySelector("[data-figure]");
     const style = getComputedStyle(root);
     const figure = coloured(figures[place.dataset.figure], style);
-    const width = place.clientWidth;
-    const lines = headOf(plot, button.dataset.title, width, style);
-    const room = 20 * lines.length + 14;
-    const height = Number(place.dataset.height) + room;
-    const ground = style.getPropertyValue("--card").trim();
-    const margin = Object.assign({ l: 12, r: 14, t: 10, b: 12 }, figure.layout.margin);
+    const width = Math.max(place.clientWidth, NARROWEST);
+    const lines = headOf(plot, button.dataset.title, width - AXIS, style);
+    const own = Object.assign({ l: 12, r: 14, t: 10, b: 12 }, figure.layout.margin);
+    const gap = figure.data.some((trace) => trace.colorbar) ? Math.max(own.t, COLOUR_BAR) : own.t;
+    const room = 17 * lines.length + 12;
+    const height = Number(place.dataset.height) + room + gap;
+    const head = {
+      text: lines.join("<br>"), font: { size: 13 }, align: "left", showarrow: false,
+      x: 0, xref: "paper", xanchor: "left", y: 1, yref: "paper", yanchor: "bottom", yshift: gap,
+    };
     const layout = Object.assign({}, figure.layout, {
-      paper_bgcolor: ground,
+      paper_bgcolor: style.getPropertyValue("--card").trim(),
       width: width,
       height: height,
-      margin: Object.assign(margin, { t: margin.t + room }),
-      title: {
-        text: lines.join("<br>"), font: { size: 13 },
-        x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top", pad: { t: 10, l: 12 },
-      },
+      margin: Object.assign(own, { t: room + gap }),
+      annotations: (figure.layout.annotations || []).concat([head]),
     });
     const name = button.dataset.stem + "." + button.dataset.form;
     const scale = button.dataset.form === "png" ? 2 : 1;
