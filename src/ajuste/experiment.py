@@ -1,4 +1,7 @@
-"""An experiment: a study on given kernels of this machine, from its preparation to its results."""
+"""An experiment: a study on given kernels of this machine, from its preparation to its results.
+
+What only guests need is imported when there are any: it takes long to load.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ from ajuste.design.stopping import Stop
 from ajuste.home import Home
 from ajuste.inventory.summary import summary_of
 from ajuste.inventory.take import take_inventory
-from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.native import AGENT, WORKLOADS, native_program
@@ -26,17 +28,13 @@ from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
 from ajuste.target.caller import host_site
 from ajuste.target.cluster.connection import Cluster, Connection
-from ajuste.target.cluster.packing import pack_guest
-from ajuste.target.cluster.target import ClusterTarget
 from ajuste.target.host import HostTarget
 from ajuste.target.listing import of_this_machine
 from ajuste.target.machine_marks import machine_marks
 from ajuste.target.possible import require_possible
 from ajuste.target.prepared import PreparedHost
 from ajuste.target.target import Say, Target
-from ajuste.target.vm import GuestOptions, VmTarget
 from ajuste.version import ajuste_version
-from ajuste.vm.emulator import choose_emulator
 from ajuste.vm.guest_files import GuestFiles
 
 
@@ -75,6 +73,8 @@ def resolved_study(study: Study, catalogue: Catalogue, means: Means) -> Resolved
 
 
 def _version(spec: str, means: Means) -> KernelVersion:
+    from ajuste.kernel.fetch import fetch_kernel
+
     parsed = parse_spec(spec)
     known = parsed.version or parsed.release if isinstance(parsed, PackagedKernel) else ""
     return KernelVersion.parse(known) if "." in known else fetch_kernel(spec, means.home, say=means.say).version
@@ -94,6 +94,9 @@ def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
     if study.target.kind == "host":
         require_possible(resolved, catalogue, accept_risk=means.accept_risk)
         return Experiment(resolved, {}, {}, fingerprint(resolved, marks | machine_marks()))
+    from ajuste.kernel.fetch import fetch_kernel
+    from ajuste.vm.emulator import choose_emulator
+
     images = {spec: fetch_kernel(spec, means.home, say=means.say) for spec in study.kernels}
     emulator = choose_emulator(study.target.clock, study.target.cpus, means.home, means.say)
     marks |= {f"kernel {spec}": image.sha256 for spec, image in images.items()}
@@ -191,6 +194,10 @@ def open_target(experiment: Experiment, machine: Machine, means: Means, connecti
             cleanup=resolved.cleanup,
             timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
         )
+    from ajuste.target.cluster.packing import pack_guest
+    from ajuste.target.cluster.target import ClusterTarget
+    from ajuste.target.vm import GuestOptions, VmTarget
+
     assert image is not None, "prepared with the kernels of the study"
     files = GuestFiles(
         programs=tuple(map(Path, resolved.programs)),

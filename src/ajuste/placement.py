@@ -32,7 +32,6 @@ from ajuste.target.host import HostTarget
 from ajuste.target.listing import instances_here
 from ajuste.target.machine import Machine
 from ajuste.target.target import Target
-from ajuste.target.vm import VmTarget
 from ajuste.vm.guest_files import GuestFiles
 
 Read = Callable[[Sequence[Tunable]], Mapping[str, Reading]]
@@ -116,6 +115,8 @@ def _this_machine(catalogue: Catalogue) -> Iterator[_Asked]:
 
 @contextmanager
 def _guest(table: TargetTable, catalogue: Catalogue, means: Means) -> Iterator[_Asked]:
+    from ajuste.target.vm import VmTarget  # It takes long to load, and mostly there is no guest.
+
     if table.kernel is None:
         raise RequestError("a profile is tried on one kernel", hint="choose one with --kernel")
     image = fetch_kernel(table.kernel, means.home, say=means.say)

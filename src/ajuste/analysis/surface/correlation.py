@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
@@ -41,7 +40,7 @@ def correlations(
 
 def rank_correlation(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
     """Spearman's ρ; equal values share their mean rank."""
-    return float(np.corrcoef(rankdata(one), rankdata(two))[0, 1])
+    return float(np.corrcoef(_ranks(one), _ranks(two))[0, 1])
 
 
 def interval(rho: float, n: int, alpha: float) -> tuple[float, float]:
@@ -55,6 +54,12 @@ def interval(rho: float, n: int, alpha: float) -> tuple[float, float]:
 def _means(configurations: Sequence[Measured], one: str, two: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     both = [c.metrics for c in configurations if one in c.metrics and two in c.metrics]
     return np.array([m[one].mean for m in both]), np.array([m[two].mean for m in both])
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """From 1 on (``scipy.stats`` has them too, but takes longer to load than most analyses take)."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
 
 def _varies(values: NDArray[np.float64]) -> bool:

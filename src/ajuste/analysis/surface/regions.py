@@ -16,8 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
-from scipy.stats import f as fisher
+from scipy.special import fdtri, stdtrit
 
 from ajuste.model.surface import Shape
 
@@ -81,7 +80,7 @@ def regions(line: Line, *, alpha: float, margin: float) -> tuple[Stretch, ...]:
 def _change_points(line: Line, alpha: float) -> list[int]:
     """The last point of each region."""
     steps = len(line.x) - 1
-    penalty = 2 * float(fisher.isf(alpha / max(1, steps - 1), 2, line.freedom))
+    penalty = 2 * float(fdtri(2, line.freedom, 1 - alpha / max(1, steps - 1)))
     search = _pelt()(custom_cost=_cost_class()(line), min_size=1, jump=1)
     found: list[int] = search.fit_predict(np.zeros((steps, 1)), pen=penalty)
     return found

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import griddata
 
 from ajuste.report.format import number, significant
 from ajuste.report.palette import variable
@@ -76,6 +75,8 @@ def _interpolated(view: View, grid: Array) -> Array:
     have = np.isfinite(grid)
     if np.all(have):
         return grid
+    from scipy.interpolate import griddata  # Takes longer to load than all the rest of a report.
+
     # On the places of cells in the grid, which are as wide in both directions whatever the factors' units are.
     rows, columns = np.nonzero(have)
     try:
