@@ -29,7 +29,7 @@ from ajuste.design.stopping import (
     wants_repeat,
 )
 from ajuste.model.observation import Observation
-from ajuste.model.plan import Perturbation, Plan
+from ajuste.model.plan import Perturbation, Plan, Write
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.model.verdict import Finding
 from ajuste.parse.ending import is_broken, last_words
@@ -139,7 +139,14 @@ def reading_of(study: ResolvedStudy, configuration: str) -> Reading:
         endless=tuple(load.endless for load in loads),
         shares_of=tuple(load.number for load in loads) if study.shares else None,
         any_exit=study.study.workload.ignore_failure,
+        rounded=frozenset(write.tunable for write in study.find(configuration).writes if _of_range(study, write)),
     )
+
+
+def _of_range(study: ResolvedStudy, write: Write) -> bool:
+    """Whether its value is one of those that were made from a range: the kernel's next one is as good as any."""
+    names = (f"/{factor.name}/" for factor in study.factors if factor.span is not None and factor.span.points)
+    return any(f"/{write.tunable}/" in name for name in names)
 
 
 @dataclass

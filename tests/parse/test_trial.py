@@ -134,6 +134,13 @@ def test_what_was_not_measured_cleanly_is_flagged_with_its_metrics_kept(changed:
     assert found.metrics["involuntary-switches"] == 135
 
 
+def test_what_the_kernel_makes_of_a_value_counts_where_the_study_says_so() -> None:
+    clamped = events(written=Written(at_ns=2, tunable="knob", asked="7500000", before="1", after="1000000"))
+    taken = judge(clamped, Reading(endless=(True,), rounded=frozenset({"knob"})))
+    assert (taken.status, taken.written[0].after) == ("ok", "1000000")
+    assert judge(clamped, Reading(endless=(True,), rounded=frozenset({"other"}))).status == "flagged"
+
+
 def test_a_load_that_may_end_may_end_well() -> None:
     assert judge(events(load_exited=exited(role="background")), Reading(endless=(False,))).status == "ok"
 

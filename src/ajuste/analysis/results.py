@@ -10,6 +10,7 @@ import numpy as np
 from ajuste.analysis.ablation import Lines, Rates, ablation
 from ajuste.analysis.ablation_answer import lines_answer
 from ajuste.analysis.answer import answer
+from ajuste.analysis.as_run import AsRun, as_run
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.factor_answer import factor_answer
 from ajuste.analysis.factor_effects import Effects, factor_effects
@@ -171,7 +172,8 @@ def assemble(
     )
     worked = effects(resolved, clean)
     of_factors = factor_answer(_means_of(resolved.deciding), worked.found, study.analysis.smallest_effect)
-    shapes = _surfaces(resolved, clean, found)
+    run_as = as_run(resolved.factors, made, summaries)
+    shapes = _surfaces(resolved, run_as, clean, found)
     apart = lines(resolved, clean)
     correction = worked.correction or (rates_of(resolved).words if apart else "")
     described = study.design.combine in ("screening", "ablation")
@@ -219,7 +221,7 @@ def assemble(
         explained=tuple(_with_initial(e, columns) for e in resolved.explained),
         environment=dict(environment or {}),
         reproduce=tuple(reproduce),
-        notes=tuple(dict.fromkeys((*_notes(resolved, clean, counted), *notes))),
+        notes=tuple(dict.fromkeys((*_notes(resolved, clean, counted), *_first(run_as.notes), *notes))),
         created=created,
         ajuste=ajuste,
     )
@@ -236,14 +238,14 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
     return {metric.name: found for metric in resolved.deciding if (found := of(metric)) is not None}
 
 
-def _surfaces(resolved: ResolvedStudy, clean: Clean, found: Sequence[Verdict]) -> tuple[Surface, ...]:
+def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, found: Sequence[Verdict]) -> tuple[Surface, ...]:
     """None of a screening design or an ablation: these have only the corners."""
     if resolved.study.design.combine in ("screening", "ablation"):
         return ()
     analysis = resolved.study.analysis
     return surfaces(
-        resolved.factors,
-        configurations(resolved),
+        run_as.factors,
+        run_as.configurations,
         clean,
         _means_of(resolved.deciding),
         _means_of(resolved.described),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ajuste.model.event import Accepted, Counter, End, Exited, Failed, Output, Restored, Started, Written
@@ -32,7 +32,7 @@ class Reading:
 
     ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
     load, if the shares of the CPU are wanted. ``any_exit``: it does not matter how the workload ended, as long as it
-    did so by itself.
+    did so by itself. ``rounded`` are the tunables of which whatever the kernel makes of a value is taken as the value.
     """
 
     parser: str = ""
@@ -42,6 +42,7 @@ class Reading:
     endless: tuple[bool, ...] = ()
     shares_of: tuple[int, ...] | None = None
     any_exit: bool = False
+    rounded: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -88,7 +89,7 @@ def trial(
         _check_stream(plan, observation, exited, findings)
     written = tuple(event for event in observation.events if isinstance(event, Written))
     if exited is not None and not findings.failed:
-        _check_writes(plan, written, findings)
+        _check_writes(plan, written, reading.rounded, findings)
         _check_others(written, observation, earlier, findings)
         _check_exit(exited, reading.any_exit, findings)
         _check_background(observation, reading.endless, findings)
@@ -145,7 +146,7 @@ def _measure(observation: Observation, exited: Exited, findings: _Findings) -> N
     findings.metrics, findings.not_supported = base_metrics(exited, counters)
 
 
-def _check_writes(plan: Plan, written: Sequence[Written], findings: _Findings) -> None:
+def _check_writes(plan: Plan, written: Sequence[Written], rounded: Collection[str], findings: _Findings) -> None:
     found = {event.tunable: event for event in written}
     for write in plan.writes:
         event = found.get(write.tunable)
@@ -153,7 +154,7 @@ def _check_writes(plan: Plan, written: Sequence[Written], findings: _Findings) -
             findings.flagged.append(f"{write.tunable} was not written")
         elif event.asked != write.value:
             findings.flagged.append(f"{write.tunable}: {event.asked} was written instead of {write.value}")
-        elif not same_value(event.after, write.value):
+        elif not same_value(event.after, write.value) and write.tunable not in rounded:
             findings.flagged.append(f"{write.tunable}: {write.value} was written and {event.after} read back")
 
 
