@@ -157,8 +157,10 @@ class Store:
         """Keep trials, all or none. Raises RunError if one of these attempts is there already: two processes on one
         run.
         """
+        if not trials:
+            return
         with self._writing() as session:
-            session.add_all(_trial_row(run, trial) for trial in trials)
+            session.execute(insert(TrialRow), [_trial_row(run, trial) for trial in trials])
 
     def trials(self, run: Run) -> list[Trial]:
         """All trials of a run in design order: block, position, attempt."""
@@ -311,25 +313,25 @@ def _run(row: RunRow) -> Run:
     return Run(**{name: getattr(row, name) for name in Run.__dataclass_fields__})
 
 
-def _trial_row(run: Run, trial: Trial) -> TrialRow:
-    return TrialRow(
-        run_id=run.id,
-        block=trial.slot.block,
-        position=trial.slot.position,
-        attempt=trial.attempt,
-        configuration=trial.slot.configuration,
-        seed=str(trial.slot.seed),
-        warm_up=trial.slot.warm_up,
-        status=trial.status,
-        reason=trial.reason,
-        metrics=trial.metrics,
-        not_supported=trial.not_supported,
-        written=[w.model_dump() for w in trial.written],
-        events=trial.events,
-        console=trial.console,
-        started=trial.started,
-        host_seconds=trial.host_seconds,
-    )
+def _trial_row(run: Run, trial: Trial) -> dict[str, Any]:
+    return {
+        "run_id": run.id,
+        "block": trial.slot.block,
+        "position": trial.slot.position,
+        "attempt": trial.attempt,
+        "configuration": trial.slot.configuration,
+        "seed": str(trial.slot.seed),
+        "warm_up": trial.slot.warm_up,
+        "status": trial.status,
+        "reason": trial.reason,
+        "metrics": trial.metrics,
+        "not_supported": trial.not_supported,
+        "written": [w.model_dump() for w in trial.written],
+        "events": trial.events,
+        "console": trial.console,
+        "started": trial.started,
+        "host_seconds": trial.host_seconds,
+    }
 
 
 def _trial(row: TrialRow) -> Trial:
