@@ -19,15 +19,18 @@ _SAID: dict[Role, tuple[str, str]] = {
 
 
 def lines_answer(lines: Sequence[LineEffect], metrics: Sequence[Metric]) -> str:
-    """What the whole does to each metric, and which lines do it."""
-    return " ".join(_of_metric([one for one in lines if one.metric == m.name], m) for m in metrics if lines)
+    """What the whole does to each metric, and which lines do it: of further metrics than the first how many."""
+    of_metrics = [[one for one in lines if one.metric == metric.name] for metric in metrics if lines]
+    pairs = zip(of_metrics, metrics, strict=False)
+    return " ".join(_of_metric(own, metric, named=own is of_metrics[0]) for own, metric in pairs)
 
 
-def _of_metric(lines: Sequence[LineEffect], metric: Metric) -> str:
+def _of_metric(lines: Sequence[LineEffect], metric: Metric, *, named: bool) -> str:
     whole = next(one for one in lines if one.kind == "whole")
     title = f"{metric.title[:1].upper()}{metric.title[1:]}"
-    said = [_group(role, [one for one in lines if one.kind == "line" and one.role == role]) for role in _SAID]
-    return f"{title}: the whole profile {_whole(whole)}. {'; '.join(filter(None, said))}."
+    by_role = {role: [one for one in lines if one.kind == "line" and one.role == role] for role in _SAID}
+    said = [_group(role, own) if named else _count(role, len(own)) for role, own in by_role.items() if own]
+    return f"{title}: the whole profile {_whole(whole)}. {'; '.join(said)}."
 
 
 def _whole(whole: LineEffect) -> str:
@@ -42,12 +45,14 @@ def _whole(whole: LineEffect) -> str:
 
 
 def _group(role: Role, lines: Sequence[LineEffect]) -> str:
-    if not lines:
-        return ""
     one, several = _SAID[role]
     ordered = sorted(lines, key=lambda line: -abs(line.part or 0))
     named = [line.line + (f" ({_part(line)})" if role in ("helps", "harms", "matters") else "") for line in ordered]
     return f"{listed(named)} {one if len(lines) == 1 else several}"
+
+
+def _count(role: Role, lines: int) -> str:
+    return f"{lines} {'line' if lines == 1 else 'lines'} {_SAID[role][lines != 1]}"
 
 
 def _part(line: LineEffect) -> str:

@@ -152,6 +152,8 @@ def _of_command(
         raise RequestError("an ablation is of one command", hint="ajuste compare measures several")
     (found,) = placed([request.profile or ""], profile_target(request, known), known, means, tell=tell)
     document, origin = adhoc_document(request, known, (found,))
+    if not request.metric:  # The workload's own metric says enough; each more takes more blocks.
+        document["analysis"]["metrics"] = document["analysis"]["metrics"][:1]
     apart = ablation_document(document, found)
     if save is not None:
         save_study(apart, save, command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
 from rich.text import Text
 
@@ -23,13 +23,13 @@ HEADS: Final = ("share", "interval", "of the whole", "alone", "as the last")
 
 @dataclass(frozen=True)
 class LineRow:
-    """One line, or the whole; ``figures`` are under ``HEADS``."""
+    """One line, or the whole; ``figures`` are under ``HEADS``. ``remark`` is what these do not tell."""
 
     name: str
     sets: str
     figures: tuple[str, ...]
     badge: Badge
-    reason: str
+    remark: str
     whole: bool
 
 
@@ -68,18 +68,16 @@ def _rows(results: Results, metric: Metric) -> tuple[LineRow, ...]:
             name="the whole profile" if one.kind == "whole" else visible_line(one.line),
             sets=_sets(one),
             figures=_figures(one, styles[one.scale]),
-            badge=Badge(one.verdict, LOOKS[one.verdict].sign, role_text(one, results.smallest_effect)),
-            reason=visible_line(f"{one.reason}; {one.remark}" if one.remark else one.reason),
+            badge=Badge(one.verdict, LOOKS[one.verdict].sign, role_text(one)),
+            remark=visible_line(one.remark or (one.reason if one.role in ("depends", "undecided") else "")),
             whole=one.kind == "whole",
         )
         for one in found
     )
 
 
-def role_text(line: LineEffect, smallest_effect: float) -> str:
-    """``helps``, ``useless within ±2 %``, ``undecided, about 12 more blocks``."""
-    if line.role == "useless":
-        return f"useless within {effect_band(smallest_effect)}"
+def role_text(line: LineEffect) -> str:
+    """``helps``, ``useless``, ``undecided, about 12 more blocks``."""
     if line.role == "undecided" and line.more_blocks is not None:
         return f"undecided, about {line.more_blocks:,} more block{'' if line.more_blocks == 1 else 's'}"
     return line.role
@@ -93,7 +91,8 @@ def role_counts(results: Results, metric: str) -> tuple[Badge, ...]:
         roles.setdefault(line.role, []).append(line)
     return tuple(
         Badge(own[0].verdict, LOOKS[own[0].verdict].sign, f"{role}: {len(own)} of {len(lines)} lines")
-        for role, own in roles.items()
+        for role in get_args(Role)
+        if (own := roles.get(role))
     )
 
 
@@ -143,7 +142,8 @@ def _print_group(out: Sheet, group: LineGroup) -> None:
     else:
         _print_blocks(out, group)
     for row in group.rows:
-        out.say(f"{row.name}: {row.reason}", style="dim", indent=INDENT)
+        if row.remark:
+            out.say(f"{row.name}: {row.remark}", style="dim", indent=INDENT)
 
 
 def _print_blocks(out: Sheet, group: LineGroup) -> None:

@@ -28,7 +28,7 @@ def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
     style = effect_style(found, metric.unit)[found[0].scale]
     found = [one for one in found if one.scale == found[0].scale]
     axis = axis_of(results, metric, found, style)
-    traces = [trace for place, one in enumerate(found) for trace in _bar(len(found) - 1 - place, one, axis, results)]
+    traces = [trace for place, one in enumerate(found) for trace in _bar(len(found) - 1 - place, one, axis)]
     names = ["the whole profile" if one.kind == "whole" else visible_line(one.line) for one in reversed(found)]
     roles = {one.role: LegendEntry(one.role, "square", one.verdict) for one in found if one.kind == "line"}
     band = f"too small to matter ({effect_band(results.smallest_effect)})"
@@ -51,7 +51,7 @@ def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
     )
 
 
-def _bar(height: int, line: LineEffect, axis: Axis, results: Results) -> list[dict[str, Any]]:
+def _bar(height: int, line: LineEffect, axis: Axis) -> list[dict[str, Any]]:
     estimate = known(line.estimate)
     if estimate is None:
         return []
@@ -59,7 +59,7 @@ def _bar(height: int, line: LineEffect, axis: Axis, results: Results) -> list[di
     high = axis.high if (bound := known(line.high)) is None else min(axis.high, axis.place(bound))
     text = (
         f"<b>{plain_lines(line.line, 40)}</b><br>{plain(axis.style.estimate(line))} "
-        f"({plain(axis.style.interval(line))})<br>{plain(role_text(line, results.smallest_effect))}"
+        f"({plain(axis.style.interval(line))})<br>{plain(role_text(line))}"
         f"<br>{plain_lines(line.reason, 48)}"
     )
     start, end = sorted((axis.place(neutral(axis.style)), axis.place(estimate)))
