@@ -195,7 +195,8 @@ def _of_metric(
 ) -> list[LineEffect]:
     names = lines.names
     whole = _effect(table, metric, rates.other, _whole(table)) if table else None
-    found = [_finding(whole, "whole", "the whole", metric, rates, smallest_effect, rates.other)]
+    finding = _finding(whole, "whole", "the whole", metric, rates, smallest_effect, rates.other)
+    found = [finding.model_copy(update={"part": _part(whole, whole)})]
     sums = block_sums(table.values, table.blocks, len(names)) if table else {}
     for place, name in enumerate(names):
         effects = {kind: _figure(kind, sums[kind][place], table, metric, rates) if table else None for kind in KINDS}

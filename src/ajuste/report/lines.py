@@ -107,7 +107,7 @@ def _sets(line: LineEffect) -> str:
 def _figures(line: LineEffect, style: EffectStyle) -> tuple[str, ...]:
     part = NOTHING if line.part is None else f"{number(100 * line.part, 0)} %"
     if line.kind == "whole":
-        return (style.estimate(line), style.interval(line), "100 %" if line.verdict != "undecided" else NOTHING, "", "")
+        return (style.estimate(line), style.interval(line), part, "", "")
     sides = (style.estimate(_with(line, bounds)) for bounds in (line.alone, line.last))
     return (style.estimate(line), style.interval(line), part, *sides)
 

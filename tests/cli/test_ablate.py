@@ -1,0 +1,101 @@
+"""Profiles on the command line: compared as a whole, and taken apart, on this machine and in a guest."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shell import Shell
+
+SWAPPINESS = Path("/proc/sys/vm/swappiness")
+EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "no profile": (("ablate", "--", "true"), "which profile"),
+    "a profile that is not there": (
+        ("ablate", "--profile", "none.conf", "--", "true"),
+        "there is no profile 'none.conf'",
+    ),
+    "no command": (("ablate", "--profile", "own.conf"), "there is no command to measure"),
+    "two commands": (("ablate", "--profile", "own.conf", "--", "true", "--", "false"), "of one command"),
+    "a study and a command": (("ablate", "--profile", "own.conf", "--study", "small.toml", "--", "true"), "its own"),
+    "no line": (("ablate", "--profile", "broken.conf", "--", "true"), r"broken.conf:2: expected NAME = VALUE"),
+    "an unknown section": (("ablate", "--profile", "odd", "--", "true"), r"odd/tuned.conf:1: .*no plug-in of tuned"),
+    "a circle": (("compare", "--profile", "one,two", "--", "true"), r"two/tuned.conf:2: .*circle: one → two → one"),
+    "the same twice": (("compare", "--profile", "own.conf,own.conf", "--", "true"), "named twice"),
+    "nothing between commas": (("compare", "--profile", "own.conf,", "--", "true"), "missing between commas"),
+    "a value that cannot be": (("ablate", "--profile", "far.conf", "--", "true"), r"far.conf:1: vm.swappiness = 900"),
+    "several kernels": (
+        ("compare", "--profile", "own.conf", "--kernel", "debian:5.10,debian:6.1", "--", "true"),
+        "on one kernel",
+    ),
+}
+
+
+@pytest.fixture
+def profiles(ajuste: Shell) -> Shell:
+    files = {
+        "own.conf": "vm.swappiness = 11\nvm.dirty_expire_centisecs = 1234\nkernel.nothing = 1\n",
+        "broken.conf": "vm.swappiness = 11\nvm.laptop_mode 1\n",
+        "far.conf": "vm.swappiness = 900\n",
+        "odd/tuned.conf": "[sysctrl]\nvm.swappiness = 1\n",
+        "one/tuned.conf": "[main]\ninclude = two\n",
+        "two/tuned.conf": "[main]\ninclude = one\n",
+        "guest.conf": "kernel.sched_min_granularity_ns = 100000000\nvm.swappiness = 10\nvm.laptop_mode = 0\n",
+    }
+    for name, text in files.items():
+        path = ajuste.directory / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return ajuste
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_request_is_refused_with_one_clear_message(
+    profiles: Shell, words: tuple[str, ...], message: str
+) -> None:
+    said, complained = profiles(*words, expect=2)
+    told = " ".join(complained.split())
+    assert re.search(message, told), told
+    assert said == ""
+    assert "Traceback" not in complained
+
+
+def test_a_plan_shows_what_each_line_writes_and_what_is_left_out(profiles: Shell) -> None:
+    said, _ = profiles("ablate", "--dry-run", "--profile", "own.conf", "--save", "own.toml", "--", "true")
+    flat = " ".join(said.split())
+    assert "only vm.swappiness write 11 to /proc/sys/vm/swappiness" in flat
+    assert "kernel.nothing = 1 (is no setting of the catalogue)" in flat
+    assert 'combine = "ablation"' in (profiles.directory / "own.toml").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing settings takes root")
+@pytest.mark.usefixtures("machine_lock")
+def test_a_profile_is_taken_apart_on_this_machine_and_everything_is_put_back(profiles: Shell) -> None:
+    before = SWAPPINESS.read_text(), EXPIRE.read_text()
+    said: Any = json.loads(profiles("ablate", "--json", "--blocks", "3", "--profile", "own.conf", "--", "true")[0])
+    assert (SWAPPINESS.read_text(), EXPIRE.read_text()) == before
+    assert {line["line"]: line["sets"] for line in said["lines"] if line["kind"] == "line"} == {
+        "vm.swappiness": {"vm.swappiness": "11"},
+        "vm.dirty_expire_centisecs": {"vm.dirty_expire_centisecs": "1234"},
+    }
+    assert len(said["configurations"]) == 4
+    assert said["reproduce"] == ["ajuste ablate --json --blocks 3 --profile own.conf -- true"]
+
+
+@pytest.mark.vm
+def test_in_a_guest_the_line_that_matters_is_named_and_no_other(profiles: Shell) -> None:
+    words = ("--profile", "guest.conf", "--kernel", "debian:5.10", "--background", "spin", "--min-effect", "20%")
+    job = ("--metric", "involuntary-switches", "--blocks", "5..8", "--", "matrix", "size=100", "repetitions=2")
+    said: Any = json.loads(profiles("ablate", "--json", *words, *job)[0])
+    roles = {line["line"]: line["role"] for line in said["lines"] if line["kind"] == "line"}
+    assert roles["kernel.sched_min_granularity_ns"] in ("helps", "matters")
+    assert roles["vm.swappiness"] == "useless"
+    assert len(roles) == 2, "what is so already is left out"
+    assert any("vm.laptop_mode = 0" in note for note in said["notes"])
+    assert said["stopped"] == "decided"
