@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.event import parse_event
-from ajuste.model.plan import Command, File, Plan, Read, Sampler, Write
+from ajuste.model.plan import Command, File, Plan, Read, Sampler, Trace, Write
 from ajuste.target.stream import read_boot, read_trial
 
 PLAN = Plan(
@@ -69,7 +69,8 @@ def test_the_contracts_example_is_a_beginning_and_a_trial() -> None:
         Sampler(source="vmstat", keys=("nr_dirty", "pgpg*"), interval_ns=10**8),
         Sampler(source="pressure", keys=("*",), interval_ns=10**8),
     )
-    assert read_trial(boot.rest, Plan(id="b0p2", samplers=samplers)).problem == ""
+    plan = Plan(id="b0p2", samplers=samplers, trace=Trace(buffer_bytes=1 << 16))
+    assert read_trial(boot.rest, plan).problem == ""
 
 
 @given(st.integers(0, len(WHOLE) - 1))

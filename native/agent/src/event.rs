@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Source;
+use crate::trace::recording::Recording;
 
 /// One line. Internally tagged by `event`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,6 +25,7 @@ pub enum Event {
     Counter(Counter),
     Sample(Sample),
     Sampled(Sampled),
+    Traced(Box<Traced>),
     Restored(Restored),
     Journal(Left),
     Failed(Failed),
@@ -205,6 +207,17 @@ pub struct Sampled {
     pub skipped: u64,
     #[serde(default)]
     pub full: bool,
+    #[serde(default)]
+    pub not_supported: Option<String>,
+}
+
+/// What the scheduler did beside the workload, or why that is not known.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traced {
+    pub at_ns: u64,
+    #[serde(default)]
+    pub recording: Option<Recording>,
     #[serde(default)]
     pub not_supported: Option<String>,
 }

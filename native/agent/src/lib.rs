@@ -21,4 +21,5 @@ pub mod scratch;
 pub mod serve;
 pub mod stream;
 pub mod sweep;
+pub mod trace;
 pub mod trial;

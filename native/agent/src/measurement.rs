@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::counters::{self, OpenCounter};
 use crate::errno;
-use crate::event::{Event, Exited, Output, Role, Stage, Started, Stream};
+use crate::event::{Event, Exited, Output, Role, Stage, Started, Stream, Traced};
 use crate::failure::{failure, Stop};
 use crate::plan::{Command, Plan};
 use crate::process::account;
@@ -16,6 +16,7 @@ use crate::process::supervise::{Supervision, Woken};
 use crate::process::surroundings::Surroundings;
 use crate::sampling::sampler::Samplers;
 use crate::stream::EventStream;
+use crate::trace::Recorder;
 
 /// What is measured, and how its processes are run.
 pub struct Measurement<'a> {
@@ -28,6 +29,7 @@ impl Measurement<'_> {
     /// Run `workload` beside the plan's background load, to the end of both.
     pub fn carry_out<W: Write>(&self, workload: &Command, stream: &mut EventStream<W>) -> Result<(), Stop> {
         let spared = if self.plan.before.is_empty() { Vec::new() } else { account::children() };
+        let mut recorder = self.plan.trace.as_ref().map(Recorder::prepare);
         let mut supervision = Supervision::new(self.interrupts, spared);
         for (index, command) in self.plan.background.iter().enumerate() {
             self.start_background(index, command, &mut supervision, stream)?;
@@ -40,8 +42,11 @@ impl Measurement<'_> {
         pause(&mut supervision, self.plan.perturbation.start_delay_ns)?;
         supervision.sample(Samplers::start(&self.plan.samplers, launched.pid));
         stream.say(started(Role::Workload, 0, &launched))?;
+        let background: Vec<i32> = supervision.processes().map(|(_, _, launched)| launched.pid).collect();
+        go_on(&mut recorder, |recorder| recorder.begin(launched.pid, &background));
         let leader = supervision.start(Role::Workload, 0, launched);
         let woken = supervision.wait(Some(leader), self.patience());
+        go_on(&mut recorder, Recorder::end);
         if woken != Woken::Ended {
             supervision.end(leader, woken == Woken::Elapsed);
         }
@@ -55,6 +60,9 @@ impl Measurement<'_> {
         report(&supervision, counters, stream)?;
         for event in samplers.into_iter().flat_map(Samplers::events) {
             stream.say(event)?;
+        }
+        if let Some(recorder) = recorder {
+            stream.say(traced(recorder))?;
         }
         observed
     }
@@ -81,6 +89,25 @@ impl Measurement<'_> {
     pub fn patience(&self) -> Duration {
         Duration::from_nanos(self.plan.timeout_ns)
     }
+}
+
+/// One step more, unless one before it went wrong.
+fn go_on(recorder: &mut Option<Result<Recorder, String>>, step: impl FnOnce(&mut Recorder) -> Result<(), String>) {
+    if let Some(own) = recorder {
+        if let Some(reason) = own.as_mut().ok().and_then(|recorder| step(recorder).err()) {
+            *own = Err(reason);
+        }
+    }
+}
+
+fn traced(recorder: Result<Recorder, String>) -> Event {
+    let recording = recorder.and_then(|recorder| recorder.recording());
+    let at_ns = clock::raw_ns();
+    let (recording, not_supported) = match recording {
+        Ok(recording) => (Some(recording), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    Event::Traced(Box::new(Traced { at_ns, recording, not_supported }))
 }
 
 fn pause(supervision: &mut Supervision<'_>, nanoseconds: u64) -> Result<(), Stop> {

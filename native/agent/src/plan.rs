@@ -108,6 +108,14 @@ pub struct Sampler {
     pub interval_ns: u64,
 }
 
+/// Records what the scheduler does beside the workload, which costs it some time: never in a trial that is compared.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// Of the buffers of all CPUs together, if there is so much memory.
+    pub buffer_bytes: u64,
+}
+
 /// A file system made for the trial: on `device`, or on a file of `size_bytes` in `directory`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -167,6 +175,8 @@ pub struct Plan {
     #[serde(default)]
     pub samplers: Vec<Sampler>,
     #[serde(default)]
+    pub trace: Option<Trace>,
+    #[serde(default)]
     pub observe_ns: u64,
     #[serde(default)]
     pub after: Vec<Command>,
@@ -223,6 +233,9 @@ impl Plan {
         }
         for (index, sampler) in self.samplers.iter().enumerate() {
             sampler.check().map_err(|reason| format!("samplers[{index}]: {reason}"))?;
+        }
+        if let Some(Trace { buffer_bytes }) = self.trace {
+            within("trace.buffer_bytes", buffer_bytes.min(i64::MAX as u64) as i64, 1 << 16, 1 << 32)?;
         }
         for (role, commands) in [("before", &self.before), ("background", &self.background), ("after", &self.after)] {
             for (index, command) in commands.iter().enumerate() {

@@ -39,7 +39,7 @@ fn defaults() -> Value {
     serde_json::json!({
         "version": 1, "reads": [], "writes": [], "scratch": null, "before": [], "background": [], "settle_ns": 0,
         "workload": null, "timeout_ns": 600_000_000_000_u64, "output_limit_bytes": 1_048_576, "counters": [],
-        "samplers": [], "observe_ns": 0, "after": [],
+        "samplers": [], "trace": null, "observe_ns": 0, "after": [],
         "perturbation": {"entropy": 0, "environment_bytes": 0, "start_delay_ns": 0},
     })
 }

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from ajuste.model.plan import SamplerSource
+from ajuste.model.scheduling import Recording
 
 Role = Literal["workload", "background", "before", "after"]
 
@@ -157,6 +158,14 @@ class Sampled(_Event):
     not_supported: str | None = None
 
 
+class Traced(_Event):
+    """What the scheduler did beside the workload, said last of what was measured; or ``not_supported``, and why."""
+
+    event: Literal["traced"] = "traced"
+    recording: Recording | None = None
+    not_supported: str | None = None
+
+
 class Restored(_Event):
     """A place has its old value again (host only). ``found`` was there just before: it differs from what had been read
     back after the write where somebody else changed it during the trial. ``value`` was read back after restoring.
@@ -217,6 +226,7 @@ Event = Annotated[
     | Counter
     | Sample
     | Sampled
+    | Traced
     | Restored
     | Journal
     | Failed

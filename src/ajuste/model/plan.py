@@ -203,6 +203,14 @@ def chooses(key: str, figure: str) -> bool:
     return figure.startswith(key[:-1]) if key.endswith("*") else figure == key
 
 
+class Trace(_Part):
+    """Records what the scheduler does beside the workload, in buffers of ``buffer_bytes`` for all CPUs together, or
+    what a fourth of the free memory holds. That takes time itself: never in a trial that is compared.
+    """
+
+    buffer_bytes: int = Field(ge=1 << 16, le=1 << 32)
+
+
 class Scratch(_Part):
     """A file system made for the trial and gone after it.
 
@@ -249,6 +257,7 @@ class Plan(_Part):
     output_limit_bytes: int = Field(default=1_048_576, ge=0)
     counters: tuple[str, ...] = ()
     samplers: tuple[Sampler, ...] = ()
+    trace: Trace | None = None
     observe_ns: int = Field(default=0, ge=0)
     after: tuple[Command, ...] = ()
     perturbation: Perturbation = Perturbation()

@@ -21,6 +21,7 @@ from ajuste.model.event import (
     Restored,
     Sampled,
     Started,
+    Traced,
     Written,
     parse_event,
 )
@@ -184,6 +185,8 @@ def _identity(event: Event) -> str | None:
             return f"the counter {event.name}"
         case Sampled():
             return f"the end of the sampler {event.index}"
+        case Traced():
+            return "what the scheduler did"
         case Restored():
             return f"that {event.tunable} was put back"
         case _:
@@ -213,3 +216,5 @@ def _check_complete(events: list[Event], plan: Plan) -> None:
         raise _Wrong("not all counters of the plan are reported")
     if {e.index for e in events if isinstance(e, Sampled)} != set(range(len(plan.samplers))):
         raise _Wrong("not all samplers of the plan are reported")
+    if any(isinstance(e, Traced) for e in events) != (plan.trace is not None):
+        raise _Wrong("what the scheduler did is reported just where the plan asks for it")

@@ -6,7 +6,7 @@
 //! sets then is theirs, and the next plan goes back to it.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::errno;
 use crate::event::{Event, Stage};
@@ -20,6 +20,7 @@ use crate::safety::restore::{restore, Machine, Outcome};
 use crate::safety::roll::Roll;
 use crate::safety::undo::{Made, OldValue, Undo};
 use crate::scratch::mount_point;
+use crate::trace;
 
 pub struct Keeper {
     directory: PathBuf,
@@ -61,6 +62,7 @@ impl Keeper {
         }
         steps.extend(directories(plan)?);
         steps.extend(groups(plan));
+        steps.extend(plan.trace.iter().map(|_| made(&trace::instance())));
         self.hold(steps)
     }
 
@@ -194,14 +196,16 @@ fn companions(write: &Write) -> Result<Vec<Undo>, Failure> {
 fn directories(plan: &Plan) -> Result<Vec<Undo>, Failure> {
     let refused = |message| Failure { stage: Stage::Scratch, message, tunable: None };
     let missing = plan.scratch.as_ref().map_or(Ok(Vec::new()), |scratch| mount_point::missing(&scratch.mount));
-    let made = |path: PathBuf| Undo::Made(Made { path: path.to_string_lossy().into_owned() });
-    Ok(missing.map_err(refused)?.into_iter().map(made).collect())
+    Ok(missing.map_err(refused)?.iter().map(|path| made(path)).collect())
+}
+
+fn made(path: &Path) -> Undo {
+    Undo::Made(Made { path: path.to_string_lossy().into_owned() })
 }
 
 /// The control groups that the processes of `plan` will get.
 fn groups(plan: &Plan) -> Vec<Undo> {
     let wanted = |attributes: &Attributes| attributes.cgroup_weight.is_some() || !attributes.cgroup_limits.is_empty();
     let named = plan.commands().filter(|(_, command)| wanted(&command.attributes));
-    let paths = named.map(|(name, _)| cgroup::path(&name).to_string_lossy().into_owned());
-    paths.map(|path| Undo::Made(Made { path })).collect()
+    named.map(|(name, _)| made(&cgroup::path(&name))).collect()
 }

@@ -29,7 +29,8 @@ pub struct OldValue {
     pub appeared: bool,
 }
 
-/// A control group, removed with all processes in it, or a directory to mount on, removed if nothing is in it.
+/// A control group, removed with all processes in it, a directory to mount on, removed if nothing is in it, or an
+/// instance of the kernel's tracing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Made {

@@ -1,0 +1,84 @@
+//! What a trace comes to: the figures that are said of it. `src/ajuste/model/scheduling.py` describes the same.
+
+use serde::{Deserialize, Serialize};
+
+use super::spread::Spread;
+
+/// Whose a task is: of the workload's process tree, of the background load's, or of neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    Workload,
+    Background,
+    #[default]
+    Other,
+}
+
+/// How often tasks left the CPU, by cause.
+///
+/// The first two wanted to go on: somebody who woke up took their place (`by_wakeup`), or their time was over, they
+/// gave way, or were sent elsewhere (`by_turn`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Switches {
+    pub by_wakeup: u64,
+    pub by_turn: u64,
+    pub slept: u64,
+    pub blocked: u64,
+    pub stopped: u64,
+    pub exited: u64,
+}
+
+/// The tasks of one part. `latency` is from being woken to running, `runs` from being given the CPU to leaving it;
+/// `wait_ns` is all the time in which they could have run and did not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Behaviour {
+    pub tasks: u64,
+    pub switches: Switches,
+    pub wakeups: u64,
+    pub migrations: u64,
+    pub run_ns: u64,
+    pub wait_ns: u64,
+    pub latency: Spread,
+    pub runs: Spread,
+}
+
+/// How long a command had a CPU, and how often it left one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    pub command: String,
+    pub part: Part,
+    pub run_ns: u64,
+    pub switches: u64,
+}
+
+/// How often a task of the workload, called `preempted`, had to give way to one called `by`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preemption {
+    pub preempted: String,
+    pub by: String,
+    pub count: u64,
+}
+
+/// From the workload's start to its end, or as long as there was room: then `covered_ns` is less than `span_ns`, and
+/// so many events were `lost`. `queue` tells for how many nanoseconds so many tasks could run on a CPU, those that did
+/// run counted. Of `shares` and `preemptions` the greatest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recording {
+    pub span_ns: u64,
+    pub covered_ns: u64,
+    pub events: u64,
+    pub lost: u64,
+    pub buffer_bytes: u64,
+    pub cpus: u64,
+    pub idle_ns: u64,
+    pub workload: Behaviour,
+    pub background: Behaviour,
+    pub queue: Vec<(u64, u64)>,
+    pub shares: Vec<Share>,
+    pub preemptions: Vec<Preemption>,
+}
