@@ -21,6 +21,7 @@ from ajuste.inventory.take import take_inventory
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.native import AGENT, WORKLOADS, native_program
+from ajuste.recordings import record_decisive, record_trials, to_record
 from ajuste.runner import Runner, Targets, Watcher
 from ajuste.store.store import Run, Store, lock_name, only_one
 from ajuste.study.resolve import HOST_KERNEL, resolve
@@ -86,7 +87,12 @@ def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
     Raises RequestError for whatever cannot be carried out as it is written; what is wrong with the study itself is
     found before anything is downloaded.
     """
-    resolved = resolved_study(study, catalogue, means)
+    return prepare_resolved(resolved_study(study, catalogue, means), catalogue, means)
+
+
+def prepare_resolved(resolved: ResolvedStudy, catalogue: Catalogue, means: Means) -> Experiment:
+    """As ``prepare``, of a study that was resolved before."""
+    study = resolved.study
     marks = {
         f"file {path}": sha256_of(path)
         for path in (native_program(AGENT), native_program(WORKLOADS), *map(Path, _taken_along(resolved)))
@@ -179,7 +185,26 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         targets = stack.enter_context(
             Targets(lambda machine: open_target(experiment, machine, means, connection), ready)
         )
-        return Runner(experiment.resolved, run, store, targets, watcher).carry_out()
+        stop = Runner(experiment.resolved, run, store, targets, watcher).carry_out()
+        if experiment.resolved.study.analysis.explain and stop.why != "failed":
+            record_decisive(run, store, targets, means.say)
+        return stop
+
+
+def record(run: Run, configuration: str, store: Store, catalogue: Catalogue, means: Means, *, fresh: bool) -> None:
+    """Record a trial of ``configuration`` and one of the baseline, on the run's own machine, if the store does not have
+    them or they are to be made ``fresh``.
+
+    Raises RequestError where the run's kernel does not boot or its programs are gone, RunError where the machine was
+    lost.
+    """
+    resolved = ResolvedStudy.model_validate_json(run.resolved)
+    names = to_record(run, configuration, store, fresh=fresh)
+    if not names:
+        return
+    experiment = prepare_resolved(resolved, catalogue, means)
+    with Targets(lambda machine: open_target(experiment, machine, means), lambda *_: None) as targets:
+        record_trials(run, names, store, targets, means.say)
 
 
 def open_target(experiment: Experiment, machine: Machine, means: Means, connection: Connection | None = None) -> Target:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Final
 
+from ajuste.analysis.explanation import explanations
 from ajuste.analysis.results import assemble
 from ajuste.design.stopping import Why
 from ajuste.model.results import Results
@@ -23,7 +24,7 @@ _STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "t
 def results_of(run: Run, store: Store) -> Results:
     """Everything that is known of ``run``, as one document."""
     resolved = ResolvedStudy.model_validate_json(run.resolved)
-    return assemble(
+    results = assemble(
         resolved,
         KeptRecord(run, store),
         run=run.id,
@@ -34,6 +35,10 @@ def results_of(run: Run, store: Store) -> Results:
         created=run.created,
         ajuste=run.ajuste,
     )
+    recorded = store.recorded(run)
+    if resolved.baseline not in recorded:
+        return results
+    return results.model_copy(update={"explanations": explanations(results, recorded)})
 
 
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:

@@ -19,6 +19,7 @@ COMMANDS: Final = (
     "ablate",
     "plan",
     "report",
+    "why",
     "analyse",
     "export",
     "studies",

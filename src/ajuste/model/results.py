@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ajuste.model.configuration import Factor
 from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.metric import Metric
+from ajuste.model.scheduling import Explanation
 from ajuste.model.surface import Correlation, Surface
 from ajuste.model.verdict import FactorCell, FactorEffect, LineEffect, Verdict, Word
 
@@ -234,6 +235,7 @@ class Results(_Doc):
     ``effects_correction``; ``cells`` show the interactions of a full factorial.
     ``surfaces`` are there where numeric factors span one, with ``correlations`` of deciding metrics and all others.
     ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction`` too.
+    ``explanations`` are there of configurations whose trials were recorded (``ajuste why``).
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
     samplers.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
@@ -273,6 +275,7 @@ class Results(_Doc):
     rule: Rule | None = None
     predictions: tuple[Prediction, ...] = ()
     timelines: tuple[SampledFigure, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
     explained: tuple[Explained, ...] = ()
     environment: dict[str, Any] = Field(default_factory=dict)
     reproduce: tuple[str, ...] = ()

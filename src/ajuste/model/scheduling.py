@@ -89,10 +89,13 @@ class Share(_Figures):
 
 
 class Preemption(_Figures):
-    """How often a task of the workload, called ``preempted``, made way for one called ``by`` though it could go on."""
+    """How often a task of the workload, called ``preempted``, made way for one of that ``part`` called ``by`` though it
+    could go on.
+    """
 
     preempted: Name
     by: Name
+    part: Part
     count: Count
 
 
@@ -116,3 +119,33 @@ class Recording(_Figures):
     queue: tuple[tuple[Count, Count], ...] = Field(max_length=_MOST_QUEUES)
     shares: tuple[Share, ...] = Field(max_length=_MOST_NAMED)
     preemptions: tuple[Preemption, ...] = Field(max_length=_MOST_NAMED)
+
+
+class Recorded(_Figures):
+    """A trial of ``configuration`` that was carried out to be recorded, with the ``seed`` of that ``block``, on
+    ``kernel``. It is no trial of the run: recording takes time. ``wall_ns`` is how long its workload ran; without a
+    ``recording`` the ``problem`` says why.
+    """
+
+    configuration: str
+    block: Annotated[int, Field(ge=0)]
+    seed: Count
+    kernel: str = ""
+    wall_ns: Count | None = None
+    recording: Recording | None = None
+    problem: str = ""
+
+
+class Explanation(_Figures):
+    """What the scheduler did otherwise under ``own.configuration`` than under the baseline, in ``sentences`` that are
+    computed from both recordings, what changed most first. ``notes`` say how far they can be trusted.
+    """
+
+    sentences: tuple[str, ...]
+    notes: tuple[str, ...]
+    own: Recorded
+    baseline: Recorded
+
+    @property
+    def configuration(self) -> str:
+        return self.own.configuration

@@ -45,6 +45,7 @@ from ajuste.report.rows import (
     not_supported,
     verdicts_of,
 )
+from ajuste.report.scheduling import SchedulingSection, scheduling_sections
 from ajuste.report.surfaces import SurfaceSection, surface_sections
 from ajuste.report.verdict_rows import Badge, VerdictGroup, badges_of, effect_groups, named, verdict_groups
 from ajuste.report.verdict_words import LOOKS, ORDER, effect_band
@@ -119,6 +120,7 @@ class Page:
     courses: dict[str, Plot]
     small: tuple[Plot, ...]
     timelines: Plot | None
+    scheduling: tuple[SchedulingSection, ...]
     settings: tuple[Setting, ...]
     method: tuple[tuple[str, str], ...]
     left_out: tuple[str, ...]
@@ -133,6 +135,7 @@ class Page:
             *(plot for surface in self.surfaces for plot in surface.plots),
             *(plot for section in self.sections for plot in section.plots),
             *timelines,
+            *(plot for section in self.scheduling for plot in section.plots),
             *self.courses.values(),
             *self.small,
         )
@@ -173,6 +176,7 @@ def page_of(results: Results) -> Page:
         courses=_courses(results, found),
         small=tuple(plot for plot in small if plot is not None),
         timelines=timelines_plot(results, labels, "timelines"),
+        scheduling=scheduling_sections(results, labels),
         settings=_settings(results, labels),
         method=method_of(results, results.elsewhere) if results.elsewhere else _method(results, labels),
         left_out=_left_out(results, labels),

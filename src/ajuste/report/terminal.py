@@ -31,6 +31,7 @@ from ajuste.report.rows import (
     not_supported,
     verdicts_of,
 )
+from ajuste.report.scheduling import say_explanation
 from ajuste.report.sheet import INDENT, Sheet, sheet
 from ajuste.report.surfaces import surface_sentences
 from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
@@ -62,6 +63,7 @@ def print_results(results: Results, console: Console, *, report: Path | None = N
         _print_described(out, shown, labels)
         _print_diagnostics(out, results)
         _print_answer(out, results)
+        _print_explanations(out, results)
         _print_footer(out, results, report)
 
 
@@ -201,6 +203,12 @@ def _print_answer(out: Sheet, results: Results) -> None:
     out.say(visible(results.question), indent=INDENT, style="italic")
     out.say(visible(results.answer), indent=INDENT, style="bold")
     out.say(f"Stopped: {visible_line(results.stopped_because).rstrip('.')}.", indent=INDENT)
+
+
+def _print_explanations(out: Sheet, results: Results) -> None:
+    for explanation in results.explanations:
+        out.heading("Why")
+        say_explanation(out, explanation, indent=INDENT)
 
 
 def _print_footer(out: Sheet, results: Results, report: Path | None) -> None:

@@ -91,6 +91,15 @@ class ColumnRow(Base):
     numbers: Mapped[bytes] = mapped_column(LargeBinary)
 
 
+class RecordedRow(Base):
+    """A trial of a configuration that was carried out to be recorded (see ``model.scheduling.Recorded``)."""
+
+    __tablename__ = "recorded"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    configuration: Mapped[str] = mapped_column(primary_key=True)
+    document: Mapped[str]
+
+
 # What the analysis reads of a trial, without the outputs, which are most of a row: SQLite reads the index alone.
 # PostgreSQL keeps long texts apart by itself, and its indexes have no room for them.
 MEASURED = Index(

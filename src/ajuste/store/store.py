@@ -20,11 +20,12 @@ from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
 from ajuste.model.measurements import Measured, Measurements
+from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.columns import each_measured, read_measurements
 from ajuste.store.engine import POSTGRESQL, open_engine, shown
 from ajuste.store.packing import Packed, packed, unpacked
-from ajuste.store.schema import ColumnRow, DigestRow, RunRow, TrialRow
+from ajuste.store.schema import ColumnRow, DigestRow, RecordedRow, RunRow, TrialRow
 
 _AT_ONCE: Final = 1_000
 Place: TypeAlias = tuple[int, int, int]
@@ -225,6 +226,19 @@ class Store:
         """Keep the digest of all trials that a run has now."""
         with self._writing() as session:
             session.merge(DigestRow(run_id=run.id, trials=_count(session, run), digest=digest))
+
+    def keep_recorded(self, run: Run, recorded: Recorded) -> None:
+        """Keep a recorded trial, instead of an earlier one of the same configuration."""
+        row = RecordedRow(run_id=run.id, configuration=recorded.configuration, document=recorded.model_dump_json())
+        with self._writing() as session:
+            session.merge(row)
+
+    def recorded(self, run: Run) -> dict[str, Recorded]:
+        """The recorded trials of a run by configuration."""
+        query = select(RecordedRow).where(RecordedRow.run_id == run.id)
+        with self._reading() as session:
+            rows = list(session.scalars(query))
+        return {row.configuration: Recorded.model_validate_json(row.document) for row in rows}
 
     @contextmanager
     def reserved(self, fingerprint: str, seed: int, what: str) -> Iterator[None]:

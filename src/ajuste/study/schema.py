@@ -163,6 +163,11 @@ class AnalysisTable(Table):
     three_sigma: Switch = Field(
         default=False, description="Show what the 3-sigma rule would have said beside the verdicts."
     )
+    explain: Switch = Field(
+        default=False,
+        description="When the study ends, record what the scheduler does under the baseline and under the best "
+        "configuration, in a trial of its own each, and say what differs.",
+    )
 
 
 class DesignTable(Table):

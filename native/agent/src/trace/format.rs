@@ -45,7 +45,7 @@ impl Format {
     }
 }
 
-/// `field:char prev_comm[16];	offset:8;	size:16;	signed:0;`
+/// `field:char prev_comm[16]; offset:8; size:16; signed:0;`
 fn field(line: &str) -> Option<Field> {
     let mut parts = line.trim().split(';').map(str::trim);
     let declared = parts.next()?.strip_prefix("field:")?;

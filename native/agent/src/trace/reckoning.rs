@@ -71,7 +71,7 @@ pub struct Reckoning {
     idle_ns: u64,
     queue: BTreeMap<u64, u64>,
     shares: BTreeMap<(Part, Name), (u64, u64)>,
-    preemptions: BTreeMap<(Name, Name), u64>,
+    preemptions: BTreeMap<(Name, Name, Part), u64>,
 }
 
 impl Reckoning {
@@ -147,7 +147,8 @@ impl Reckoning {
         *share = (share.0 + ran_ns, share.1 + 1);
         if left == Left::Runnable {
             if part == Part::Workload {
-                *self.preemptions.entry((name, next.1)).or_default() += 1;
+                let by = self.task(next.0).part;
+                *self.preemptions.entry((name, next.1, by)).or_default() += 1;
             }
             *self.task(number) =
                 Task { part, state: State::Waiting { since_ns: at_ns, woken: false, unseen: false }, cpu: place };
@@ -304,9 +305,9 @@ fn shares(all: BTreeMap<(Part, Name), (u64, u64)>) -> Vec<Share> {
     shares
 }
 
-fn preemptions(all: BTreeMap<(Name, Name), u64>) -> Vec<Preemption> {
-    let preemption = |((preempted, by), count)| Preemption { preempted: text(preempted), by: text(by), count };
-    let mut preemptions: Vec<Preemption> = all.into_iter().map(preemption).collect();
+fn preemptions(all: BTreeMap<(Name, Name, Part), u64>) -> Vec<Preemption> {
+    let named = |((preempted, by, part), count)| Preemption { preempted: text(preempted), by: text(by), part, count };
+    let mut preemptions: Vec<Preemption> = all.into_iter().map(named).collect();
     preemptions.sort_by_key(|preemption| std::cmp::Reverse(preemption.count));
     preemptions.truncate(MOST_NAMED);
     preemptions

@@ -49,7 +49,7 @@ fn a_wakeup_that_preempts_is_told_from_a_turn_that_is_over() {
     assert_eq!((found.workload.runs.count, found.workload.runs.max_ns), (4, 300));
     assert_eq!(found.workload.run_ns, 500 - 20);
     assert_eq!(found.queue, [(1, 30 + 10 + 50), (2, 10 + 40 + 290 + 50)]);
-    let pair = Preemption { preempted: "t1".to_owned(), by: "t2".to_owned(), count: 2 };
+    let pair = Preemption { preempted: "t1".to_owned(), by: "t2".to_owned(), part: Part::Workload, count: 2 };
     assert_eq!(found.preemptions, [pair]);
 }
 

@@ -54,12 +54,13 @@ pub struct Share {
     pub switches: u64,
 }
 
-/// How often a task of the workload, called `preempted`, had to give way to one called `by`.
+/// How often a task of the workload, called `preempted`, had to give way to one of that `part` called `by`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preemption {
     pub preempted: String,
     pub by: String,
+    pub part: Part,
     pub count: u64,
 }
 

@@ -1,0 +1,282 @@
+"""Why a configuration differs from the baseline, as far as the scheduler tells: two recordings put into words.
+
+Everything that is said is computed from them, what changed most first; what hardly changed is not mentioned. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ajuste.analysis.wording import amount, listed, number, percent, signed
+from ajuste.model.results import Results
+from ajuste.model.scheduling import Explanation, Part, Preemption, Recorded, Recording
+from ajuste.model.verdict import Verdict
+
+LEAST_RATIO: Final = 1.1
+"""What changed by less counts as unchanged: it is one trial of each."""
+
+LEAST_COUNT: Final = 5
+"""So many more or fewer switches, wake-ups or migrations at least are worth a word."""
+
+LEAST_QUANTILE: Final = 20
+"""A 95 % quantile says nothing of fewer values."""
+
+MOST_SAID: Final = 5
+
+_CAUSES: Final = {
+    "by_wakeup": "preemptions by wake-ups",
+    "by_turn": "turns that were over",
+    "slept": "waiting",
+    "blocked": "waiting for a disk or the like",
+    "stopped": "stops",
+    "exited": "exits",
+}
+_MAIN_CAUSE: Final = 0.8
+"""One cause that makes up so much of a difference is named alone, else the two greatest are."""
+
+_MOSTLY: Final = 0.5
+
+_OF_PART: Final[dict[Part, str]] = {
+    "workload": "",
+    "background": " of the background load",
+    "other": ", which is no part of it",
+}
+
+NOT_TIMED: Final[Mapping[str, float]] = {}
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Something that changed: by which ratio, and how it is said."""
+
+    ratio: float
+    words: str
+
+    @property
+    def weight(self) -> float:
+        return abs(math.log(self.ratio))
+
+
+def explanations(results: Results, recorded: Mapping[str, Recorded]) -> tuple[Explanation, ...]:
+    """Of each configuration that was recorded, in their order; the baseline was, too."""
+    baseline = next(one.name for one in results.configurations if one.baseline)
+    timed_ns = {
+        one.name: 1e9 * one.metrics["elapsed"].mean for one in results.configurations if "elapsed" in one.metrics
+    }
+    return tuple(
+        explanation(recorded[one.name], recorded[baseline], timed_ns)
+        for one in results.configurations
+        if one.name in recorded and one.name != baseline
+    )
+
+
+def explanation(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float] = NOT_TIMED) -> Explanation:
+    """``own`` against the ``baseline``, both of one study; ``timed_ns`` is how long the workload took on average in the
+    trials of the run, by configuration.
+    """
+    if own.recording is None or baseline.recording is None:
+        missing = [
+            f"{one.configuration} could not be recorded: {one.problem}" for one in (baseline, own) if one.problem
+        ]
+        return Explanation(sentences=(), notes=tuple(missing), own=own, baseline=baseline)
+    changes = sorted(_changes(own.recording, baseline.recording), key=lambda change: -change.weight)[:MOST_SAID]
+    return Explanation(
+        sentences=tuple(_sentences(own, own.recording, baseline.recording, changes)),
+        notes=tuple(_notes(own, baseline, timed_ns)),
+        own=own,
+        baseline=baseline,
+    )
+
+
+def deciding_configuration(results: Results) -> str | None:
+    """The configuration that is worth explaining: of those that improve the first deciding metric the best, else the
+    one that differs most from the baseline; ``None`` where nothing is compared.
+    """
+    deciding = [verdict for verdict in results.verdicts if verdict.deciding]
+    first = [verdict for verdict in deciding if verdict.metric == deciding[0].metric and verdict.estimate is not None]
+    better = [verdict for verdict in first if verdict.verdict == "improves"]
+    chosen = max(better or first, key=_distance, default=None)
+    return chosen.configuration if chosen else None
+
+
+def _distance(verdict: Verdict) -> float:
+    estimate = verdict.estimate or 0.0
+    if verdict.scale == "difference":
+        return abs(estimate)
+    return abs(math.log(estimate)) if estimate > 0 else math.inf
+
+
+def _changes(own: Recording, baseline: Recording) -> Iterator[_Change]:
+    """All that changed enough. Where a recording is not complete, what can be counted is compared by the second."""
+    rate = _incomplete(own) or _incomplete(baseline)
+    yield from _switches(own, baseline, rate)
+    yield from _times(
+        "a run lasts {} instead of {} on average", own.workload.runs.mean_ns, baseline.workload.runs.mean_ns
+    )
+    if min(own.workload.latency.count, baseline.workload.latency.count) >= LEAST_QUANTILE:
+        yield from _times(
+            "whoever is woken waits up to {} instead of {} (p95)",
+            own.workload.latency.p95_ns,
+            baseline.workload.latency.p95_ns,
+        )
+    yield from _figures("{} tasks want to run on a CPU instead of {} on average", _queue(own), _queue(baseline))
+    yield from _counts("{} wake-ups instead of {}", own, baseline, "wakeups", rate)
+    yield from _counts("{} migrations to another CPU instead of {}", own, baseline, "migrations", rate)
+    yield from _shares(own, baseline)
+
+
+def _switches(own: Recording, baseline: Recording, rate: bool) -> Iterator[_Change]:
+    now, before = (_count(one, one.workload.switches.total, rate) for one in (own, baseline))
+    if not _differs(now, before):
+        return
+    less = now < before
+    unit = " a second" if rate else ""
+    words = (
+        f"the workload leaves the CPU {_times_as(before, now)} {'less' if less else 'more'} often "
+        f"({number(now)} instead of {number(before)} switches{unit}{_causes(own, baseline, rate)})"
+    )
+    yield _Change(_ratio(now, before), words)
+
+
+def _causes(own: Recording, baseline: Recording, rate: bool) -> str:
+    """Which causes make up the difference: those that changed in its direction."""
+    one, other = own.workload.switches.model_dump(), baseline.workload.switches.model_dump()
+    found = {name: _count(own, one[name], rate) - _count(baseline, other[name], rate) for name in _CAUSES}
+    sign = math.copysign(1.0, sum(found.values()))
+    parts = {name: change * sign for name, change in found.items() if change * sign > 0}
+    whole = sum(parts.values())
+    ranked = sorted(parts, key=lambda name: -parts[name])
+    named = ranked[: 1 if parts[ranked[0]] >= _MAIN_CAUSE * whole else 2]
+    said = [f"{percent(round(parts[name] / whole, 2))} of the difference are {_CAUSES[name]}" for name in named[:1]]
+    said += [f"{percent(round(parts[name] / whole, 2))} are {_CAUSES[name]}" for name in named[1:]]
+    return ", " + listed(said)
+
+
+def _counts(words: str, own: Recording, baseline: Recording, name: str, rate: bool) -> Iterator[_Change]:
+    now, before = (_count(one, getattr(one.workload, name), rate) for one in (own, baseline))
+    if _differs(now, before):
+        unit = " a second" if rate else ""
+        yield _Change(_ratio(now, before), words.format(number(now), number(before)) + unit)
+
+
+def _times(words: str, now_ns: float, before_ns: float) -> Iterator[_Change]:
+    if now_ns > 0 and before_ns > 0 and _ratio(now_ns, before_ns) != 1:
+        yield from _kept(_Change(now_ns / before_ns, words.format(_time(now_ns), _time(before_ns))))
+
+
+def _figures(words: str, now: float, before: float) -> Iterator[_Change]:
+    if now > 0 and before > 0:
+        yield from _kept(_Change(now / before, words.format(number(now), number(before))))
+
+
+def _shares(own: Recording, baseline: Recording) -> Iterator[_Change]:
+    now, before = (one.workload.run_ns / max(1, one.covered_ns * one.cpus) for one in (own, baseline))
+    if now > 0 and before > 0:
+        words = f"the workload has {percent(round(now, 3))} of the CPU instead of {percent(round(before, 3))}"
+        yield from _kept(_Change(now / before, words))
+
+
+def _kept(change: _Change) -> Iterator[_Change]:
+    if change.weight >= math.log(LEAST_RATIO):
+        yield change
+
+
+def _differs(now: float, before: float) -> bool:
+    return abs(now - before) >= LEAST_COUNT and abs(math.log(_ratio(now, before))) >= math.log(LEAST_RATIO)
+
+
+def _ratio(now: float, before: float) -> float:
+    """Of counts that may be 0."""
+    return max(now, 0.5) / max(before, 0.5)
+
+
+def _times_as(before: float, now: float) -> str:
+    """``74 times``, ``1.8 times``; of what is nearly the same a percentage; nothing where there was none."""
+    if min(now, before) == 0:
+        return "incomparably"
+    ratio = max(now, before) / min(now, before)
+    return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
+
+
+def _time(duration_ns: float) -> str:
+    return amount(duration_ns / 1e9, "s")
+
+
+def _count(recording: Recording, count: int, rate: bool) -> float:
+    return count * 1e9 / recording.covered_ns if rate and recording.covered_ns else float(count)
+
+
+def _queue(recording: Recording) -> float:
+    whole = sum(lasted for _, lasted in recording.queue)
+    return sum(length * lasted for length, lasted in recording.queue) / whole if whole else 0.0
+
+
+def _incomplete(recording: Recording) -> bool:
+    return recording.lost > 0
+
+
+def _sentences(own: Recorded, now: Recording, before: Recording, changes: Sequence[_Change]) -> Iterator[str]:
+    if not changes:
+        yield (
+            f"Under {own.configuration} the scheduler does what it does under the baseline: no figure of the workload "
+            f"differs by {percent(LEAST_RATIO - 1)} or more. What differs comes from elsewhere."
+        )
+        return
+    yield f"Under {own.configuration}, {changes[0].words}."
+    if len(changes) > 1:
+        rest = "; ".join(change.words for change in changes[1:])
+        yield rest[:1].upper() + rest[1:] + "."
+    yield from _who(now, before)
+
+
+def _who(now: Recording, before: Recording) -> Iterator[str]:
+    """Whom most preemptions are by, where there are more of them."""
+    more, where = (
+        (now, "here")
+        if now.workload.switches.preempted > before.workload.switches.preempted
+        else (
+            before,
+            "under the baseline",
+        )
+    )
+    first, whole = _most_frequent(more.preemptions), more.workload.switches.preempted
+    if first is None or whole < LEAST_QUANTILE or first.count < _MOSTLY * whole:
+        return
+    same = first.by == first.preempted and first.part == "workload"
+    by = "another task of that name" if same else f"{first.by}{_OF_PART[first.part]}"
+    yield (
+        f"Of the {number(whole)} preemptions {where} {percent(round(first.count / whole, 2))} are of "
+        f"{first.preempted} by {by}."
+    )
+
+
+def _most_frequent(preemptions: Sequence[Preemption]) -> Preemption | None:
+    return max(preemptions, key=lambda one: one.count, default=None)
+
+
+def _notes(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]) -> Iterator[str]:
+    yield (
+        f"One recorded trial of each, with the seed {own.seed}"
+        + (" for both" if own.seed == baseline.seed else f" and {baseline.seed}")
+        + ": what single trials show has no interval."
+    )
+    slower = [
+        f"{signed(100 * (one.wall_ns / timed_ns[one.configuration] - 1))} % ({one.configuration})"
+        for one in (baseline, own)
+        if one.wall_ns and timed_ns.get(one.configuration)
+    ]
+    if slower:
+        yield f"Time that the workload took while it was recorded, against the run's trials: {listed(slower)}."
+    for one in (baseline, own):
+        recording = one.recording
+        if recording is not None and _incomplete(recording):
+            yield (
+                f"{one.configuration}: the first {_time(recording.covered_ns)} of {_time(recording.span_ns)} are "
+                f"known, and there was no room for {number(recording.lost)} later events: counts are compared by the "
+                "second."
+            )
+    if own.kernel != baseline.kernel:
+        yield f"The kernels differ: {own.kernel}, and {baseline.kernel} for the baseline."

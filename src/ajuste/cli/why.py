@@ -1,0 +1,87 @@
+"""``ajuste why``: what the scheduler does otherwise under a configuration than under the baseline."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ajuste.analysis.explanation import deciding_configuration
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.example import example
+from ajuste.cli.measuring import check_report
+from ajuste.cli.options import AcceptRisk, Json
+from ajuste.experiment import Means, record
+from ajuste.home import home
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.results import Results
+from ajuste.outcome import results_of
+from ajuste.report.html import write_report
+from ajuste.report.scheduling import print_explanation
+from ajuste.store.store import Store
+from ajuste.study.problem import nearest
+
+
+@example("ajuste why granularity", "ajuste why talk --json")
+def why(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")],
+    configuration: Annotated[
+        str | None,
+        typer.Argument(metavar="CONFIGURATION", help="Its name; if not given, the best one, or what differs most."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the HTML report of the run there.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Record anew what was recorded already.")] = False,
+    accept_risk: AcceptRisk = False,
+    as_json: Json = False,
+) -> None:
+    """Say why a configuration differs from the baseline.
+
+    Records what the kernel's scheduler does in one more trial of both, with the run's own machine and seed, and says
+    what changed: switches and their causes, how long runs and waits last, who preempts whom. The recordings are kept
+    with the run, and its report shows them.
+    """
+    check_report(html)
+    place = home()
+    with Store(place.store_url) as store:
+        found = store.find_run(run)
+        results = results_of(found, store)
+        chosen = _chosen(results, configuration)
+        means = Means(place, accept_risk=accept_risk, say=_say)
+        record(found, chosen, store, catalogue(), means, fresh=fresh)
+        results = results_of(found, store)
+    explanation = next(one for one in results.explanations if one.configuration == chosen)
+    write_report(results, html or place.reports / f"{found.id}.html")
+    if as_json:
+        typer.echo(explanation.model_dump_json(indent=2))
+    else:
+        print_explanation(results, explanation, Console(file=sys.stdout))
+    if not explanation.sentences:
+        raise RunError("what the scheduler does could not be recorded", hint="docs/why.md says what it takes")
+
+
+def _say(text: str) -> None:
+    """Progress, for whoever watches."""
+    if sys.stderr.isatty():
+        typer.echo(text, err=True)
+
+
+def _chosen(results: Results, configuration: str | None) -> str:
+    names = [one.name for one in results.configurations if not one.baseline]
+    if configuration is None:
+        chosen = deciding_configuration(results)
+        if chosen is None:
+            raise RequestError(
+                "nothing in this run is compared with the baseline yet, so that there is nothing to explain"
+            )
+        return chosen
+    if configuration not in names:
+        baseline = "the baseline, which others are compared with"
+        what = baseline if any(one.name == configuration for one in results.configurations) else "no configuration"
+        raise RequestError(
+            f"{configuration!r} is {what}{nearest(configuration, names)}",
+            hint=f"the others are {', '.join(names[:10])}{', …' if len(names) > 10 else ''}",
+        )
+    return configuration

@@ -1,0 +1,194 @@
+"""What the scheduler did under two configurations, side by side: causes, waits, runs, and how many want to run."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from ajuste.model.results import Results
+from ajuste.model.scheduling import Explanation, Recording, Spread
+from ajuste.report.format import number
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
+from ajuste.report.plots.trials import configuration_marks
+
+CAUSES: Final = {
+    "by_wakeup": "preempted by a wake-up",
+    "by_turn": "its turn was over",
+    "slept": "waits",
+    "blocked": "waits for a disk",
+    "stopped": "stopped",
+    "exited": "ended",
+}
+_TICKS_NS: Final = {
+    10.0 ** (power + step): f"{10**step} {unit}"
+    for power, unit in ((0, "ns"), (3, "µs"), (6, "ms"), (9, "s"))
+    for step in range(3)
+}
+_ROW: Final = 44
+_HEIGHT: Final = 270
+_PER_DOUBLING: Final = 4
+"""Classes of a histogram of durations."""
+
+Pair = list[tuple[Recording, Mark, str]]
+
+
+def scheduling_plots(
+    results: Results, explanation: Explanation, called: tuple[str, ...], name: str
+) -> tuple[Plot, ...]:
+    """None where something was not recorded. ``called`` are baseline and configuration."""
+    marks = configuration_marks(results)
+    both = (explanation.baseline, explanation.own)
+    pair = [
+        (one.recording, marks[one.configuration], words)
+        for one, words in zip(both, called, strict=True)
+        if one.recording is not None and one.configuration in marks
+    ]
+    if len(pair) < len(both):
+        return ()
+    legend = tuple(
+        LegendEntry(words + (" (baseline)" if place == 0 else ""), "square", own.role)
+        for place, (_, own, words) in enumerate(pair)
+    )
+    return (
+        _causes(pair, f"{name}-causes", legend),
+        _durations(pair, "latency", "From being woken to running", "wake-ups", f"{name}-latency", legend),
+        _durations(pair, "runs", "How long a run lasts", "runs", f"{name}-runs", legend),
+        _queue(pair, f"{name}-queue", legend),
+    )
+
+
+def _causes(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
+    shown = [cause for cause in CAUSES if any(getattr(one.workload.switches, cause) for one, _, _ in pair)]
+    traces = []
+    for one, own, words in reversed(pair):  # plotly draws from below
+        counts = [getattr(one.workload.switches, cause) for cause in shown]
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "y": list(range(len(shown))),
+                "x": counts,
+                "text": [number(count, 0) for count in counts],
+                "textposition": "outside",
+                "cliponaxis": False,
+                "marker": {"color": own.colour},
+                "hoverinfo": "text",
+                "hovertext": [
+                    f"<b>{plain(words)}</b><br>{CAUSES[cause]}: {number(count, 0)}"
+                    for cause, count in zip(shown, counts, strict=True)
+                ],
+            }
+        )
+    most = max((getattr(one.workload.switches, cause) for one, _, _ in pair for cause in shown), default=0)
+    return Plot(
+        name=name,
+        title="Why the workload's tasks left the CPU, number of switches",
+        description="Switches by cause: "
+        + "; ".join(
+            f"{words}: "
+            + ", ".join(f"{CAUSES[cause]} {number(getattr(one.workload.switches, cause), 0)}" for cause in shown)
+            for one, _, words in pair
+        )
+        + ".",
+        figure=figure(
+            traces,
+            barmode="group",
+            bargap=0.3,
+            xaxis={"range": [0, 1.18 * max(1, most)], "nticks": 4, "rangemode": "tozero"},
+            yaxis={
+                "tickmode": "array",
+                "tickvals": list(range(len(shown))),
+                "ticktext": [CAUSES[cause] for cause in shown],
+                "range": [len(shown) - 0.5, -0.5],
+                "showgrid": False,
+            },
+        ),
+        height=90 + _ROW * max(2, len(shown)),
+        legend=legend,
+    )
+
+
+def _durations(pair: Pair, of: str, title: str, counted: str, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
+    spreads: list[tuple[Spread, Mark, str]] = [(getattr(one.workload, of), own, words) for one, own, words in pair]
+    traces = [_outline(*_shares(spread), own, words) for spread, own, words in spreads]
+    ends = [end for trace in traces for end in (trace["x"][:1] + trace["x"][-1:])]
+    said = "; ".join(
+        f"{words}: {number(spread.count, 0)} {counted}, median {number(spread.p50_ns / 1000, 1)} µs, p95 "
+        f"{number(spread.p95_ns / 1000, 1)} µs, longest {number(spread.max_ns / 1000, 1)} µs"
+        for spread, _, words in spreads
+    )
+    return Plot(
+        name=name,
+        title=f"{title}, share of the {counted}",
+        description=f"{title}. {said}.",
+        figure=figure(
+            traces,
+            xaxis={
+                "type": "log",
+                "range": [
+                    math.log10(max(1.0, min(ends, default=1.0))) - 0.1,
+                    math.log10(max(ends, default=10.0)) + 0.1,
+                ],
+                "tickmode": "array",
+                "tickvals": list(_TICKS_NS),
+                "ticktext": list(_TICKS_NS.values()),
+            },
+            yaxis={"ticksuffix": " %", "rangemode": "tozero", "nticks": 5},
+        ),
+        height=_HEIGHT,
+        legend=legend,
+    )
+
+
+def _shares(spread: Spread) -> tuple[list[float], list[float]]:
+    """Where each class begins, and what share of all is in it: 0 before the first, after the last and in gaps."""
+    edges: list[float] = []
+    shares: list[float] = []
+    end = 0.0
+    for least, count in spread.histogram:
+        begin = float(max(1, least))
+        if begin > end:
+            edges.append(end or begin)
+            shares.append(0.0)
+        edges.append(begin)
+        shares.append(100 * count / spread.count)
+        end = _next_class(begin)
+    return [*edges, end or 1.0], [*shares, 0.0]
+
+
+def _next_class(begin: float) -> float:
+    octave = 2.0 ** math.floor(math.log2(begin))
+    return begin + max(1.0, octave / _PER_DOUBLING)
+
+
+def _queue(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
+    traces = []
+    for one, own, words in pair:
+        whole = sum(lasted for _, lasted in one.queue) or 1
+        by_length = {length: 100 * lasted / whole for length, lasted in one.queue}
+        lengths = range(max(by_length, default=0) + 2)
+        traces.append(_outline([n - 0.5 for n in lengths], [by_length.get(n, 0.0) for n in lengths], own, words))
+    return Plot(
+        name=name,
+        title="How many tasks can run on a CPU, share of the time",
+        description="How many tasks can run on a CPU at once, the one that runs counted, of all tasks there are.",
+        figure=figure(
+            traces,
+            xaxis={"nticks": 8, "title": {"text": "tasks"}},
+            yaxis={"ticksuffix": " %", "rangemode": "tozero", "nticks": 5},
+        ),
+        height=_HEIGHT,
+        legend=legend,
+    )
+
+
+def _outline(edges: list[float], shares: list[float], own: Mark, words: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": edges,
+        "y": shares,
+        "line": {"shape": "hv", "width": 2, "color": own.colour},
+        "hoverinfo": "y+text",
+        "hovertext": f"<b>{plain(words)}</b>",
+    }

@@ -1,0 +1,193 @@
+"""The sentences say what the recordings show: no more, and the greatest change first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ajuste.analysis.explanation import deciding_configuration, explanation, explanations
+from ajuste.model.configuration import Factor
+from ajuste.model.results import Measured, Results, Summary
+from ajuste.model.scheduling import Behaviour, Preemption, Recorded, Recording, Spread, Switches
+from ajuste.model.verdict import Verdict
+
+MS = 1_000_000
+
+
+def spread(count: int = 0, mean_ns: int = 0, p95_ns: int = 0) -> Spread:
+    return Spread(
+        count=count, total_ns=count * mean_ns, p50_ns=mean_ns, p95_ns=p95_ns, p99_ns=p95_ns, max_ns=p95_ns, histogram=()
+    )
+
+
+def switches(**counts: int) -> Switches:
+    return Switches(**dict.fromkeys(Switches.model_fields, 0) | counts)
+
+
+def behaviour(**figures: Any) -> Behaviour:
+    idle = {"tasks": 2, "wakeups": 0, "migrations": 0, "run_ns": 0, "wait_ns": 0}
+    return Behaviour(**{"switches": switches(), "latency": spread(), "runs": spread()} | idle | figures)
+
+
+def recorded(name: str, *, lost: int = 0, preemptions: tuple[Preemption, ...] = (), **workload: Any) -> Recorded:
+    recording = Recording(
+        span_ns=2000 * MS,
+        covered_ns=(1000 if lost else 2000) * MS,
+        events=10,
+        lost=lost,
+        buffer_bytes=1 << 16,
+        cpus=1,
+        idle_ns=0,
+        workload=behaviour(**workload),
+        background=behaviour(),
+        queue=(),
+        shares=(),
+        preemptions=preemptions,
+    )
+    return Recorded(configuration=name, block=0, seed=7, kernel="5.10", wall_ns=2000 * MS, recording=recording)
+
+
+BASELINE = recorded(
+    "m=1",
+    switches=switches(by_wakeup=220_000, by_turn=510, slept=8000),
+    runs=spread(228_510, 9_000, 20_000),
+    latency=spread(200_000, 50_000, 100_000),
+    preemptions=(
+        Preemption(preempted="hackbench", by="hackbench", part="workload", count=219_000),
+        Preemption(preempted="hackbench", by="kworker", part="other", count=1_510),
+    ),
+)
+OWN = recorded(
+    "m=16",
+    switches=switches(by_wakeup=59, slept=3000),
+    runs=spread(3_059, 780_000, 900_000),
+    latency=spread(3_000, 900_000, 1_900_000),
+)
+
+
+def said(own: Recorded, baseline: Recorded) -> str:
+    return " ".join(explanation(own, baseline).sentences)
+
+
+def test_what_changed_is_said_with_its_cause_and_its_figures() -> None:
+    text = said(OWN, BASELINE)
+    assert "Under m=16, " in text
+    assert "75 times less often (3,059 instead of 228,510 switches, 98 % of the difference are preemptions" in text
+    assert "a run lasts 780 µs instead of 9 µs on average" in text.lower()
+    assert "waits up to 1.9 ms instead of 100 µs (p95)" in text
+    assert "Of the 220,510 preemptions under the baseline 99 % are of hackbench by another task of that name." in text
+
+
+def test_the_greatest_change_comes_first() -> None:
+    """Runs are 87 times as long, switches 75 times fewer, waits 19 times longer."""
+    text = said(OWN, BASELINE).lower()
+    places = [text.index(words) for words in ("a run lasts", "leaves the cpu", "whoever is woken")]
+    assert places == sorted(places)
+
+
+def test_the_other_way_round_it_is_more_often() -> None:
+    text = said(BASELINE, OWN)
+    assert "75 times more often (228,510 instead of 3,059 switches, 98 % of the difference are preemptions" in text
+    assert "Of the 220,510 preemptions here" in text
+
+
+def test_a_difference_of_two_causes_names_both() -> None:
+    own = recorded("a", switches=switches(by_wakeup=400, slept=400))
+    other = recorded("b", switches=switches(by_wakeup=100, slept=200))
+    assert "60 % of the difference are preemptions by wake-ups and 40 % are waiting" in said(own, other)
+
+
+def test_who_preempts_is_told_by_whose_it_is() -> None:
+    by = Preemption(preempted="job", by="spin", part="background", count=90)
+    own = recorded("a", switches=switches(by_turn=100), preemptions=(by,))
+    assert "Of the 100 preemptions here 90 % are of job by spin of the background load." in said(own, recorded("b"))
+
+
+@given(st.integers(0, 5000), st.integers(0, 5000), st.integers(1, 10**9))
+def test_the_same_twice_is_no_difference(preempted: int, slept: int, run_ns: int) -> None:
+    one = recorded("a", switches=switches(by_turn=preempted, slept=slept), runs=spread(1 + slept, run_ns, run_ns))
+    (only,) = explanation(one, one.model_copy(update={"configuration": "b"})).sentences
+    assert "no figure of the workload differs by 10 % or more" in only
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_switches_are_told_just_where_they_differ_by_so_much(now: int, before: int) -> None:
+    text = said(recorded("a", switches=switches(slept=now)), recorded("b", switches=switches(slept=before)))
+    differs = abs(now - before) >= 5 and max(now, before) >= 1.1 * min(now, before)
+    assert ("leaves the CPU" in text) == differs
+    if differs:
+        assert f"({now if now < 1000 else f'{now:,}'} instead of" in text
+        assert ("less often" in text) == (now < before)
+
+
+def test_a_recording_that_is_not_complete_is_compared_by_the_second() -> None:
+    """100 switches in the first second are as many as 200 in two."""
+    cut = recorded("a", lost=50, switches=switches(slept=100))
+    found = explanation(cut, recorded("b", switches=switches(slept=200)))
+    assert "no figure" in found.sentences[0]
+    assert any("no room for 50 later events" in note for note in found.notes)
+    assert "300 instead of 100 switches a second" in said(
+        recorded("a", lost=50, switches=switches(slept=300)), recorded("b", switches=switches(slept=200))
+    )
+
+
+def test_where_nothing_was_recorded_it_says_why() -> None:
+    refused = Recorded(configuration="a", block=0, seed=7, problem="Permission denied")
+    found = explanation(refused, BASELINE)
+    assert found.sentences == ()
+    assert found.notes == ("a could not be recorded: Permission denied",)
+
+
+def test_what_recording_costs_is_told() -> None:
+    notes = " ".join(explanation(OWN, BASELINE, {"m=1": 1.6e9, "m=16": 2e9}).notes)
+    assert "+25 % (m=1) and 0 % (m=16)" in notes
+
+
+def results(*verdicts: tuple[str, str, float]) -> Results:
+    summary = Summary(n=1, mean=2.0, median=2.0, sd=None, sem=None, minimum=2.0, maximum=2.0)
+    return Results.model_validate(
+        {
+            **dict.fromkeys(("study", "title", "question", "answer", "run", "digest", "stopped_because"), ""),
+            **{"seed": 1, "clock": "virtual", "stopped": "decided", "level": 0.95, "smallest_effect": 0.05},
+            **{"correction": "", "blocks": 3, "metrics": (), "trials": (), "verdicts": [verdict(*v) for v in verdicts]},
+            "factors": (Factor(name="m", levels=("1", "16"), baseline="1"),),
+            "configurations": [
+                Measured(name=name, levels={}, baseline=name == "m=1", metrics={"elapsed": summary})
+                for name in ("m=1", "m=16", "m=30")
+            ],
+        }
+    )
+
+
+def verdict(configuration: str, word: str, estimate: float) -> Verdict:
+    return Verdict.model_validate(
+        {
+            **{"configuration": configuration, "metric": "time", "unit": "s", "direction": "lower", "scale": "ratio"},
+            **{"verdict": word, "estimate": estimate, "low": None, "high": None, "level": 0.95, "blocks": 3},
+            "reason": "",
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "chosen"),
+    [
+        ((("m=16", "improves", 0.7), ("m=30", "improves", 0.9)), "m=16"),
+        ((("m=16", "improves", 0.9), ("m=30", "worsens", 3.0)), "m=16"),
+        ((("m=16", "equivalent", 0.99), ("m=30", "worsens", 1.2)), "m=30"),
+        ((), None),
+    ],
+)
+def test_the_best_is_explained_else_what_differs_most(
+    verdicts: tuple[tuple[str, str, float], ...], chosen: str | None
+) -> None:
+    assert deciding_configuration(results(*verdicts)) == chosen
+
+
+def test_every_configuration_that_was_recorded_is_explained() -> None:
+    found = explanations(results(), {"m=1": BASELINE, "m=16": OWN})
+    assert [one.configuration for one in found] == ["m=16"]
+    assert found[0].sentences == explanation(OWN, BASELINE).sentences
