@@ -75,5 +75,6 @@ def _by_subject(page: Page) -> Iterator[tuple[str, Plot]]:
     yield from (("", plot) for section in page.surfaces for plot in section.plots)
     yield from ((section.title, plot) for section in page.sections for plot in section.plots)
     yield from ((("Timelines", page.timelines),) if page.timelines else ())
+    yield from ((section.title, plot) for section in page.scheduling for plot in section.plots)
     yield from ((metric, plot) for metric, plot in page.courses.items())
     yield from (("", plot) for plot in page.small)

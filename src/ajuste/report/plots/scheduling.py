@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Final
 
@@ -24,7 +25,11 @@ _TICKS_NS: Final = {
     for power, unit in ((0, "ns"), (3, "µs"), (6, "ms"), (9, "s"))
     for step in range(3)
 }
-_ROW: Final = 44
+_ROW: Final = 46
+_BAR: Final = 11
+"""CSS pixels of a cause, and of a bar."""
+_APART: Final = 0.16
+"""Parts of a row, of a bar's middle from the row's."""
 _HEIGHT: Final = 270
 _PER_DOUBLING: Final = 4
 """Classes of a histogram of durations."""
@@ -59,53 +64,43 @@ def scheduling_plots(
 
 def _causes(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
     shown = [cause for cause in CAUSES if any(getattr(one.workload.switches, cause) for one, _, _ in pair)]
-    traces = []
-    for one, own, words in reversed(pair):  # plotly draws from below
-        counts = [getattr(one.workload.switches, cause) for cause in shown]
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "y": list(range(len(shown))),
-                "x": counts,
-                "text": [number(count, 0) for count in counts],
-                "textposition": "outside",
-                "cliponaxis": False,
-                "marker": {"color": own.colour},
-                "hoverinfo": "text",
-                "hovertext": [
-                    f"<b>{plain(words)}</b><br>{CAUSES[cause]}: {number(count, 0)}"
-                    for cause, count in zip(shown, counts, strict=True)
-                ],
-            }
-        )
-    most = max((getattr(one.workload.switches, cause) for one, _, _ in pair for cause in shown), default=0)
+    counts = [[getattr(one.workload.switches, cause) for cause in shown] for one, _, _ in pair]
+    both = [" → ".join(number(own[place], 0) for own in counts) for place in range(len(shown))]
+    said = (f"{CAUSES[cause]} {words}" for cause, words in zip(shown, both, strict=True))
     return Plot(
         name=name,
         title="Why the workload's tasks left the CPU, number of switches",
-        description="Switches by cause: "
-        + "; ".join(
-            f"{words}: "
-            + ", ".join(f"{CAUSES[cause]} {number(getattr(one.workload.switches, cause), 0)}" for cause in shown)
-            for one, _, words in pair
-        )
-        + ".",
+        description=f"Switches by cause, {' and '.join(words for _, _, words in pair)}: {', '.join(said)}.",
         figure=figure(
-            traces,
-            barmode="group",
-            bargap=0.3,
-            xaxis={"range": [0, 1.18 * max(1, most)], "nticks": 4, "rangemode": "tozero"},
+            [
+                _bars(own, [place + _APART * (2 * side - 1) for place in range(len(shown))], mark, words)
+                for side, (own, (_, mark, words)) in enumerate(zip(counts, pair, strict=True))
+            ],
+            xaxis={"range": [0, 1.05 * max(1, *itertools.chain(*counts))], "nticks": 4},
             yaxis={
                 "tickmode": "array",
                 "tickvals": list(range(len(shown))),
-                "ticktext": [CAUSES[cause] for cause in shown],
+                "ticktext": [f"{CAUSES[cause]}<br>{words}" for cause, words in zip(shown, both, strict=True)],
                 "range": [len(shown) - 0.5, -0.5],
                 "showgrid": False,
             },
         ),
-        height=90 + _ROW * max(2, len(shown)),
+        height=60 + _ROW * max(2, len(shown)),
         legend=legend,
     )
+
+
+def _bars(counts: list[int], places: list[float], own: Mark, words: str) -> dict[str, Any]:
+    """Thick lines from 0, one for each count."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [end for count in counts for end in (0, count, None)],
+        "y": [end for place in places for end in (place, place, None)],
+        "line": {"color": own.colour, "width": _BAR},
+        "hoverinfo": "text",
+        "hovertext": [f"<b>{plain(words)}</b><br>{number(count, 0)}" for count in counts for _ in range(3)],
+    }
 
 
 def _durations(pair: Pair, of: str, title: str, counted: str, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
@@ -183,12 +178,13 @@ def _queue(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
 
 
 def _outline(edges: list[float], shares: list[float], own: Mark, words: str) -> dict[str, Any]:
+    """A histogram's upper edge: each share from its edge to the next."""
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": edges,
-        "y": shares,
-        "line": {"shape": "hv", "width": 2, "color": own.colour},
+        "x": [edges[0], *(edge for edge in edges[1:] for _ in range(2))] if edges else [],
+        "y": [share for share in shares for _ in range(2)][:-1],
+        "line": {"width": 2, "color": own.colour},
         "hoverinfo": "y+text",
         "hovertext": f"<b>{plain(words)}</b>",
     }
