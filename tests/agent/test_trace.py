@@ -1,0 +1,67 @@
+"""Recording on this machine: in an instance of its own, which is gone afterwards whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ajuste.model.event import Failed, Traced
+from tests.agent.conftest import Runner, until
+
+INSTANCES = Path("/sys/kernel/tracing/instances")
+TRACE: dict[str, Any] = {"trace": {"buffer_bytes": 4 << 20}}
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not INSTANCES.is_dir(), reason="needs root and the kernel's tracing"
+)
+
+
+def own(pid: int) -> Path:
+    return INSTANCES / f"ajuste-{pid}"
+
+
+@pytest.fixture
+def journals(tmp_path: Path) -> Path:
+    (tmp_path / "journals").mkdir()
+    return tmp_path / "journals"
+
+
+def test_a_workload_of_this_machine_is_recorded(agent: str, journals: Path) -> None:
+    told = Runner(agent, journals).shell("for i in 1 2 3 4 5; do sleep 0.01; done", **TRACE)
+    (traced,) = told.of(Traced)
+    assert told.exit_code == 0
+    assert traced.recording is not None, traced.not_supported
+    workload = traced.recording.workload
+    assert workload.tasks == workload.switches.exited == 6
+    assert workload.switches.slept >= 5
+    assert traced.recording.lost == 0
+    assert list(journals.iterdir()) == []
+    assert not [one for one in INSTANCES.iterdir() if one.name.startswith("ajuste-") and not alive(one)]
+
+
+def alive(instance: Path) -> bool:
+    """Whether it is another test's agent."""
+    return Path("/proc", instance.name.removeprefix("ajuste-")).exists()
+
+
+def test_the_instance_of_a_killed_agent_is_removed(agent: str, journals: Path) -> None:
+    arguments = Runner(agent, journals).arguments
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"id": "t", "workload": Runner.command("sleep 1000"), **TRACE}))
+        process.stdin.close()
+        until(lambda: own(process.pid).is_dir() and (own(process.pid) / "tracing_on").read_text() == "1\n")
+        process.send_signal(signal.SIGKILL)
+    until(lambda: list(journals.iterdir()) == [])
+    assert not own(process.pid).exists()
+
+
+def test_without_a_journal_nothing_is_recorded(agent: str) -> None:
+    told = Runner(agent).shell("true", **TRACE)
+    assert [failed.message for failed in told.of(Failed)] == ["writing on this machine needs a journal: --journal DIR"]
