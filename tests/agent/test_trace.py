@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.conftest import Runner, until
 
 from ajuste.model.event import Failed, Traced
-from tests.agent.conftest import Runner, until
 
 INSTANCES = Path("/sys/kernel/tracing/instances")
 TRACE: dict[str, Any] = {"trace": {"buffer_bytes": 4 << 20}}
