@@ -22,7 +22,7 @@ import psutil
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.home import Home
-from ajuste.model.event import Accepted, End, Exited, Hello, Output, Started, Written
+from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.verdict import Finding
@@ -182,8 +182,9 @@ def _said(document: dict[str, Any]) -> dict[str, Any]:
         Accepted(at_ns=1, id=plan.id),
         *(Written(at_ns=2, tunable=w.tunable, asked=w.value, before="750000", after=w.value) for w in plan.writes),
         Started(at_ns=3, role="workload", index=0, pid=3),
+        *(Counter(at_ns=4, name=name, value=1000, enabled_ns=1, running_ns=1) for name in plan.counters),
         Exited(role="workload", exit_code=0, involuntary_switches=switches, **common),
-        Output(at_ns=4, role="workload", index=0, stream="stdout", text="x" * 1200),
+        Output(at_ns=4, role="workload", index=0, stream="stdout", text="x" * 400),
     )
     end = End(at_ns=5, id=plan.id, ok=True, events=len(events))
     lines = "".join(f"{event.model_dump_json()}\n" for event in (*events, end))

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,9 +80,10 @@ class Shell:
     home: Path
     store: str = ""
 
-    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+    def start(self, *words: str, enter: Sequence[str] = (), **options: Any) -> subprocess.Popen[str]:
+        """A process of its own; ``enter`` comes before the command."""
         return subprocess.Popen(
-            [Path(sys.executable).parent / "ajuste", *words],
+            [*enter, Path(sys.executable).parent / "ajuste", *words],
             cwd=self.directory,
             env=self._environment,
             stdin=subprocess.DEVNULL,

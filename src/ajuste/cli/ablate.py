@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -16,9 +17,10 @@ from ajuste.adhoc.saving import save_study
 from ajuste.adhoc.study import adhoc_document, profile_target
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_study
+from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
-from ajuste.cli.options import AcceptRisk, Json
+from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Workers
 from ajuste.cli.planned import show_plan
 from ajuste.cli.profiles import placed
 from ajuste.experiment import Experiment, Means, goes_on
@@ -91,6 +93,8 @@ def ablate(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Guests at once under the virtual clock.", show_default=False)
     ] = None,
+    workers: Workers = None,
+    cluster: ClusterAddress = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -135,6 +139,7 @@ def ablate(
         chosen = _of_study(chosen_study(study, known, kernel, seed), profile, known, means, tell=tell)
     else:
         chosen = _of_command(request, known, means, save, command, tell=tell)
+    means = replace(means, cluster=chosen_cluster(chosen, cluster, workers, jobs))
     if dry_run:
         show_plan(chosen, known, means, as_json=as_json)
         return

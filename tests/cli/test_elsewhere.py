@@ -1,0 +1,48 @@
+"""Where trials are to be carried out, in a person's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from ajuste.cli.elsewhere import check_address, chosen_cluster
+from ajuste.model.error import RequestError
+from ajuste.study.read import parse_study
+from ajuste.study.schema import Study
+
+
+def study(**target: str) -> Study:
+    analysis = {"metrics": ["elapsed"]}
+    workload = {"command": ["true"]}
+    return parse_study({"name": "one", "factor": [], "workload": workload, "target": target, "analysis": analysis})
+
+
+def test_nowhere_else_is_asked_for() -> None:
+    assert chosen_cluster(study(kind="host"), None, None, jobs=2) is None
+
+
+def test_workers_here_or_a_scheduler_elsewhere() -> None:
+    guest = study(kernel="debian:5.10")
+    here, there = chosen_cluster(guest, None, 2), chosen_cluster(guest, "tls://lab1:8786", None)
+    assert (str(here), str(there)) == ("2 workers on this machine", "the cluster tls://lab1:8786")
+
+
+def test_what_contradicts_itself_is_refused() -> None:
+    guest = study(kernel="debian:5.10")
+    with pytest.raises(RequestError, match="--cluster and --workers"):
+        chosen_cluster(guest, "tcp://lab1:8786", 2)
+    with pytest.raises(RequestError, match="--jobs is for guests of this process"):
+        chosen_cluster(guest, None, 2, jobs=2)
+
+
+@pytest.mark.parametrize("target", [{"kind": "host"}, {"kernel": "debian:5.10", "clock": "wall"}])
+def test_the_clock_of_a_machine_is_not_shared_out(target: dict[str, str]) -> None:
+    with pytest.raises(RequestError, match="cannot be shared out"):
+        chosen_cluster(study(**target), None, 2)
+
+
+@pytest.mark.parametrize(
+    "address", ["lab1", "lab1:8786", "inproc://1", "tcp://lab1", "http://lab1:80", "tcp://a b:1", ""]
+)
+def test_an_address_is_one_of_a_scheduler(address: str) -> None:
+    with pytest.raises(RequestError, match="expected the address of a scheduler, such as tcp://host:8786"):
+        check_address("--cluster", address)
