@@ -6,6 +6,7 @@ import html
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import plotly.graph_objects as go
@@ -73,9 +74,7 @@ def plain_lines(text: str, width: int) -> str:
 
 def figure(traces: list[Any], **layout: Any) -> go.Figure:
     """A figure in the look of the report. ``layout`` is plotly's, with magic underscores."""
-    made = go.Figure(data=traces, layout_template=_template())
-    made.update_layout(**layout)
-    return made
+    return go.Figure(data=traces, layout={**layout, "template": _template()})
 
 
 def level_axis(labels: list[str], width: int = 18) -> dict[str, Any]:
@@ -97,6 +96,7 @@ def spaced(places: Sequence[float], apart: float) -> frozenset[float]:
     return frozenset((*found, *places[-1:]))
 
 
+@cache
 def _template() -> go.layout.Template:
     axis = {
         "gridcolor": variable("grid"),
