@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -11,6 +11,7 @@ from ajuste.analysis.results import configurations, effects, rates_of
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.course import Course
+from ajuste.model.configuration import Configuration
 from ajuste.model.plan import Command, Write, location_words
 from ajuste.report.planned import (
     PlannedBudget,
@@ -50,7 +51,7 @@ def planned_study(
         factors=resolved.factors,
         units={name: unit for name, unit in units.items() if unit},
         configurations=tuple(
-            _configuration(c, now, user, several=len(study.kernels) > 1) for c in resolved.configurations
+            _configuration(c, now, user, several=len(study.kernels) > 1) for c in resolved.configurations[: len(made)]
         ),
         once=tuple(
             _command(role, command, 1, user)
@@ -76,7 +77,7 @@ def planned_study(
         smallest_effect=study.analysis.smallest_effect,
         correction=_correction(resolved),
         needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
-        notes=resolved.notes,
+        notes=(*_further(resolved, made), *resolved.notes),
     )
 
 
@@ -91,6 +92,12 @@ def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
         PlannedNeed(run_percent=percent, blocks=blocks_needed(effect, pair_variance(percent / 100), alpha))
         for percent in RUN_PERCENTS
     )
+
+
+def _further(resolved: ResolvedStudy, made: Sequence[Configuration]) -> tuple[str, ...]:
+    """Of an ablation not every combination that comes on a way is listed."""
+    more = len(resolved.configurations) - len(made)
+    return (f"Blocks also hold combinations of these lines, {more} in all.",) if more else ()
 
 
 def _correction(resolved: ResolvedStudy) -> str:

@@ -15,7 +15,7 @@ from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plai
 from ajuste.report.verdict_words import effect_band
 from ajuste.report.visible import visible_line
 
-_LABEL_WIDTH: Final = 26
+_LABEL_WIDTH: Final = 34
 _MOST: Final = 40  # lines, of the largest shares
 _ROW: Final = 34
 

@@ -1,0 +1,49 @@
+"""tuned's package, for its profiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ajuste.home import home
+from ajuste.kernel.tuned import fetch_tuned, suite_of_kernel
+from ajuste.model.error import RequestError
+
+
+@pytest.mark.parametrize(
+    ("kernel", "suite"),
+    [
+        ("debian:5.10", "bullseye"),
+        ("debian:6.1/rt", "bookworm"),
+        ("debian:6.12", "trixie"),
+        ("path:/boot/vmlinuz", ""),
+    ],
+)
+def test_profiles_are_of_the_distribution_that_a_kernel_is_from(kernel: str, suite: str) -> None:
+    assert suite_of_kernel(kernel) == suite
+
+
+@pytest.mark.network
+def test_it_is_fetched_once_and_unpacked_into_the_cache(tmp_path: Path) -> None:
+    own = home({"AJUSTE_HOME": str(tmp_path)})
+    own.cache.mkdir(parents=True)
+    (own.cache / "apt").symlink_to(home().cache / "apt")
+    said: list[str] = []
+    tree = fetch_tuned("bullseye", own, said.append)
+    assert tree.package.startswith("tuned 2.15")
+    assert "throughput-performance" in tree.folders.names()
+    assert any("downloading" in text for text in said)
+    said.clear()
+    assert fetch_tuned("bullseye", own, said.append) == tree
+    assert said == []
+
+
+@pytest.mark.network
+def test_a_suite_that_has_none_is_told(tmp_path: Path) -> None:
+    own = home({"AJUSTE_HOME": str(tmp_path)})
+    own.cache.mkdir(parents=True)
+    (own.cache / "apt").symlink_to(home().cache / "apt")
+    with pytest.raises(RequestError, match="no tuned in nowhere") as raised:
+        fetch_tuned("nowhere", own, print)
+    assert "apt-get install tuned" in (raised.value.hint or "")
