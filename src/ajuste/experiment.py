@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.recordings import record_decisive, record_trials, to_record
 from ajuste.runner import Runner, Targets, Watcher
 from ajuste.store.store import Run, Store, lock_name, only_one
-from ajuste.study.resolve import HOST_KERNEL, resolve
+from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver, resolve, resolver
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
+from ajuste.study.site import GUEST, Site
+from ajuste.study.tune import first_study, searched_study
 from ajuste.target.caller import host_site
 from ajuste.target.cluster.connection import Cluster, Connection
 from ajuste.target.host import HostTarget
@@ -35,6 +37,7 @@ from ajuste.target.machine_marks import machine_marks
 from ajuste.target.possible import require_possible
 from ajuste.target.prepared import PreparedHost
 from ajuste.target.target import Say, Target
+from ajuste.tuning.goal import Search
 from ajuste.version import ajuste_version
 from ajuste.vm.guest_files import GuestFiles
 
@@ -53,12 +56,16 @@ class Means:
 
 @dataclass(frozen=True)
 class Experiment:
-    """``images`` by kernel spec. ``fingerprint`` is of all that decides what is measured: equal ones share trials."""
+    """``images`` by kernel spec. ``fingerprint`` is of all that decides what is measured: equal ones share trials.
+
+    With a ``resolver`` it is a search, whose configurations are made as it goes.
+    """
 
     resolved: ResolvedStudy
     images: dict[str, KernelImage]
     packages: dict[str, str]
     fingerprint: str
+    resolver: Resolver | None = None
 
 
 def resolved_study(study: Study, catalogue: Catalogue, means: Means) -> ResolvedStudy:
@@ -66,11 +73,17 @@ def resolved_study(study: Study, catalogue: Catalogue, means: Means) -> Resolved
 
     Raises RequestError for whatever cannot be carried out as it is written.
     """
+    return resolve(*_surrounded(study, catalogue, means))
+
+
+def _surrounded(
+    study: Study, catalogue: Catalogue, means: Means
+) -> tuple[Study, Catalogue, dict[str, KernelVersion], FindProgram, Site]:
+    """What ``resolve`` takes: the study with what it is to run on."""
     if study.target.kind == "host":
         here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
-        return resolve(study, of_this_machine(catalogue), here, shutil.which, host_site())
-    versions = {spec: _version(spec, means) for spec in study.kernels}
-    return resolve(study, catalogue, versions, shutil.which)
+        return study, of_this_machine(catalogue), here, shutil.which, host_site()
+    return study, catalogue, {spec: _version(spec, means) for spec in study.kernels}, shutil.which, GUEST
 
 
 def _version(spec: str, means: Means) -> KernelVersion:
@@ -88,6 +101,12 @@ def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
     found before anything is downloaded.
     """
     return prepare_resolved(resolved_study(study, catalogue, means), catalogue, means)
+
+
+def prepare_search(study: Study, search: Search, catalogue: Catalogue, means: Means) -> Experiment:
+    """As ``prepare``, for a search among the combinations of all levels. Raises RequestError."""
+    found = resolver(*_surrounded(searched_study(study, search, catalogue), catalogue, means))
+    return replace(prepare_resolved(first_study(found, search), catalogue, means), resolver=found)
 
 
 def prepare_resolved(resolved: ResolvedStudy, catalogue: Catalogue, means: Means) -> Experiment:
@@ -147,6 +166,7 @@ def conduct(
         kept = None if fresh else store.latest_run(experiment.fingerprint, seed)
         document = experiment.resolved.model_dump_json()
         if kept is not None:
+            document = document if experiment.resolver is None else kept.resolved  # A search has more of it by now.
             run = store.go_on(kept, named=named, resolved=document)
         else:
             run = store.new_run(
@@ -185,6 +205,10 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         targets = stack.enter_context(
             Targets(lambda machine: open_target(experiment, machine, means, connection), ready)
         )
+        if experiment.resolver is not None:
+            from ajuste.search import SearchRunner
+
+            return SearchRunner(experiment.resolved, run, store, targets, watcher, experiment.resolver).carry_out()
         stop = Runner(experiment.resolved, run, store, targets, watcher).carry_out()
         if experiment.resolved.study.analysis.explain and stop.why != "failed":
             record_decisive(run, store, targets, means.say)

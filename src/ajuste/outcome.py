@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from typing import Final
 
 from ajuste.analysis.explanation import explanations
@@ -18,13 +19,15 @@ COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
 """How a run is named that no study file is behind: by its whole command."""
 PARAMETER: Final = " --parameter "
 """In how a run is named whose study was given other parameters: the words of the command, quoted for a shell."""
+TUNE: Final = "ajuste tune "
+"""How a search is named: by its whole command."""
 _STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "time", "failed": "failed"}
 
 
 def results_of(run: Run, store: Store) -> Results:
     """Everything that is known of ``run``, as one document."""
     resolved = ResolvedStudy.model_validate_json(run.resolved)
-    results = assemble(
+    results = _assembler(resolved)(
         resolved,
         KeptRecord(run, store),
         run=run.id,
@@ -41,9 +44,21 @@ def results_of(run: Run, store: Store) -> Results:
     return results.model_copy(update={"explanations": explanations(results, recorded)})
 
 
+def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
+    """What makes the results. A search's needs much that takes long to load."""
+    if resolved.search is None:
+        return assemble
+    from ajuste.tuning.results import assemble_search
+
+    return assemble_search
+
+
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     """The command that measures the same again. A series of kernels moves on, so the very release is named."""
     study = resolved.study
+    if run.named.startswith(TUNE):
+        words = [word for word in shlex.split(run.named) if word != "--fresh"]
+        return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]
     if run.named.startswith(COMMANDS):
         return [shlex.join(_compared_again(shlex.split(run.named), run, resolved))]
     named = shlex.split(run.named) if PARAMETER in run.named else [run.named]

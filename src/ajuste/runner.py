@@ -144,7 +144,9 @@ def reading_of(study: ResolvedStudy, configuration: str) -> Reading:
 
 
 def _of_range(study: ResolvedStudy, write: Write) -> bool:
-    """Whether its value is one of those that were made from a range: the kernel's next one is as good as any."""
+    """Whether its value is of a range, or suggested by a search: the kernel's next one is as good as any."""
+    if study.search is not None:
+        return True
     names = (f"/{factor.name}/" for factor in study.factors if factor.span is not None and factor.span.points)
     return any(f"/{write.tunable}/" in name for name in names)
 

@@ -61,6 +61,13 @@ def whole_number(text: str, unit: str) -> int | None:
     raise WrongStep
 
 
+def real_number(text: str, unit: str) -> float | None:
+    """As ``whole_number``, but any number will do."""
+    match = _QUANTITY.fullmatch(text)
+    factor = _factor(match[2], unit) if match else None
+    return float(Fraction(match[1]) * factor) if match and factor is not None else None
+
+
 def unit_of(text: str) -> str:
     """The unit that a quantity was given; empty for a bare number, and for what is none."""
     match = _QUANTITY.fullmatch(text)

@@ -17,6 +17,7 @@ COMMANDS: Final = (
     "run",
     "compare",
     "ablate",
+    "tune",
     "plan",
     "report",
     "why",

@@ -8,6 +8,7 @@ from rapidfuzz import process
 
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
+from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.report.verdict_words import ORDER, tally
 
@@ -21,7 +22,11 @@ def supported(results: Results, wanted: str | None = None) -> str:
     if wanted is not None:
         _require(results, wanted)
         return wanted
-    better = [name for name, verdicts in _deciding(results).items() if _is_better(verdicts)]
+    better = [
+        name
+        for name, verdicts in _deciding(results).items()
+        if _is_better(verdicts) and not _constraints_not_kept(results, name)
+    ]
     if not better:
         raise RequestError(
             f"no configuration of the run {results.run} is known to be better than {_baseline(results)}: "
@@ -46,11 +51,17 @@ def _require(results: Results, wanted: str) -> None:
         )
     if wanted == _baseline(results):
         raise RequestError(f"{wanted} is the baseline of the run {results.run}: there is nothing to change")
+    if broken := _constraints_not_kept(results, wanted):
+        raise RequestError(f"{wanted} is not known to keep the constraint {broken[0].text!r} of the search")
     verdicts = deciding_verdicts(results, wanted)
     against = [v for v in verdicts if v.verdict == "worsens"]
     if against or not any(v.verdict in ("improves", "differs") for v in verdicts):
         said = "; ".join(f"{v.metric}: {v.verdict}" for v in against or verdicts) or "nothing was measured"
         raise RequestError(f"the verdict on {wanted} does not support putting it to use: {said}")
+
+
+def _constraints_not_kept(results: Results, name: str) -> Sequence[KeptLimit]:
+    return results.tuning.not_kept(name) if results.tuning is not None else ()
 
 
 def _deciding(results: Results) -> dict[str, list[Verdict]]:

@@ -13,6 +13,7 @@ from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.metric import Metric
 from ajuste.model.scheduling import Explanation
 from ajuste.model.surface import Correlation, Surface
+from ajuste.model.tuning import Tuning
 from ajuste.model.verdict import FactorCell, FactorEffect, LineEffect, Verdict, Word
 
 Clock = Literal["virtual", "wall"]
@@ -238,6 +239,7 @@ class Results(_Doc):
     ``explanations`` are there of configurations whose trials were recorded (``ajuste why``).
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
     samplers.
+    ``tuning`` is what a search has found: then the verdicts are those of its check alone.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
     """
 
@@ -272,6 +274,7 @@ class Results(_Doc):
     diagnostics: Diagnostics | None = None
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None
+    tuning: Tuning | None = None
     rule: Rule | None = None
     predictions: tuple[Prediction, ...] = ()
     timelines: tuple[SampledFigure, ...] = ()

@@ -24,6 +24,7 @@ from ajuste.study.scratch import PREFIX
 from ajuste.study.settings import names_set, varies
 from ajuste.study.shares import share_metrics
 from ajuste.study.timelines import check_timelines
+from ajuste.study.tune import check_tune
 
 OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "modules", "kernel_arguments")
 """Fields of the table target that a host does not have."""
@@ -49,6 +50,7 @@ def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -
         *_metrics(study, catalogue),
         *_prediction(study, catalogue),
         *check_design(study),
+        *check_tune(study, catalogue),
         *_scratch(study, catalogue),
     ]
 

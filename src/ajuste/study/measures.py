@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric, split_percentile
 from ajuste.parse.base import counters_for
 from ajuste.parse.pattern import Pattern
 from ajuste.parse.pointer import Pointer
 from ajuste.study.job import PatternTable
+from ajuste.study.problem import nearest
 from ajuste.study.schema import Study
 from ajuste.study.shares import share_metrics, wants_shares
 from ajuste.study.timelines import timeline_metrics
@@ -31,16 +33,7 @@ class Measures:
 def measures(study: Study, catalogue: Catalogue) -> Measures:
     """The metrics of ``study``: those of the command's own, of the workload's kind, and those that every trial has."""
     kind = catalogue.workloads.get(study.workload.kind or "")
-    known = {
-        metric.name: metric
-        for metric in (
-            *map(own_metric, study.workload.metrics),
-            *timeline_metrics(study),
-            *(kind.metrics if kind else ()),
-            *catalogue.metrics.values(),
-            *(share_metrics(study) if wants_shares(study) else ()),
-        )
-    }
+    known = _known(study, catalogue)
     deciding = tuple(_named(name, known) for name in study.analysis.metrics)
     names = study.analysis.describe
     described = tuple(
@@ -62,6 +55,29 @@ def measures(study: Study, catalogue: Catalogue) -> Measures:
             if m.pointer is not None
         ),
     )
+
+
+def find_metric(name: str, study: Study, catalogue: Catalogue) -> Metric:
+    """The metric of that name, which may be a percentile. Raises RequestError for one that ``study`` has not."""
+    known = _known(study, catalogue)
+    if name not in known and split_percentile(name)[0] not in known:
+        near = nearest(name, list(known)) or f"; expected one of {', '.join(known)}"
+        raise RequestError(f'there is no metric "{name}"{near}')
+    return _named(name, known)
+
+
+def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
+    kind = catalogue.workloads.get(study.workload.kind or "")
+    return {
+        metric.name: metric
+        for metric in (
+            *map(own_metric, study.workload.metrics),
+            *timeline_metrics(study),
+            *(kind.metrics if kind else ()),
+            *catalogue.metrics.values(),
+            *(share_metrics(study) if wants_shares(study) else ()),
+        )
+    }
 
 
 def _named(name: str, known: Mapping[str, Metric]) -> Metric:

@@ -68,6 +68,12 @@ def span_of(factor: FactorTable, study: Study, catalogue: Catalogue) -> Span | N
     return _made(factor, study, catalogue)[0] if factor.range is not None else None
 
 
+def numbers_of(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[int, ...]:
+    """The levels of a factor with a range as numbers in its tunable's unit."""
+    number = _number(factor, study, catalogue, "levels")
+    return tuple(map(number.read, factor.levels))
+
+
 def _made(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[Span, tuple[int, ...]]:
     """The range, and the levels that it makes."""
     field = "range" if factor.levels else "levels"

@@ -52,24 +52,52 @@ def resolve(
     at ``site``. Raises RequestError for a tunable that a kernel does
     not have, a level out of a successor's range, and a program that is not on this machine.
     """
-    knobs: Knobs = {}
-    for index in range(len(study.factors)):
-        knobs |= _knobs(index, study, catalogue, kernels)
-    factors = tuple(_factor(table, knobs, study, catalogue) for table in study.factors)
-    made = count(factors, study.design.combine)
+    found = resolver(study, catalogue, kernels, find_program, site)
+    made = count(found.factors, study.design.combine)
     if made > MOST_CONFIGURATIONS:
         raise RequestError(
             f"the levels make {made} configurations; at most {MOST_CONFIGURATIONS} can be compared",
             place=study.place("factor"),
         )
-    commands = Commands(study, catalogue, find_program, site)
-    configurations = tuple(
-        _configuration(study, factors, knobs, levels, commands, catalogue)
-        for levels in combinations(factors, study.design.combine)
-    )
+    configurations = tuple(map(found.configuration, combinations(found.factors, study.design.combine)))
     if len({c.configuration.name for c in configurations}) < made:
         raise RequestError("two configurations would have the same name; name their levels differently")
-    return _assemble(study, factors, knobs, configurations, commands, measures(study, catalogue), catalogue)
+    return found.study_of(configurations)
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """A study on its kernels, of which configurations are made one by one."""
+
+    study: Study
+    factors: tuple[Factor, ...]
+    knobs: Knobs
+    commands: Commands
+    catalogue: Catalogue
+
+    def configuration(self, levels: tuple[str, ...]) -> ResolvedConfiguration:
+        """The configuration of these levels of ``factors``, in their order."""
+        return _configuration(self.study, self.factors, self.knobs, levels, self.commands, self.catalogue)
+
+    def study_of(self, configurations: tuple[ResolvedConfiguration, ...]) -> ResolvedStudy:
+        """The study with these configurations, which it made; each level of each factor is in one of them."""
+        found = measures(self.study, self.catalogue)
+        return _assemble(self.study, self.factors, self.knobs, configurations, self.commands, found, self.catalogue)
+
+
+def resolver(
+    study: Study,
+    catalogue: Catalogue,
+    kernels: Mapping[str, KernelVersion],
+    find_program: FindProgram,
+    site: Site = GUEST,
+) -> Resolver:
+    """What makes the configurations of ``study``; arguments and errors as of ``resolve``."""
+    knobs: Knobs = {}
+    for index in range(len(study.factors)):
+        knobs |= _knobs(index, study, catalogue, kernels)
+    factors = tuple(_factor(table, knobs, study, catalogue) for table in study.factors)
+    return Resolver(study, factors, knobs, Commands(study, catalogue, find_program, site), catalogue)
 
 
 def _assemble(

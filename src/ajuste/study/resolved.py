@@ -13,10 +13,12 @@ from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Command, Sampler, Scratch, Write
 from ajuste.model.results import Explained, Rule
+from ajuste.model.tuning import Leg
 from ajuste.parse.pattern import Pattern
 from ajuste.parse.pointer import Pointer
 from ajuste.parse.timeline import Timeline
 from ajuste.study.schema import Study
+from ajuste.tuning.goal import Search
 
 
 class _Resolved(BaseModel):
@@ -79,7 +81,8 @@ class ResolvedStudy(_Resolved):
     ``programs`` are absolute paths of this machine to take along, ``files`` the study's own, by name below ``/study``,
     as absolute paths of this machine. ``setup`` and ``cleanup`` run once, before all trials and after them (on a host;
     in a guest they are part of every trial). ``samplers`` go on for the study's ``observe_s`` after the workload's end,
-    and ``timelines`` are the metrics computed from what they read.
+    and ``timelines`` are the metrics computed from what they read. With a ``search`` the ``configurations`` are those
+    that were resolved so far, and ``legs`` say what each block is for.
     """
 
     study: Study
@@ -101,6 +104,8 @@ class ResolvedStudy(_Resolved):
     files: dict[str, str] = {}
     explained: tuple[Explained, ...] = ()
     notes: tuple[str, ...] = ()
+    search: Search | None = None
+    legs: tuple[Leg, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,5 +151,9 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         "files": sorted(resolved.files),
         "machine": dict(machine or {}),
     }
+    if resolved.search is not None:
+        document["search"] = resolved.search.model_dump(mode="json")
+        document["levels"] = [factor.levels for factor in resolved.factors]
+        document["enough"] = [study.budget.min_blocks, study.analysis.confidence, study.analysis.smallest_effect]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()

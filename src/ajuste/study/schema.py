@@ -20,6 +20,8 @@ from ajuste.model.span import Scale
 from ajuste.study.fields import Argument, Level, Name, Real, Switch, Table, Whole
 from ajuste.study.job import ScratchTable, WorkloadTable
 from ajuste.study.source import Origin
+from ajuste.tuning.goal import DEFAULT_TRIALS
+from ajuste.tuning.samplers.sampler import SamplerName
 
 DEFAULT_POINTS: Final = 6
 """Levels that are made from a range where nobody says how many."""
@@ -213,6 +215,27 @@ class BudgetTable(Table):
         return self
 
 
+class TuneTable(Table):
+    """How `ajuste tune` searches, where its options say nothing else; other commands do not look at it."""
+
+    objectives: tuple[str, ...] = Field(
+        default=(),
+        max_length=3,
+        description="The metrics that are to become better; the first deciding one if not given. Of one that has no "
+        "better direction by itself it is said which: context-switches=lower.",
+    )
+    constraints: tuple[str, ...] = Field(
+        default=(),
+        max_length=8,
+        description="What must hold: elapsed@p99 <= +5% (against the baseline), or hackbench.time <= 2 s.",
+    )
+    trials: Whole = Field(default=DEFAULT_TRIALS, ge=1, le=100_000, description="Trials in all.")
+    sampler: SamplerName = Field(
+        default="gp",
+        description="gp: a Gaussian process; tpe, cmaes, nsga2: Optuna's; random and grid to compare with.",
+    )
+
+
 class Study(Table):
     """A question, what is varied, what is run, where, and how surely the answer is to be known."""
 
@@ -230,6 +253,7 @@ class Study(Table):
     analysis: AnalysisTable
     design: DesignTable = DesignTable()
     budget: BudgetTable = BudgetTable()
+    tune: TuneTable = TuneTable()
 
     _source: Origin | None = PrivateAttr(default=None)
 

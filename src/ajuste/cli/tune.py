@@ -1,0 +1,119 @@
+"""``ajuste tune``: the best configuration of a study, in few trials."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.choice import chosen_study
+from ajuste.cli.example import example
+from ajuste.cli.measuring import check_report
+from ajuste.cli.options import AcceptRisk, Json, Kernel, Seed, StudyName, Target
+from ajuste.cli.showing import show_results
+from ajuste.experiment import Experiment, Means, conduct, goes_on, prepare_search
+from ajuste.home import home
+from ajuste.model.error import RunError
+from ajuste.outcome import results_of
+from ajuste.report.search_progress import SearchProgress
+from ajuste.store.store import Store
+from ajuste.study.schema import Study
+from ajuste.tuning.goal import Search
+from ajuste.tuning.samplers.sampler import SamplerName
+
+
+@example(
+    "ajuste tune my-study.toml --objective involuntary-switches=lower",
+    "ajuste tune my-study.toml --objective elapsed --constraint 'involuntary-switches <= 200' --trials 30",
+)
+def tune(
+    study: StudyName,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A metric that is to become better; the study's first if not given. With two of them the choice "
+            "between both is shown. Of one without a better direction say which: context-switches=lower.",
+            metavar="METRIC",
+            show_default=False,
+        ),
+    ] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What must hold, against the baseline (elapsed@p95 <= +5%) or absolutely (repeatable).",
+            metavar="'METRIC <= VALUE'",
+            show_default=False,
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials in all, with those of the baseline; 80.", show_default=False)
+    ] = None,
+    sampler: Annotated[
+        SamplerName | None,
+        typer.Option(help="What suggests the next configurations; gp, a Gaussian process.", show_default=False),
+    ] = None,
+    kernel: Kernel = None,
+    seed: Seed = None,
+    target: Target = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Search anew what was searched already.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
+    ] = None,
+    accept_risk: AcceptRisk = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find a good configuration of STUDY in few trials.
+
+    Searches all combinations of its factors' levels, and within their ranges; replicates the promising ones against the
+    baseline; and checks the choice in fresh blocks, which alone give its verdict.
+
+    What was measured is kept whatever happens: the same command goes on where it stopped, and shows a finished search.
+    """
+    check_report(report)
+    known = catalogue()
+    chosen = chosen_study(study, known, kernel, seed, target)
+    search = _search(chosen, objective, constraint, trials, sampler)
+    means = Means(home(), jobs=jobs, accept_risk=accept_risk)
+    named = shlex.join(["ajuste", *sys.argv[1:]])
+    with SearchProgress(allowed=search.trials, quiet=quiet) as progress:
+        watched = replace(means, say=progress.say)
+        experiment = prepare_search(chosen, search, known, watched)
+        with Store(means.home.store_url) as store:
+            anew = fresh or not _goes_on(experiment, store)
+            done = conduct(experiment, store, progress, watched, named=named, fresh=anew)
+            results = results_of(done, store)
+    show_results(results, report or means.home.reports / f"{done.id}.html", as_json=as_json)
+    if done.stopped == "failed":
+        raise RunError(
+            f"the search failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each"
+        )
+
+
+def _search(
+    study: Study,
+    objectives: list[str] | None,
+    constraints: list[str] | None,
+    trials: int | None,
+    sampler: SamplerName | None,
+) -> Search:
+    """What the options say, and the study's table where they say nothing."""
+    table = study.tune
+    return Search(
+        objectives=tuple(objectives or table.objectives or study.analysis.metrics[:1]),
+        constraints=tuple(constraints or table.constraints),
+        trials=table.trials if trials is None else trials,
+        sampler=sampler or table.sampler,
+    )
+
+
+def _goes_on(experiment: Experiment, store: Store) -> bool:
+    """A finished search is shown, whatever the clock: to search again is asked for."""
+    kept = store.latest_run(experiment.fingerprint, experiment.resolved.study.design.seed)
+    return goes_on(experiment, store) or (kept is not None and kept.stopped in ("decided", "budget"))

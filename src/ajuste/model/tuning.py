@@ -1,0 +1,107 @@
+"""What a search has found, as a part of the results."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ajuste.model.metric import Scale
+
+Phase = Literal["warm-up", "explore", "replicate", "check"]
+
+
+class _Doc(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Leg(_Doc):
+    """What one block is for: the baseline and ``names``."""
+
+    phase: Phase
+    names: tuple[str, ...] = ()
+
+
+class SearchStep(_Doc):
+    """One clean trial beside the baseline's of the same block. ``changes`` has for each objective the ratio to it (or
+    the difference); ``allowed`` says whether the configuration, by all that is known of it, keeps the constraints.
+    """
+
+    configuration: str
+    block: int
+    phase: Phase
+    changes: tuple[float, ...]
+    allowed: bool
+
+
+class KeptLimit(_Doc):
+    """A constraint and a configuration of the check. ``estimate``, ``low`` and ``high`` are of the metric, as a ratio
+    to the baseline where it is ``relative``; None where nothing can be said.
+    """
+
+    configuration: str
+    text: str
+    metric: str
+    unit: str
+    relative: bool
+    bound: float
+    estimate: float | None
+    low: float | None
+    high: float | None
+    holds: Literal["yes", "no", "unknown"]
+
+
+class Importance(_Doc):
+    """How much of what varies over the space goes away if a factor is held fixed, from 0 to 1, with the interval that
+    holds 95 % of the surfaces that may be the true one.
+    """
+
+    factor: str
+    share: float
+    low: float
+    high: float
+
+
+class ExpectedMap(_Doc):
+    """What the model expects over the levels of two factors, all others as in the best configuration: ratios to the
+    baseline, or differences, row by row of ``down_levels``.
+    """
+
+    down: str
+    across: str
+    down_levels: tuple[str, ...]
+    across_levels: tuple[str, ...]
+    expected: tuple[tuple[float, ...], ...]
+
+
+class Tuning(_Doc):
+    """``objectives`` and ``constraints`` as they were given, ``scales`` of the objectives. ``tried`` counts
+    configurations besides the baseline, ``trials`` all that were planned, of at most ``allowed``. ``chosen`` was
+    checked in fresh blocks, from ``first_check`` on: one configuration, or some of the front of several objectives. It
+    is the ``winner`` if it kept the constraints during the search, and otherwise only the nearest to them.
+    ``best_trial`` is the change that the best single trial of the search showed. ``flat``: no setting that was tried
+    makes a difference that matters. ``same`` says which suggestions the kernel made one configuration.
+    """
+
+    objectives: tuple[str, ...]
+    scales: tuple[Scale, ...]
+    constraints: tuple[str, ...]
+    sampler: str
+    allowed: int
+    trials: int
+    tried: int
+    steps: tuple[SearchStep, ...]
+    chosen: tuple[str, ...]
+    winner: str | None
+    first_check: int | None
+    check_blocks: int
+    best_trial: float | None
+    limits: tuple[KeptLimit, ...]
+    importance: tuple[Importance, ...]
+    expected: ExpectedMap | None
+    flat: bool
+    same: tuple[str, ...]
+
+    def not_kept(self, configuration: str) -> tuple[KeptLimit, ...]:
+        """The constraints that a configuration is not known to keep."""
+        return tuple(one for one in self.limits if one.configuration == configuration and one.holds != "yes")

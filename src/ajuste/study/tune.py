@@ -1,0 +1,79 @@
+"""A study as `ajuste tune` takes it: what it seeks, and every combination of levels as the space to search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.design.combinations import combinations
+from ajuste.design.levels import spaced
+from ajuste.model.error import RequestError
+from ajuste.study.measures import find_metric
+from ajuste.study.problem import Problem
+from ajuste.study.ranges import numbers_of, span_of
+from ajuste.study.resolve import Resolver
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.schema import FactorTable, Study
+from ajuste.tuning.goal import Search, constrained_metric, goal_of, split_objective
+
+FINE: Final = 20
+"""So many levels of a range are searched, besides those of the study."""
+
+
+def check_tune(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
+    """What is wrong with the table ``tune``."""
+    for field, names in (("objectives", study.tune.objectives), ("constraints", study.tune.constraints)):
+        for index, text in enumerate(names):
+            try:
+                name = split_objective(text)[0] if field == "objectives" else constrained_metric(text)
+                find_metric(name, study, catalogue)
+            except RequestError as failure:
+                yield Problem(("tune", field, index), failure.message, failure.hint)
+
+
+def searched_study(study: Study, search: Search, catalogue: Catalogue) -> Study:
+    """``study`` with what ``search`` names as its deciding metrics, and its ranges in fine steps. Raises RequestError
+    for a metric that it has not, and where there is nothing to choose.
+    """
+    named = [
+        *(split_objective(text)[0] for text in search.objectives),
+        *(constrained_metric(text) for text in search.constraints),
+    ]
+    metrics = tuple(dict.fromkeys(named))
+    goal_of(search, [find_metric(name, study, catalogue) for name in metrics])
+    before = study.analysis.metrics
+    described = study.analysis.describe
+    if described is not None:
+        described = tuple(name for name in dict.fromkeys((*before, *described)) if name not in metrics)
+    factors = tuple(_fine(factor, study, catalogue) for factor in study.factors)
+    if all(len(factor.levels) < 2 for factor in factors):
+        raise RequestError("there is nothing to tune: no factor has more than one level", place=study.place("factor"))
+    return study.model_copy(
+        update={
+            "factors": factors,
+            "analysis": study.analysis.model_copy(update={"metrics": metrics, "describe": described}),
+            "design": study.design.model_copy(update={"combine": "one-at-a-time", "allocation": "all"}),
+        }
+    )
+
+
+def _fine(factor: FactorTable, study: Study, catalogue: Catalogue) -> FactorTable:
+    """A factor with a range has more levels within it; those of the study among them."""
+    span = span_of(factor, study, catalogue)
+    if span is None or len(factor.levels) >= FINE:
+        return factor
+    own = dict(zip(factor.levels, numbers_of(factor, study, catalogue), strict=True))
+    levels = sorted({*own.values(), *spaced(span.low, span.high, FINE, span.scale)})
+    return factor.model_copy(update={"levels": tuple(map(str, levels)), "baseline": str(own[factor.baseline_level])})
+
+
+def first_study(found: Resolver, search: Search) -> ResolvedStudy:
+    """What a search begins with: the baseline, and each level of each factor by itself, so that all that can be wrong
+    with one is known before anything is measured.
+    """
+    levels = combinations(found.factors, "one-at-a-time")
+    resolved = found.study_of(tuple(map(found.configuration, levels)))
+    goal = {metric.name: metric for metric in goal_of(search, resolved.deciding).objectives}
+    deciding = tuple(goal.get(metric.name, metric) for metric in resolved.deciding)
+    return resolved.model_copy(update={"search": search, "deciding": deciding})

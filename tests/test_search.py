@@ -1,0 +1,146 @@
+"""A whole search over a surface that the test knows: what it finds, says, keeps, and goes on with."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from ajuste.analysis.digest import digest
+from ajuste.export.selection import supported
+from ajuste.model.error import RequestError
+from ajuste.outcome import results_of
+from ajuste.store.store import Store
+from ajuste.tuning.goal import Search
+from searched import STUDY, Surface, begin, carry_out, prepared, searched
+
+ELAPSED = Search(objectives=("elapsed",), trials=60)
+BEST = "sched_min_granularity_ns=16000000 sched_wakeup_granularity_ns=8000000"
+CORNER = "sched_min_granularity_ns=8000000 sched_wakeup_granularity_ns=8000000"
+
+
+def valley(values: dict[str, int], seed: int) -> tuple[float, int]:
+    """Least at 16 ms and 8 ms, where it takes 39 % less than at 1 ms and 1 ms; 1 % of noise."""
+    m, w = (math.log2(values[f"sched_{name}_granularity_ns"] / 1e6) for name in ("min", "wakeup"))
+    noise = random.Random(f"{seed} {m} {w}").gauss(0, 0.01)
+    return (1 + 0.03 * (m - 4) ** 2 + 0.02 * (w - 3) ** 2) * math.exp(noise), round(100 * m)
+
+
+def test_the_best_is_found_and_its_verdict_is_of_blocks_that_the_choice_never_saw(tmp_path: Path) -> None:
+    results = searched(tmp_path, ELAPSED, valley)
+    found = results.tuning
+    assert found is not None
+    assert found.winner == BEST
+    (verdict,) = [one for one in results.verdicts if one.deciding]
+    assert (verdict.configuration, verdict.verdict) == (BEST, "improves")
+    assert verdict.low is not None
+    assert verdict.high is not None
+    assert verdict.low <= 1 / 1.66 <= verdict.high
+    checks = [one for one in found.steps if one.phase == "check"]
+    assert verdict.blocks == len(checks) == found.check_blocks
+    assert {one.configuration for one in checks} == {BEST}
+    assert min(one.block for one in checks) > max(one.block for one in found.steps if one.phase != "check")
+    assert results.tally.trials <= 60
+    assert supported(results) == BEST
+    assert found.importance[0].factor == "sched_min_granularity_ns"
+    assert all(0 <= one.low <= one.share <= one.high <= 1.01 for one in found.importance)
+
+
+def test_every_block_has_the_baseline_and_an_interrupted_search_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    study, made = prepared(tmp_path, ELAPSED)
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+        whole = begin(study, store)
+        carry_out(study, made, whole, store, Surface(valley))
+        parts = begin(study, store)
+        for more in (4, 11, 20):
+            with pytest.raises(KeyboardInterrupt):
+                carry_out(study, made, parts, store, Surface(valley, end_after=more))
+        so_far = results_of(store.find_run(parts.id), store).tuning
+        assert so_far is not None
+        assert 0 < so_far.tried < 30
+        stop, _ = carry_out(study, made, parts, store, Surface(valley))
+        trials = store.trials(parts)
+        assert digest(trials) == digest(store.trials(whole))
+        assert stop.why == "decided"
+        blocks = {one.slot.block for one in trials}
+        assert blocks == {one.slot.block for one in trials if one.slot.configuration == study.baseline}
+        nothing = Surface(valley)
+        carry_out(study, made, parts, store, nothing)
+        assert nothing.plans == []
+
+
+def test_a_constraint_moves_the_choice(tmp_path: Path) -> None:
+    search = Search(objectives=("elapsed",), constraints=("involuntary-switches <= 350",), trials=60)
+    results = searched(tmp_path, search, valley)
+    assert results.tuning is not None
+    assert results.tuning.winner == CORNER
+    (kept,) = results.tuning.limits
+    assert (kept.holds, kept.estimate) == ("yes", 300)
+    assert "is kept" in results.answer
+
+
+def test_what_nothing_satisfies_is_said_with_the_nearest(tmp_path: Path) -> None:
+    search = Search(objectives=("elapsed",), constraints=("elapsed <= 500 ms",), trials=40)
+    results = searched(tmp_path, search, valley)
+    assert results.tuning is not None
+    assert results.tuning.winner is None
+    assert results.answer.startswith("None of ")
+    assert "The nearest is sched_min" in results.answer
+    with pytest.raises(RequestError):
+        supported(results)
+
+
+def test_of_a_flat_surface_it_is_said_that_nothing_matters(tmp_path: Path) -> None:
+    results = searched(tmp_path, Search(objectives=("elapsed",), trials=40), lambda *_: (1.0, 5))
+    assert results.answer.startswith("No setting matters here")
+    assert results.tuning is not None
+    assert results.tuning.importance == ()
+
+
+def test_values_that_the_kernel_makes_one_are_one_configuration(tmp_path: Path) -> None:
+    """Nothing above 8 ms is taken: there are 16 different configurations among 64 combinations."""
+    results = searched(tmp_path, ELAPSED, valley, clamp=8_000_000)
+    assert results.tuning is not None
+    assert results.tuning.winner == CORNER
+    assert "became the same configuration as" in " ".join(results.notes)
+    assert results.tally.flagged == 0
+    different = {one.configuration for one in results.tuning.steps}
+    assert len(different) <= 15
+
+
+def test_two_objectives_give_a_front(tmp_path: Path) -> None:
+    """Fewer switches cost time: what is proposed gets slower as it switches less."""
+    search = Search(objectives=("elapsed", "involuntary-switches=lower"), trials=70)
+    results = searched(tmp_path, search, valley)
+    assert results.tuning is not None
+    assert len(results.tuning.chosen) == 3
+    by_metric = {
+        metric: [one.estimate for one in results.verdicts if one.metric == metric]
+        for metric in results.tuning.objectives
+    }
+    assert by_metric["elapsed"] == sorted(by_metric["elapsed"])
+    assert by_metric["involuntary-switches"] == sorted(by_metric["involuntary-switches"], reverse=True)
+
+
+def test_a_range_is_searched_between_its_levels(tmp_path: Path) -> None:
+    text = STUDY.replace(
+        "levels = [1000000, 2000000, 4000000, 8000000, 16000000, 32000000, 64000000, 128000000]",
+        'levels = "1ms..128ms"\npoints = 3\nscale = "log"',
+        1,
+    )
+    study, _ = prepared(tmp_path, ELAPSED, text)
+    assert len(study.factors[0].levels) >= 20
+    assert study.factors[0].baseline == "1000000"
+    assert len(study.factors[1].levels) == 8
+
+
+def test_too_few_trials_and_nothing_to_choose_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="too few"):
+        searched(tmp_path, Search(objectives=("elapsed",), trials=12), valley)
+    fixed = STUDY.replace("[1000000, 2000000, 4000000, 8000000, 16000000, 32000000, 64000000, 128000000]", "[1000000]")
+    with pytest.raises(RequestError, match="nothing to tune"):
+        prepared(tmp_path, ELAPSED, fixed)
+    with pytest.raises(RequestError, match='no metric "elapsd"; did you mean elapsed'):
+        prepared(tmp_path, Search(objectives=("elapsd",)))
