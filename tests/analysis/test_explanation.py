@@ -97,7 +97,7 @@ def test_the_other_way_round_it_is_more_often() -> None:
 def test_a_difference_of_two_causes_names_both() -> None:
     own = recorded("a", switches=switches(by_wakeup=400, slept=400))
     other = recorded("b", switches=switches(by_wakeup=100, slept=200))
-    assert "60 % of the difference are preemptions by wake-ups and 40 % are waiting" in said(own, other)
+    assert "60 % of the difference are preemptions by wake-ups and 40 % are tasks that wait" in said(own, other)
 
 
 def test_who_preempts_is_told_by_whose_it_is() -> None:

@@ -28,9 +28,9 @@ MOST_SAID: Final = 5
 
 _CAUSES: Final = {
     "by_wakeup": "preemptions by wake-ups",
-    "by_turn": "turns that were over",
-    "slept": "waiting",
-    "blocked": "waiting for a disk or the like",
+    "by_turn": "turns that are over",
+    "slept": "tasks that wait",
+    "blocked": "tasks that wait for a disk or the like",
     "stopped": "stops",
     "exited": "exits",
 }
@@ -123,8 +123,8 @@ def _changes(own: Recording, baseline: Recording) -> Iterator[_Change]:
             baseline.workload.latency.p95_ns,
         )
     yield from _figures("{} tasks want to run on a CPU instead of {} on average", _queue(own), _queue(baseline))
-    yield from _counts("{} wake-ups instead of {}", own, baseline, "wakeups", rate)
-    yield from _counts("{} migrations to another CPU instead of {}", own, baseline, "migrations", rate)
+    yield from _counts("there are {} wake-ups instead of {}", own, baseline, "wakeups", rate)
+    yield from _counts("there are {} migrations to another CPU instead of {}", own, baseline, "migrations", rate)
     yield from _shares(own, baseline)
 
 

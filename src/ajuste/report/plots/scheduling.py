@@ -34,6 +34,8 @@ _HEIGHT: Final = 270
 _PER_DOUBLING: Final = 4
 """Classes of a histogram of durations."""
 
+_FEW: Final = 20
+
 Pair = list[tuple[Recording, Mark, str]]
 
 
@@ -54,12 +56,13 @@ def scheduling_plots(
         LegendEntry(words + (" (baseline)" if place == 0 else ""), "square", own.role)
         for place, (_, own, words) in enumerate(pair)
     )
-    return (
+    plots = (
         _causes(pair, f"{name}-causes", legend),
         _durations(pair, "latency", "From being woken to running", "wake-ups", f"{name}-latency", legend),
         _durations(pair, "runs", "How long a run lasts", "runs", f"{name}-runs", legend),
         _queue(pair, f"{name}-queue", legend),
     )
+    return tuple(plot for plot in plots if plot is not None)
 
 
 def _causes(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
@@ -103,9 +106,15 @@ def _bars(counts: list[int], places: list[float], own: Mark, words: str) -> dict
     }
 
 
-def _durations(pair: Pair, of: str, title: str, counted: str, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
+def _durations(
+    pair: Pair, of: str, title: str, counted: str, name: str, legend: tuple[LegendEntry, ...]
+) -> Plot | None:
+    """``None`` where there are so few that each could be told."""
     spreads: list[tuple[Spread, Mark, str]] = [(getattr(one.workload, of), own, words) for one, own, words in pair]
-    traces = [_outline(*_shares(spread), own, words) for spread, own, words in spreads]
+    if max(spread.count for spread, _, _ in spreads) < _FEW:
+        return None
+    floor = min(50 / spread.count for spread, _, _ in spreads if spread.count)  # half of what one is
+    traces = [_outline(*_shares(spread, floor), own, words) for spread, own, words in spreads]
     ends = [end for trace in traces for end in (trace["x"][:1] + trace["x"][-1:])]
     said = "; ".join(
         f"{words}: {number(spread.count, 0)} {counted}, median {number(spread.p50_ns / 1000, 1)} µs, p95 "
@@ -114,29 +123,28 @@ def _durations(pair: Pair, of: str, title: str, counted: str, name: str, legend:
     )
     return Plot(
         name=name,
-        title=f"{title}, share of the {counted}",
+        title=f"{title}, share of the {counted}, logarithmic",
         description=f"{title}. {said}.",
         figure=figure(
             traces,
             xaxis={
                 "type": "log",
-                "range": [
-                    math.log10(max(1.0, min(ends, default=1.0))) - 0.1,
-                    math.log10(max(ends, default=10.0)) + 0.1,
-                ],
+                "range": [math.log10(min(ends)) - 0.1, math.log10(max(ends)) + 0.1],
                 "tickmode": "array",
                 "tickvals": list(_TICKS_NS),
                 "ticktext": list(_TICKS_NS.values()),
             },
-            yaxis={"ticksuffix": " %", "rangemode": "tozero", "nticks": 5},
+            yaxis={"type": "log", "range": [math.log10(floor), 2], "dtick": 1, "ticksuffix": " %"},
         ),
         height=_HEIGHT,
         legend=legend,
     )
 
 
-def _shares(spread: Spread) -> tuple[list[float], list[float]]:
-    """Where each class begins, and what share of all is in it: 0 before the first, after the last and in gaps."""
+def _shares(spread: Spread, floor: float) -> tuple[list[float], list[float]]:
+    """Where each class begins, and what share of all is in it: ``floor`` before the first, after the last and in gaps,
+    because a logarithmic axis has no 0.
+    """
     edges: list[float] = []
     shares: list[float] = []
     end = 0.0
@@ -144,11 +152,11 @@ def _shares(spread: Spread) -> tuple[list[float], list[float]]:
         begin = float(max(1, least))
         if begin > end:
             edges.append(end or begin)
-            shares.append(0.0)
+            shares.append(floor)
         edges.append(begin)
         shares.append(100 * count / spread.count)
         end = _next_class(begin)
-    return [*edges, end or 1.0], [*shares, 0.0]
+    return [*edges, end or 1.0], [*shares, floor]
 
 
 def _next_class(begin: float) -> float:
