@@ -22,6 +22,7 @@ from benchmarks import (
     scale,
     short_runs,
     surface,
+    surfaces,
     verdicts,
 )
 from benchmarks.comparison import Comparison, show
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
     "restore-time": restore_time.measure,
     "scale": scale.measure,
     "short-runs": short_runs.measure,
+    "surfaces": surfaces.measure,
     "surface": surface.measure,
     "cluster": cluster.measure,
 }
