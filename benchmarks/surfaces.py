@@ -1,4 +1,4 @@
-"""How often the set of the best lacks the truly best configuration, and how often noise makes regions on a flat curve."""
+"""How often the set of the best lacks the truly best configuration, and how often noise divides a flat curve."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ajuste.analysis.wording import change
@@ -26,6 +27,8 @@ ROLES: Final[dict[Shape, str]] = {
 _HEIGHT: Final = 300
 _ROW: Final = 17
 _AROUND: Final = 70  # pixels of a figure's height that are not its curves or regions
+_LEAST_REACH: Final = 0.02  # of the figures
+_PAD: Final = 0.05  # of the axis, at both ends
 _APART: Final = 0.006  # of the axis, between lines, so that intervals do not hide each other
 
 Line = tuple[dict[str, str], list[tuple[float, SurfacePoint]]]
@@ -49,7 +52,6 @@ def surface_curves(view: View, along: int, name: str) -> Plot | None:
     height = _HEIGHT + _AROUND + _ROW * len(divided)
     other = next((one for one in view.surface.axes if one.factor != axis.factor), None)
     said = [_said_fixed(view, lines[place][0]) for place in reversed(divided)]
-    values = [b for point in view.cells.values() for b in (point.low or point.value, point.high or point.value)]
     return Plot(
         name=name,
         title=f"{visible_line(view.metric.title)} against {visible_line(axis.factor)}{view.unit}",
@@ -59,7 +61,7 @@ def surface_curves(view: View, along: int, name: str) -> Plot | None:
         figure=figure(
             traces,
             xaxis={**level_ticks(axis, view.labels), "anchor": "y2" if divided else "y"},
-            yaxis={**figure_axis([view.shown.scaled(value) for value in values]), "domain": _upper(height, divided)},
+            yaxis={**_y_axis(view), "domain": _upper(height, divided)},
             **({"yaxis2": _strip_axis(said, height)} if divided else {}),
         ),
         height=height,
@@ -130,6 +132,21 @@ def _line(view: View, line: Line, own: Mark, shift: float) -> dict[str, Any]:
             for _, p in points
         ],
     }
+
+
+def _y_axis(view: View) -> dict[str, Any]:
+    """Wide enough for all points, and for intervals as far as they are not wider than these lie apart."""
+    points = list(view.cells.values())
+    values = [view.shown.scaled(point.value) for point in points]
+    axis = figure_axis(values)
+    place: Callable[[float], float] = math.log10 if axis.get("type") == "log" else float
+    ends = [view.shown.scaled(end) for point in points for end in (point.low, point.high) if end is not None]
+    at = [place(value) for value in values]
+    reach = max(max(at) - min(at), _LEAST_REACH * max(abs(value) for value in at)) or 1.0
+    least, most = min(at) - reach, max(at) + reach
+    near = [*at, *(min(most, max(least, place(end) if end > 0 or place is float else least)) for end in ends)]
+    pad = _PAD * (max(near) - min(near))
+    return {**axis, "range": [min(near) - pad, max(near) + pad]}
 
 
 def _strip(view: View, axis: Axis, curve: Curve, row: int) -> list[dict[str, Any]]:

@@ -98,7 +98,7 @@
       const sign = colour ? "<span style=\"color:" + colour + "\">" + (MARKS[entry.dataset.symbol] || "■") + "</span> " : "";
       add(text, sign + escaped(text), place ? "   " : "");
     });
-    return lines.map((line) => line.words);
+    return lines.map((line) => line.words.replaceAll("</b> <b>", " "));
   }
 
   function save(button) {
