@@ -1,8 +1,8 @@
-"""A cluster of 1,000 workers that sleep: how busy the coordinator keeps them, and what memory 10⁵ trials take.
+"""A study by one worker and by two; and 1,000 workers that sleep: how busy the coordinator keeps them, in what memory.
 
-Everything is as in a real run (runner, target, Dask's scheduler, store), but that a worker sleeps instead of running a
-guest, and then says what a guest would have said. The scheduler and the workers (threads of some processes) are on this
-machine, too, and take their part of its CPUs.
+In the second everything is as in a real run (runner, target, Dask's scheduler, store), but that a worker sleeps instead
+of running a guest, and then says what a guest would have said. The scheduler and the workers (threads of some
+processes) are on this machine, too, and take their part of its CPUs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 import psutil
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.home import Home
+from ajuste.home import Home, home
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
@@ -36,24 +38,71 @@ from ajuste.target.cluster.packing import Packed
 from ajuste.target.cluster.parcel import Parcel
 from ajuste.target.cluster.target import ClusterTarget, Work
 from ajuste.version import ajuste_version
-from benchmarks.comparison import Comparison
+from benchmarks.comparison import Comparison, by_turns
 
 WORKERS: Final = int(os.environ.get("AJUSTE_BENCH_WORKERS", "1000"))
-PROCESSES: Final = 8
+PROCESSES: Final = 4
 TRIALS: Final = 100 * WORKERS
 CONFIGURATIONS: Final = 100
 SLEEP_S: Final = float(os.environ.get("AJUSTE_BENCH_SLEEP", "4"))
+STUDY: Final = "hackbench-granularity"
+ROUNDS: Final = 2
+GOAL_S: Final = 45.0
+GOAL_EFFICIENCY: Final = 0.9
 GOAL_BUSY: Final = 90.0
 GOAL_MB: Final = 1000.0
 _LINES: Final = "2 kB"
 
 
 def measure() -> tuple[Comparison, ...]:
+    """A real study by one worker and by two, and the cluster that is simulated."""
+    return (*_real(), *_simulated())
+
+
+def _real() -> tuple[Comparison, ...]:
+    """The study of 30 points by turns: by one worker and by two, each time as a whole command."""
+    with tempfile.TemporaryDirectory(prefix="ajuste-workers-") as directory:
+        root = Path(directory)
+        home().cache.mkdir(parents=True, exist_ok=True)
+        (root / "cache").symlink_to(home().cache)
+        digests: set[str] = set()
+        ways: dict[str, Callable[[], float]] = {
+            f"--workers {count}": partial(_run, root, count, digests) for count in (1, 2)
+        }
+        figures = by_turns(ways, ROUNDS)
+    one, two = (median(own) for own in figures.values())
+    efficiency = one / (2 * two)
+    return (
+        Comparison(
+            name="cluster-study",
+            what=f"ajuste run {STUDY}, efficiency {efficiency:.2f} from one worker to two",
+            unit="s",
+            figures=figures,
+            goal=f"one digest, {GOAL_EFFICIENCY} at least, under {GOAL_S:g} s with two",
+            reached=len(digests) == 1 and efficiency >= GOAL_EFFICIENCY and two < GOAL_S,
+        ),
+    )
+
+
+def _run(root: Path, workers: int, digests: set[str]) -> float:
+    """Seconds that the whole command takes; its digest is added."""
+    command = [str(Path(sys.executable).parent / "ajuste"), "run", STUDY, "--fresh", "--quiet", "--json"]
+    environment = {**os.environ, "AJUSTE_HOME": str(root)}
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, "--workers", str(workers)], env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    took_s = time.monotonic() - began
+    digests.add(json.loads(done.stdout)["digest"])
+    return took_s
+
+
+def _simulated() -> tuple[Comparison, ...]:
     """One run of all trials."""
     with tempfile.TemporaryDirectory(prefix="ajuste-cluster-") as directory, _sleepers() as address:
-        home = Home(Path(directory) / "data", Path(directory) / "cache", Path(directory) / "state")
+        place = Home(Path(directory) / "data", Path(directory) / "cache", Path(directory) / "state")
         began = psutil.Process().memory_info().rss
-        took_s = _carry_out(address, home)
+        took_s = _carry_out(address, place)
         grown_mb = (psutil.Process().memory_info().rss - began) / 1e6
     busy = 100 * TRIALS * SLEEP_S / (WORKERS * took_s)
     what = f"{TRIALS:,} trials of {SLEEP_S:g} s on {WORKERS:,} workers that sleep"
@@ -77,11 +126,11 @@ def measure() -> tuple[Comparison, ...]:
     )
 
 
-def _carry_out(address: str, home: Home) -> float:
+def _carry_out(address: str, place: Home) -> float:
     """Carry out the study; seconds from the first trial to the last one."""
     study = _study(TRIALS // CONFIGURATIONS)
     watcher = _Watcher()
-    with Store(home.store_url) as store, Connection(Cluster(address), home, lambda _: None) as connection:
+    with Store(place.store_url) as store, Connection(Cluster(address), place, lambda _: None) as connection:
         run = store.new_run(
             study="cluster",
             fingerprint="0" * 64,

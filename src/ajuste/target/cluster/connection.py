@@ -18,14 +18,11 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.target.cluster import preload
 from ajuste.target.target import Say
 
-CONNECT_SECONDS: Final = 5.0
+CONNECT_SECONDS: Final = 10.0
 """So long a scheduler may take to answer."""
 
 WORKER_SECONDS: Final = 60.0
 """So long a cluster may be without any worker before the run ends."""
-
-BENCH: Final = "bench"
-"""The resource of Dask that a worker has one of whose machine may be measured by its own clock."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,6 @@ class Worker:
 
     address: str
     threads: int
-    bench: bool
 
 
 class Connection:
@@ -84,10 +80,7 @@ class Connection:
         """Those that there are now. Raises RunError where the scheduler does not answer any more."""
         self.require_alive()
         known = self._client.scheduler_info(n_workers=-1)["workers"]
-        return [
-            Worker(address, one["nthreads"], bool(one.get("resources", {}).get(BENCH)))
-            for address, one in known.items()
-        ]
+        return [Worker(address, one["nthreads"]) for address, one in known.items()]
 
     def ask(self, function: Callable[..., Any], *arguments: Any, workers: Sequence[str]) -> dict[str, Any]:
         """What each of ``workers`` answers, beside whatever it does. One that is lost meanwhile does not answer. Raises
@@ -107,7 +100,6 @@ class Connection:
         *,
         done: queue.SimpleQueue[Any],
         workers: Sequence[str] | None = None,
-        bench: bool = False,
     ) -> list[Any]:
         """Have ``function(first, one)`` called for each one of ``each``, on whichever of ``workers`` is free. The
         futures that come back are put into ``done`` when they have ended, however they did.
@@ -119,7 +111,6 @@ class Connection:
             ones,
             key=[f"{self._prefix}-{next(self._names)}" for _ in ones],
             workers=workers,
-            resources={BENCH: 1} if bench else None,
             pure=False,
         )
         for future in futures:
@@ -154,8 +145,14 @@ class Connection:
 
     def _connect(self) -> Any:
         from distributed import Client
+        from distributed.security import Security
 
         address = self._cluster.address
+        if address.startswith("tls:") and Security().get_connection_args("client")["ssl_context"] is None:
+            raise RequestError(
+                f"the cluster {address} wants certificates, and Dask's configuration names none",
+                hint="DASK_DISTRIBUTED__COMM__TLS__CA_FILE and others: docs/cluster.md has them all",
+            )
         self._say(f"connecting to {address}")
         try:
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.target.cluster import workplace
-from ajuste.target.cluster.connection import BENCH, CONNECT_SECONDS, quieten, reason_of
+from ajuste.target.cluster.connection import CONNECT_SECONDS, quieten, reason_of
 from ajuste.target.target import Say
 
 
-def serve(scheduler: str, home: Home, say: Say, *, threads: int | None = None, bench: bool = False) -> None:
+def serve(scheduler: str, home: Home, say: Say, *, threads: int | None = None) -> None:
     """Carry out ``threads`` plans at once (as many as CPUs if not given) until the scheduler ends. Raises RequestError
     where it cannot be reached, RunError when it is gone.
     """
     quieten()
     try:
-        asyncio.run(_serve(scheduler, home, say, threads or len(os.sched_getaffinity(0)), bench))
+        interrupted = asyncio.run(_serve(scheduler, home, say, threads or len(os.sched_getaffinity(0))))
     finally:
         workplace.close_all()
+    if interrupted:
+        raise KeyboardInterrupt
     raise RunError(f"the scheduler {scheduler} has ended, or closed this worker")
 
 
-async def _serve(scheduler: str, home: Home, say: Say, threads: int, bench: bool) -> None:
+async def _serve(scheduler: str, home: Home, say: Say, threads: int) -> bool:
+    """Whether a person ended it."""
     from distributed import Worker
 
     home.state.mkdir(parents=True, exist_ok=True)
     worker = Worker(
         scheduler,
         nthreads=threads,
-        resources={BENCH: 1} if bench else None,
         memory_limit=0,
         local_directory=str(home.state / "workers"),
         dashboard=False,
@@ -44,5 +47,11 @@ async def _serve(scheduler: str, home: Home, say: Say, threads: int, bench: bool
             hint="`dask scheduler` starts one and says its address",
         ) from error
     say(f"working for {scheduler} with {threads} thread{'s' if threads > 1 else ''}")
-    async with worker:
-        await worker.finished()
+    interrupted = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
+    ends = (asyncio.create_task(worker.finished()), asyncio.create_task(interrupted.wait()))
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    # Threads are not waited for: their guests are ended next.
+    await worker.close(executor_wait=False)
+    return interrupted.is_set()
