@@ -23,6 +23,7 @@ from benchmarks import (
     short_runs,
     surface,
     surfaces,
+    tuning,
     verdicts,
 )
 from benchmarks.comparison import Comparison, show
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
     "short-runs": short_runs.measure,
     "surfaces": surfaces.measure,
     "surface": surface.measure,
+    "tuning": tuning.measure,
     "cluster": cluster.measure,
 }
 

@@ -46,6 +46,7 @@ from ajuste.report.rows import (
     verdicts_of,
 )
 from ajuste.report.scheduling import SchedulingSection, scheduling_sections
+from ajuste.report.search import search_sections
 from ajuste.report.surfaces import SurfaceSection, surface_sections
 from ajuste.report.verdict_rows import Badge, VerdictGroup, badges_of, effect_groups, named, verdict_groups
 from ajuste.report.verdict_words import LOOKS, ORDER, effect_band
@@ -157,7 +158,7 @@ def page_of(results: Results) -> Page:
         excerpt=excerpt.remark,
         warnings=warnings_of(results),
         facts=_facts(results),
-        surfaces=surface_sections(results, labels),
+        surfaces=(*search_sections(results, labels), *surface_sections(results, labels)),
         sections=tuple(
             _section(results, excerpt, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)
         ),
@@ -206,6 +207,7 @@ def _section(results: Results, excerpt: Excerpt, metric: Metric, labels: Labels,
     shown = excerpt.results
     # A line needs all of its levels: of a grid with too many configurations the heat map has them.
     drawn = any(surface.metric == metric.name for surface in results.surfaces)
+    drawn = drawn or results.tuning is not None  # What a search has tried makes no lines, and its map is drawn.
     lines = () if drawn or (excerpt.of_configurations and len(labels.factors) > 1) else labels.factors
     plots = (
         lines_plot(results, metric, f"{name}-lines"),

@@ -32,6 +32,7 @@ from ajuste.report.rows import (
     verdicts_of,
 )
 from ajuste.report.scheduling import say_explanation
+from ajuste.report.search import search_sentences
 from ajuste.report.sheet import INDENT, Sheet, sheet
 from ajuste.report.surfaces import surface_sentences
 from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
@@ -144,6 +145,10 @@ def _print_verdicts(out: Sheet, results: Results, labels: Labels) -> None:
 def print_surfaces(out: Sheet, results: Results, labels: Labels) -> None:
     """What is known of the shape over numeric factors; the pictures are in the report."""
     names = dict(zip((factor.name for factor in labels.factors), factor_columns(labels), strict=True))
+    if results.tuning is not None:
+        out.heading("The search")
+        for sentence in search_sentences(results.tuning):
+            out.say(sentence, indent=INDENT)
     for title, said in surface_sentences(results, labels, names):
         out.heading(title)
         for sentence in said:

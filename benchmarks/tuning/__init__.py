@@ -1,0 +1,54 @@
+"""Good configurations in few trials: Ajuste's samplers beside others, and what is reported beside what is true."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.comparison import Comparison
+from benchmarks.tuning.curse import curse
+from benchmarks.tuning.peers import METHODS, Method, smac_method
+from benchmarks.tuning.surfaces import SYNTHETIC, Surface, recorded
+
+TRIALS: Final = 25
+REPEATS: Final = 20
+WANTED: Final = 18
+WITHIN: Final = 1.01
+"""How many times the true best still counts as found."""
+
+
+def measure() -> tuple[Comparison, ...]:
+    """On the recorded surface of hackbench-granularity, if there is one, on synthetic ones, and with noise."""
+    methods = dict(METHODS)
+    smac = smac_method()
+    if smac is None:
+        print("SMAC3 is not installed (uv sync --group bench): it is left out")
+    else:
+        methods["SMAC3"] = smac
+    surface = recorded()
+    if surface is None:
+        print("no surface is recorded (python -m benchmarks.tuning.record): only synthetic ones are searched")
+    surfaces = [*([surface] if surface else []), *SYNTHETIC]
+    return (*(efficiency(one, methods) for one in surfaces), *curse())
+
+
+def efficiency(surface: Surface, methods: dict[str, Method], repeats: int = REPEATS, goal: bool = True) -> Comparison:
+    """How far the best of ``TRIALS`` points is above the true best, for every method, in ``repeats`` repetitions."""
+    best = min(surface.values.values())
+    figures = {
+        name: [
+            100 * (min(surface.values[p] for p in method(surface, seed, TRIALS)) / best - 1) for seed in range(repeats)
+        ]
+        for name, method in methods.items()
+    }
+    found = {name: sum(value <= 100 * (WITHIN - 1) for value in values) for name, values in figures.items()}
+    within = sum(value <= WITHIN * best for value in surface.values.values())
+    said = ", ".join(f"{name} {count}" for name, count in found.items())
+    return Comparison(
+        name=f"tuning-{surface.name}",
+        what=f"above the true best after {TRIALS} trials on {surface.title}, of whose {len(surface.values)} points "
+        f"{within} are within 1 % of it; found in {repeats} repeats: {said}",
+        unit="%",
+        figures=figures,
+        goal=f"ajuste within 1 % in {WANTED} of {REPEATS}",
+        reached=not goal or found["ajuste"] >= WANTED * repeats / REPEATS,
+    )

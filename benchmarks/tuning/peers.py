@@ -1,0 +1,85 @@
+"""Ways of searching a surface: each gives the points that it tries."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import optuna
+
+from ajuste.tuning.samplers.registry import make_sampler
+from ajuste.tuning.samplers.sampler import SamplerName, Task
+from ajuste.tuning.space import Point
+from ajuste.tuning.tried import Tried
+from benchmarks.tuning.surfaces import Surface
+
+Method: TypeAlias = Callable[[Surface, int, int], list[Point]]
+"""From a surface, a seed and a number of trials to the points that are tried."""
+
+
+def _ajuste(name: SamplerName) -> Method:
+    def search(surface: Surface, seed: int, trials: int) -> list[Point]:
+        sampler = make_sampler(name, Task(surface.space, seed, trials))
+        tried: list[Tried] = []
+        while len(tried) < trials:
+            for point in sampler.suggest(tried, 1):
+                row = surface.space.row(surface.space.levels_of(point))
+                tried.append(Tried(point, row, (surface.values[point],)))
+        return [one.point for one in tried]
+
+    return search
+
+
+def optuna_tpe(surface: Surface, seed: int, trials: int) -> list[Point]:
+    """Optuna as it comes: TPE over whole numbers, with nothing said of a lattice or of points tried before."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+    found: list[Point] = []
+
+    def objective(trial: optuna.trial.Trial) -> float:
+        point = tuple(trial.suggest_int(axis.name, 0, len(axis.levels) - 1) for axis in surface.space.axes)
+        found.append(point)
+        return surface.values[point]
+
+    study.optimize(objective, n_trials=trials)
+    return found
+
+
+METHODS: Final[dict[str, Method]] = {
+    "ajuste": _ajuste("gp"),
+    "random": _ajuste("random"),
+    "grid": _ajuste("grid"),
+    "Optuna TPE": optuna_tpe,
+}
+
+
+def smac_method() -> Method | None:
+    """SMAC3 with its facade for hyperparameters, as MLOS uses it; ``None`` where it is not installed."""
+    if importlib.util.find_spec("smac") is None:
+        return None
+    return _smac
+
+
+def _smac(surface: Surface, seed: int, trials: int) -> list[Point]:
+    from ConfigSpace import ConfigurationSpace, Integer
+    from smac import HyperparameterOptimizationFacade, Scenario
+
+    logging.disable(logging.WARNING)
+    space = ConfigurationSpace(seed=seed)
+    space.add([Integer(axis.name, (0, len(axis.levels) - 1)) for axis in surface.space.axes])
+    found: list[Point] = []
+
+    def objective(configuration: Any, seed: int = 0) -> float:
+        point = tuple(int(configuration[axis.name]) for axis in surface.space.axes)
+        found.append(point)
+        return surface.values[point]
+
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = Scenario(space, deterministic=True, n_trials=trials, seed=seed, output_directory=Path(folder))
+        HyperparameterOptimizationFacade(scenario, objective, overwrite=True, logging_level=False).optimize()
+    logging.disable(logging.NOTSET)
+    return found
