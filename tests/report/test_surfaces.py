@@ -154,3 +154,19 @@ def test_noise_does_not_say_that_nothing_matters() -> None:
 
 def test_no_surface_no_section(granularity: Results) -> None:
     assert surface_sections(granularity, labels_of(granularity)) == ()
+
+
+def test_one_factor_has_a_curve_with_the_best_marked() -> None:
+    factor = Factor(name="a", levels=("1", "2", "4", "8", "16"), baseline="1")
+
+    def draw(at: dict[str, str], random: np.random.Generator) -> dict[str, float]:
+        return {"elapsed": (3 - (at["a"] == "4")) * math.exp(random.normal(0, 1e-3))}
+
+    results = simulate(Simulated((factor,), (ELAPSED,), (ELAPSED,), draw, blocks=5))
+    assert "Every other level is worse." in said(results)[0]
+    plot = surface_curves(view(results, "elapsed"), 0, "p")
+    assert plot is not None
+    (star,) = (t for t in plot.figure.to_plotly_json()["data"] if t.get("marker", {}).get("symbol") == "star")
+    assert star["x"] == [pytest.approx(math.log10(4))]
+    assert plot.legend[0].text == "best: 4"
+    assert surface_map(view(results, "elapsed"), "p") is None

@@ -119,7 +119,7 @@ def _said(view: View) -> Iterator[str]:
 def _flat(view: View, title: str) -> str:
     within = f" within ±{percent(_rounded_up(view.surface.within))} of the baseline" if view.surface.within else ""
     alike = within or " equivalent to the baseline"
-    return f"No setting matters here: {title} is{alike} in all {count_of(len(view.surface.points), 'combination')}."
+    return f"No setting matters here: {title} is{alike} in all {count_of(len(view.surface.points), _noun(view))}."
 
 
 def _rounded_up(share: float) -> float:
@@ -138,11 +138,15 @@ def _best(view: View, surface: Surface, title: str) -> str:
     if len(others) + 1 == len(surface.points):
         return f"{text} None of the others can be told from it after {count_of(surface.blocks, 'block')}."
     if not others:
-        return f"{text} Every other combination is worse."
+        return f"{text} Every other {_noun(view)} is worse."
     named = "; ".join(view.name(name) for name in others[:_MOST_NAMED])
     more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    verb = "combination" if len(others) == 1 else "combinations"
-    return f"{text} Not distinguishable from it: {len(others)} other {verb} ({named}{more})."
+    told = count_of(len(others), f"other {_noun(view)}")
+    return f"{text} Not distinguishable from it: {told} ({named}{more})."
+
+
+def _noun(view: View) -> str:
+    return "level" if len(view.surface.axes) == 1 else "combination"
 
 
 def _settings(view: View, configuration: str) -> str:
@@ -169,4 +173,4 @@ def _goes_along(view: View, title: str) -> Iterator[str]:
     for one in strongest(view.results, view.metric)[:_MOST_CORRELATED]:
         verb = "follows" if one.rho > 0 else "runs against"
         text = f"{title} {verb} {titles[one.other]}"
-        yield f"{text} over the {one.n} combinations ({rho_of(one)})."
+        yield f"{text} over the {one.n} configurations ({rho_of(one)})."

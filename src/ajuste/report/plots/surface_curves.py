@@ -49,6 +49,8 @@ def surface_curves(view: View, along: int, name: str) -> Plot | None:
     for row, place in enumerate(reversed(divided)):
         curve = curves[place]
         traces += _strip(view, axis, curve, row) if curve else []
+    alone = len(view.surface.axes) == 1
+    traces += _marked(view, lines[0]) if alone else []
     height = _HEIGHT + _AROUND + _ROW * len(divided)
     other = next((one for one in view.surface.axes if one.factor != axis.factor), None)
     said = [_said_fixed(view, lines[place][0]) for place in reversed(divided)]
@@ -65,8 +67,12 @@ def surface_curves(view: View, along: int, name: str) -> Plot | None:
             **({"yaxis2": _strip_axis(said, height)} if divided else {}),
         ),
         height=height,
-        legend=_legend(view, lines, own, [curve for curve in curves if curve]),
+        legend=(
+            *(_best_legend(view) if alone else ()),
+            *_legend(view, lines, own, [curve for curve in curves if curve]),
+        ),
         legend_title=visible_line(other.factor) if other else "",
+        wide=alone and view.surface.deciding,
     )
 
 
@@ -132,6 +138,42 @@ def _line(view: View, line: Line, own: Mark, shift: float) -> dict[str, Any]:
             for _, p in points
         ],
     }
+
+
+def _marked(view: View, line: Line) -> list[dict[str, Any]]:
+    """The best and what cannot be told from it, where no map shows them."""
+    kinds: dict[str, tuple[str | None, ...]] = {"star": (view.surface.best,), "circle-open": _others(view)}
+    made = []
+    for symbol, names in kinds.items():
+        own = [(x, view.shown.scaled(p.value)) for x, p in line[1] if p.configuration in names]
+        edge = {"width": 1 if symbol == "star" else 2, "color": variable("card" if symbol == "star" else "series-2")}
+        made.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": [x for x, _ in own],
+                "y": [y for _, y in own],
+                "marker": {"symbol": symbol, "size": 15, "color": variable("series-2"), "line": edge},
+                "hoverinfo": "skip",
+            }
+        )
+    return [trace for trace in made if trace["x"]]
+
+
+def _others(view: View) -> tuple[str, ...]:
+    """What cannot be told from the best, unless that is all."""
+    surface = view.surface
+    return surface.best_set if len(surface.best_set) < len(surface.points) else ()
+
+
+def _best_legend(view: View) -> tuple[LegendEntry, ...]:
+    if view.surface.best is None:
+        return ()
+    told = LegendEntry("not distinguishable from the best", "circle-open", "series-2")
+    return (
+        LegendEntry(f"best: {view.name(view.surface.best)}", "star", "series-2"),
+        *((told,) if len(_others(view)) > 1 else ()),
+    )
 
 
 def _y_axis(view: View) -> dict[str, Any]:
