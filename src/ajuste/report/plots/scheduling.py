@@ -116,6 +116,7 @@ def _durations(
     floor = min(50 / spread.count for spread, _, _ in spreads if spread.count)  # half of what one is
     traces = [_outline(*_shares(spread, floor), own, words) for spread, own, words in spreads]
     ends = [end for trace in traces for end in (trace["x"][:1] + trace["x"][-1:])]
+    ticks = {at: words for at, words in _TICKS_NS.items() if min(ends) / 1.25 <= at <= max(ends) * 1.25}
     said = "; ".join(
         f"{words}: {number(spread.count, 0)} {counted}, median {number(spread.p50_ns / 1000, 1)} µs, p95 "
         f"{number(spread.p95_ns / 1000, 1)} µs, longest {number(spread.max_ns / 1000, 1)} µs"
@@ -131,8 +132,8 @@ def _durations(
                 "type": "log",
                 "range": [math.log10(min(ends)) - 0.1, math.log10(max(ends)) + 0.1],
                 "tickmode": "array",
-                "tickvals": list(_TICKS_NS),
-                "ticktext": list(_TICKS_NS.values()),
+                "tickvals": list(ticks),
+                "ticktext": list(ticks.values()),
             },
             yaxis={"type": "log", "range": [math.log10(floor), 2], "dtick": 1, "ticksuffix": " %"},
         ),
