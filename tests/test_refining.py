@@ -128,6 +128,7 @@ def test_its_results_tell_of_what_was_measured(tmp_path: Path, store: Store) -> 
     found = assemble(study, store.trials(run), run=run.id, stopped=stop.why, stopped_because=stop.words)
     measured = {trial.slot.configuration for trial in store.trials(run)}
     assert {v.configuration for v in found.verdicts} == measured - {study.baseline}
+    assert {c.name for c in found.configurations} == measured
     assert not found.effects
     assert "the surface is known worst" in found.design
 
