@@ -47,6 +47,7 @@ def test_a_study_gives_its_workload_and_its_own_factors_stay_at_their_baselines(
     study = read_study(find_study("granularity"), catalogue())
     apart = ablation_study(study, placed({"vm.swappiness": "10", "vm.dirty_ratio": "40"}))
     assert apart.workload == study.workload
+    assert apart.name == "granularity-ablate"
     assert [len(factor.levels) for factor in apart.factors] == [1, 2, 2]
     assert apart.factors[0].levels == (study.factors[0].baseline_level,)
     assert check(apart, catalogue()) == []

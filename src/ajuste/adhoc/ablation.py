@@ -40,6 +40,7 @@ def ablation_study(study: Study, placed: Placed) -> Study:
     what = study.title or study.name
     return study.model_copy(
         update={
+            "name": f"{study.name[:72]}-ablate",
             "title": _title(placed, what),
             "question": _question(placed, what),
             "notes": notes_of([placed]),
