@@ -12,9 +12,10 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
+from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import AcceptRisk, Json, Kernel, Seed, StudyName, Target
+from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Kernel, Seed, StudyName, Target, Workers
 from ajuste.cli.showing import show_results
 from ajuste.experiment import Experiment, Means, conduct, goes_on, prepare_search
 from ajuste.home import home
@@ -65,6 +66,8 @@ def tune(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
     ] = None,
+    workers: Workers = None,
+    cluster: ClusterAddress = None,
     accept_risk: AcceptRisk = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -80,7 +83,8 @@ def tune(
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed, target)
     search = _search(chosen, objective, constraint, trials, sampler)
-    means = Means(home(), jobs=jobs, accept_risk=accept_risk)
+    where = chosen_cluster(chosen, cluster, workers, jobs)
+    means = Means(home(), jobs=jobs, accept_risk=accept_risk, cluster=where)
     named = shlex.join(["ajuste", *sys.argv[1:]])
     with SearchProgress(allowed=search.trials, quiet=quiet) as progress:
         watched = replace(means, say=progress.say)
