@@ -1,0 +1,24 @@
+"""The benchmark of tuning, in small: searches with noise report what is true, and every method stays on its surface."""
+
+from __future__ import annotations
+
+from benchmarks.tuning import efficiency
+from benchmarks.tuning.curse import noisy_search
+from benchmarks.tuning.peers import METHODS
+from benchmarks.tuning.surfaces import SYNTHETIC
+
+
+def test_the_reported_interval_has_the_true_gain_of_what_was_chosen() -> None:
+    for seed in (1, 2):
+        results, truth = noisy_search(seed, "random", trials=30)
+        (verdict,) = [one for one in results.verdicts if one.deciding]
+        assert verdict.low is not None
+        assert verdict.high is not None
+        assert verdict.low <= truth <= verdict.high
+
+
+def test_methods_are_compared_by_how_far_they_stay_above_the_true_best() -> None:
+    plain = {"ajuste": METHODS["grid"], "random": METHODS["random"]}
+    found = efficiency(SYNTHETIC[0], plain, repeats=2)
+    assert all(value >= 0 for values in found.figures.values() for value in values)
+    assert found.figures["ajuste"][0] == found.figures["ajuste"][1]
