@@ -12,7 +12,7 @@ _MOST_US = 10**9
 
 
 def parse(output: str) -> dict[str, float]:
-    """``cyclictest.min``, ``.avg``, ``.max`` and, from the histogram, ``.p50``, ``.p99`` and ``.p999``, in microseconds.
+    """``cyclictest.min``, ``.avg``, ``.max`` and, from the histogram, ``.p50``, ``.p99``, ``.p999``, in microseconds.
 
     A percentile is the smallest latency that so many wake-ups do not exceed; the longest one where it is beyond the
     histogram's end.
