@@ -92,6 +92,16 @@ def test_the_newest_run_of_a_fingerprint_and_seed_is_found(store_url: str) -> No
             store.find_run("nothing")
 
 
+def test_a_run_that_is_taken_up_again_is_the_one_that_its_study_stands_for(store_url: str) -> None:
+    with Store(store_url) as store:
+        older, newer = begin(store), begin(store, seed=2)
+        store.go_on(newer, named="s", resolved="")
+        assert store.find_run("s").id == newer.id
+        store.go_on(older, named="s", resolved="")
+        assert store.find_run("s").id == older.id
+        assert store.find_run(newer.id).id == newer.id
+
+
 def test_one_attempt_is_never_kept_twice(store_url: str) -> None:
     with Store(store_url) as store:
         run = begin(store)

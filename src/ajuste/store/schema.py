@@ -45,6 +45,14 @@ class RunRow(Base):
     trials: Mapped[list[TrialRow]] = relationship(back_populates="run", cascade="all, delete-orphan")
 
 
+class TakenUpRow(Base):
+    """When a run was last gone on with, or shown instead of being measured again."""
+
+    __tablename__ = "taken_up"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    at: Mapped[str]
+
+
 class TrialRow(Base):
     """One trial as asked, as read back, and as printed. ``events`` are the agent's lines."""
 

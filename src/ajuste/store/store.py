@@ -25,7 +25,7 @@ from ajuste.model.trial import Slot, Trial
 from ajuste.store.columns import each_measured, read_measurements
 from ajuste.store.engine import POSTGRESQL, open_engine, shown
 from ajuste.store.packing import Packed, packed, unpacked
-from ajuste.store.schema import ColumnRow, DigestRow, RecordedRow, RunRow, TrialRow
+from ajuste.store.schema import ColumnRow, DigestRow, RecordedRow, RunRow, TakenUpRow, TrialRow
 
 _AT_ONCE: Final = 1_000
 Place: TypeAlias = tuple[int, int, int]
@@ -108,11 +108,14 @@ class Store:
             return _run(row) if row else None
 
     def find_run(self, text: str) -> Run:
-        """The run with the id ``text``, or the newest of the study of that name. Raises RequestError."""
+        """The run with the id ``text``, or that of the study of that name which was last begun, gone on with or shown
+        instead of being measured again. Raises RequestError.
+        """
         query = (
             select(RunRow)
+            .outerjoin(TakenUpRow)
             .where((RunRow.id == text) | (RunRow.study == text))
-            .order_by(RunRow.created.desc(), RunRow.id.desc())
+            .order_by(func.coalesce(TakenUpRow.at, RunRow.created).desc(), RunRow.id.desc())
         )
         with self._reading() as session:
             row = session.scalars(query).first()
@@ -143,6 +146,7 @@ class Store:
         """Take a run up again for a study that measures the same, though its words or analysis may have changed."""
         with self._writing() as session:
             session.execute(update(RunRow).where(RunRow.id == run.id).values(named=named, resolved=resolved))
+            session.merge(TakenUpRow(run_id=run.id, at=datetime.now(UTC).isoformat(timespec="microseconds")))
         return replace(run, named=named, resolved=resolved)
 
     def set_environment(self, run: Run, environment: dict[str, Any]) -> None:

@@ -7,11 +7,13 @@ import contextlib
 import itertools
 import logging
 import queue
+import socket
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
@@ -155,6 +157,7 @@ class Connection:
             )
         self._say(f"connecting to {address}")
         try:
+            _require_listener(address)  # Dask would try again and again where nobody listens.
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
             raise RequestError(
@@ -186,6 +189,13 @@ class Connection:
             )
         )
         return self._stack.enter_context(Client(cluster, set_as_default=False))
+
+
+def _require_listener(address: str) -> None:
+    """Raises OSError if nobody listens there, ValueError for what is no address."""
+    parts = urlsplit(address)
+    if parts.hostname and parts.port:
+        socket.create_connection((parts.hostname, parts.port), CONNECT_SECONDS).close()
 
 
 def quieten() -> None:
