@@ -6,7 +6,7 @@ import io
 
 import pytest
 from rich.console import Console
-from tests.report.conftest import HOSTILE, INVOLUNTARY
+from tests.report.simulated import HOSTILE, INVOLUNTARY
 
 from ajuste.model.results import Prediction, Results, Rule, ThreeSigma
 from ajuste.report.html import render_html

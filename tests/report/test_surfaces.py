@@ -18,7 +18,7 @@ from ajuste.report.plots.surface_curves import surface_curves
 from ajuste.report.plots.surface_map import surface_map
 from ajuste.report.surfaces import surface_sections, surface_sentences
 
-from .conftest import ELAPSED, Simulated, simulate
+from .simulated import ELAPSED, Simulated, simulate
 
 MS = ("1000000", "4000000", "8000000", "16000000", "20000000", "30000000")
 
