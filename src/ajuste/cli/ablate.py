@@ -6,7 +6,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -19,24 +19,41 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_study
 from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
-from ajuste.cli.measuring import Showing, check_report, measure
-from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Workers
+from ajuste.cli.job_options import (
+    AsRoot,
+    Cleanup,
+    Clock,
+    Confidence,
+    DryRun,
+    Files,
+    Fresh,
+    IgnoreFailure,
+    Memory,
+    MinEffect,
+    Prepare,
+    Report,
+    Save,
+    SeedOfOrder,
+    Setup,
+    Timeout,
+    Vm,
+    option,
+)
+from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
+from ajuste.cli.options import AcceptRisk, ClusterAddress, Jobs, Json, Quiet, Workers
 from ajuste.cli.planned import show_plan
 from ajuste.cli.profiles import placed
-from ajuste.experiment import Experiment, Means, goes_on
+from ajuste.experiment import Means
 from ajuste.home import home
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
-from ajuste.store.store import Store
 from ajuste.study.check import check
 from ajuste.study.problem import error
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
 
-CONTEXT: Final = {"allow_interspersed_args": False}
-"""The options end where the command begins: what follows belongs to it."""
-
 NAME: Final = "ablate"
+
 
 Words = Annotated[
     list[str] | None,
@@ -48,10 +65,6 @@ Words = Annotated[
 ]
 
 
-def _option(help_text: str, metavar: str | None = None, *names: str) -> Any:
-    return typer.Option(*names, help=help_text, metavar=metavar, show_default=False)
-
-
 @example(
     "ajuste ablate --profile tuned:throughput-performance --kernel debian:5.10 --dry-run -- hackbench groups=2",
     "ajuste ablate --profile sysctl:local.conf --dry-run -- ./job",
@@ -59,43 +72,39 @@ def _option(help_text: str, metavar: str | None = None, *names: str) -> Any:
 def ablate(
     words: Words = None,
     profile: Annotated[
-        str | None, _option("tuned:NAME, tuned@SUITE:NAME, sysctl:FILE or a path.", "PROFILE", "--profile")
+        str | None, option("tuned:NAME, tuned@SUITE:NAME, sysctl:FILE or a path.", "PROFILE", "--profile")
     ] = None,
     study: Annotated[
-        str | None, _option("Measure what this study measures, instead of a command.", "STUDY", "--study")
+        str | None, option("Measure what this study measures, instead of a command.", "STUDY", "--study")
     ] = None,
-    kernel: Annotated[str | None, _option("The kernel of a guest to run it in.", "KERNEL")] = None,
-    vm: Annotated[bool, _option("Run it in a guest.", None, "--vm")] = False,
-    clock: Annotated[str | None, _option("The guest's clock, virtual (default) or wall.", "CLOCK")] = None,
-    memory: Annotated[str | None, _option("The guest's memory.", "SIZE")] = None,
-    background: Annotated[list[str] | None, _option("A load beside it (repeatable).", "COMMAND")] = None,
-    setup: Annotated[str | None, _option("Runs once, before everything.", "COMMAND")] = None,
-    prepare: Annotated[str | None, _option("Runs before each trial.", "COMMAND")] = None,
-    cleanup: Annotated[str | None, _option("Runs once, after everything.", "COMMAND")] = None,
-    file: Annotated[list[str] | None, _option("A file to take along into a guest (repeatable).", "FILE")] = None,
-    metric: Annotated[
-        list[str] | None, _option("What decides, as for `ajuste compare` (repeatable).", "METRIC")
-    ] = None,
-    min_effect: Annotated[str | None, _option("The smallest effect that matters; 2%.", "SHARE")] = None,
-    confidence: Annotated[str | None, _option("Of all verdicts together; 95%.", "SHARE")] = None,
-    max_time: Annotated[str | None, _option("Stop then, decided or not; 30m.", "DURATION")] = None,
-    blocks: Annotated[str | None, _option("Blocks; each has all that is compared.", "N or MIN..MAX")] = None,
-    timeout: Annotated[str | None, _option("Longest duration of one run.", "DURATION")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the order; 1.", show_default=False)] = None,
-    name: Annotated[str | None, _option("What `ajuste report` will know it by; ablate.", "NAME")] = None,
-    as_root: Annotated[bool, _option("Run it as root, not as who called sudo.", None, "--as-root")] = False,
-    ignore_failure: Annotated[bool, _option("Measure runs that fail, too.", None, "--ignore-failure")] = False,
+    kernel: Annotated[str | None, option("The kernel of a guest to run it in.", "KERNEL")] = None,
+    vm: Vm = False,
+    clock: Clock = None,
+    memory: Memory = None,
+    background: Annotated[list[str] | None, option("A load beside it (repeatable).", "COMMAND")] = None,
+    setup: Setup = None,
+    prepare: Prepare = None,
+    cleanup: Cleanup = None,
+    file: Files = None,
+    metric: Annotated[list[str] | None, option("What decides, as for `ajuste compare` (repeatable).", "METRIC")] = None,
+    min_effect: MinEffect = None,
+    confidence: Confidence = None,
+    max_time: Annotated[str | None, option("Stop then, decided or not; 30m.", "DURATION")] = None,
+    blocks: Annotated[str | None, option("Blocks; each has all that is compared.", "N or MIN..MAX")] = None,
+    timeout: Timeout = None,
+    seed: SeedOfOrder = None,
+    name: Annotated[str | None, option("What `ajuste report` will know it by; ablate.", "NAME")] = None,
+    as_root: AsRoot = False,
+    ignore_failure: IgnoreFailure = False,
     accept_risk: AcceptRisk = False,
-    save: Annotated[Path | None, _option("Write the study file that does the same.", "FILE")] = None,
-    dry_run: Annotated[bool, _option("Show what would be done, and do nothing.", None, "--dry-run")] = False,
-    fresh: Annotated[bool, _option("Do not go on with an interrupted run.", None, "--fresh")] = False,
-    report: Annotated[Path | None, _option("Where to write the HTML report.", "FILE")] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Guests at once under the virtual clock.", show_default=False)
-    ] = None,
+    save: Save = None,
+    dry_run: DryRun = False,
+    fresh: Fresh = False,
+    report: Report = None,
+    jobs: Jobs = None,
     workers: Workers = None,
     cluster: ClusterAddress = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Find out which lines of a profile matter for a command, and share out what the whole does among them.
@@ -144,10 +153,14 @@ def ablate(
         show_plan(chosen, known, means, as_json=as_json)
         return
 
-    def anew(experiment: Experiment, store: Store) -> bool:
-        return fresh or not goes_on(experiment, store)
-
-    measure(chosen, known, Showing(report, quiet, as_json, answer_first=True), named=command, means=means, fresh=anew)
+    measure(
+        chosen,
+        known,
+        Showing(report, quiet, as_json, answer_first=True),
+        named=command,
+        means=means,
+        fresh=unless_going_on(fresh),
+    )
 
 
 def _of_command(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import typer
 
@@ -16,17 +15,33 @@ from ajuste.adhoc.study import adhoc_document, adhoc_study, profile_target
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
-from ajuste.cli.measuring import Showing, check_report, measure
-from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Workers
+from ajuste.cli.job_options import (
+    AsRoot,
+    Cleanup,
+    Clock,
+    Confidence,
+    DryRun,
+    Files,
+    Fresh,
+    IgnoreFailure,
+    Memory,
+    MinEffect,
+    Prepare,
+    Report,
+    Save,
+    SeedOfOrder,
+    Setup,
+    Timeout,
+    Vm,
+    option,
+)
+from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
+from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Quiet, Workers
 from ajuste.cli.planned import show_plan
 from ajuste.cli.profiles import placed
-from ajuste.experiment import Experiment, Means, goes_on
+from ajuste.experiment import Means
 from ajuste.home import home
 from ajuste.kernel.spec import parse_spec
-from ajuste.store.store import Store
-
-CONTEXT: Final = {"allow_interspersed_args": False}
-"""The options end where the command begins: what follows belongs to it."""
 
 Words = Annotated[
     list[str] | None,
@@ -37,10 +52,6 @@ Words = Annotated[
         show_default=False,
     ),
 ]
-
-
-def _option(help_text: str, metavar: str | None = None, *names: str) -> Any:
-    return typer.Option(*names, help=help_text, metavar=metavar, show_default=False)
 
 
 @example(
@@ -55,66 +66,64 @@ def compare(
     words: Words = None,
     set_: Annotated[
         list[str] | None,
-        _option("A tunable and its levels, or a range: 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", "--set"),
+        option("A tunable and its levels, or a range: 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", "--set"),
     ] = None,
     profile: Annotated[
         str | None,
-        _option(
-            "Profiles against the machine as it is: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", "--profile"
-        ),
+        option("Profiles against the machine as it is: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", "--profile"),
     ] = None,
-    nice: Annotated[str | None, _option("Nice levels of the command.", "N,...")] = None,
-    policy: Annotated[str | None, _option("Its scheduling policies.", "POLICY,...")] = None,
-    cpus: Annotated[str | None, _option("CPUs it may run on: 0,0-1; a list has a plus: 0+2.", "CPUS,...")] = None,
-    cgroup_weight: Annotated[str | None, _option("cpu.weight of a control group of its own.", "N,...")] = None,
-    kernel: Annotated[str | None, _option("Kernels of a guest to run it in.", "KERNEL,...")] = None,
-    vm: Annotated[bool, _option("Run it in a guest.", None, "--vm")] = False,
-    clock: Annotated[str | None, _option("The guest's clock, virtual (default) or wall.", "CLOCK")] = None,
-    memory: Annotated[str | None, _option("The guest's memory.", "SIZE")] = None,
+    nice: Annotated[str | None, option("Nice levels of the command.", "N,...")] = None,
+    policy: Annotated[str | None, option("Its scheduling policies.", "POLICY,...")] = None,
+    cpus: Annotated[str | None, option("CPUs it may run on: 0,0-1; a list has a plus: 0+2.", "CPUS,...")] = None,
+    cgroup_weight: Annotated[str | None, option("cpu.weight of a control group of its own.", "N,...")] = None,
+    kernel: Annotated[str | None, option("Kernels of a guest to run it in.", "KERNEL,...")] = None,
+    vm: Vm = False,
+    clock: Clock = None,
+    memory: Memory = None,
     one_at_a_time: Annotated[
-        bool, _option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")
+        bool, option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")
     ] = False,
     screen: Annotated[
-        bool, _option("Find out which of many settings matter, from few combinations.", None, "--screen")
+        bool, option("Find out which of many settings matter, from few combinations.", None, "--screen")
     ] = False,
     baseline: Annotated[
-        list[str] | None, _option("Compare with this level, not with the first.", "[NAME=]LEVEL")
+        list[str] | None, option("Compare with this level, not with the first.", "[NAME=]LEVEL")
     ] = None,
     background: Annotated[
-        list[str] | None, _option("A load beside it: a command, or spin (repeatable).", "COMMAND")
+        list[str] | None, option("A load beside it: a command, or spin (repeatable).", "COMMAND")
     ] = None,
-    setup: Annotated[str | None, _option("Runs once, before everything.", "COMMAND")] = None,
-    prepare: Annotated[str | None, _option("Runs before each trial.", "COMMAND")] = None,
-    cleanup: Annotated[str | None, _option("Runs once, after everything.", "COMMAND")] = None,
-    file: Annotated[list[str] | None, _option("A file to take along into a guest (repeatable).", "FILE")] = None,
+    setup: Setup = None,
+    prepare: Prepare = None,
+    cleanup: Cleanup = None,
+    file: Files = None,
     metric: Annotated[
         list[str] | None,
-        _option(
+        option(
             "What decides: a known metric, or one read from the output, as NAME,UNIT,lower=regex:PATTERN or "
             "NAME,higher=json:/POINTER (repeatable).",
             "METRIC",
         ),
     ] = None,
-    min_effect: Annotated[str | None, _option("The smallest effect that matters; 2%.", "SHARE")] = None,
-    confidence: Annotated[str | None, _option("Of all verdicts together; 95%.", "SHARE")] = None,
-    max_time: Annotated[str | None, _option("Stop then, decided or not; 5m.", "DURATION")] = None,
-    blocks: Annotated[str | None, _option("Runs of each configuration.", "N or MIN..MAX")] = None,
+    min_effect: MinEffect = None,
+    confidence: Confidence = None,
+    max_time: Annotated[str | None, option("Stop then, decided or not; 5m.", "DURATION")] = None,
+    blocks: Annotated[str | None, option("Runs of each configuration.", "N or MIN..MAX")] = None,
     warm_up: Annotated[
         int | None, typer.Option(min=0, help="Blocks that are not counted; 1, in a guest 0.", show_default=False)
     ] = None,
-    timeout: Annotated[str | None, _option("Longest duration of one run.", "DURATION")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the order; 1.", show_default=False)] = None,
-    name: Annotated[str | None, _option("What `ajuste report` will know it by; compare.", "NAME")] = None,
-    as_root: Annotated[bool, _option("Run it as root, not as who called sudo.", None, "--as-root")] = False,
-    ignore_failure: Annotated[bool, _option("Measure runs that fail, too.", None, "--ignore-failure")] = False,
+    timeout: Timeout = None,
+    seed: SeedOfOrder = None,
+    name: Annotated[str | None, option("What `ajuste report` will know it by; compare.", "NAME")] = None,
+    as_root: AsRoot = False,
+    ignore_failure: IgnoreFailure = False,
     workers: Workers = None,
     cluster: ClusterAddress = None,
     accept_risk: AcceptRisk = False,
-    save: Annotated[Path | None, _option("Write the study file that does the same.", "FILE")] = None,
-    dry_run: Annotated[bool, _option("Show what would be done, and do nothing.", None, "--dry-run")] = False,
-    fresh: Annotated[bool, _option("Do not go on with an interrupted run.", None, "--fresh")] = False,
-    report: Annotated[Path | None, _option("Where to write the HTML report.", "FILE")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    save: Save = None,
+    dry_run: DryRun = False,
+    fresh: Fresh = False,
+    report: Report = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Measure a command, or compare it under several settings, or with others.
@@ -167,7 +176,11 @@ def compare(
         show_plan(study, known, means, as_json=as_json)
         return
 
-    def anew(experiment: Experiment, store: Store) -> bool:
-        return fresh or not goes_on(experiment, store)
-
-    measure(study, known, Showing(report, quiet, as_json, answer_first=True), named=command, means=means, fresh=anew)
+    measure(
+        study,
+        known,
+        Showing(report, quiet, as_json, answer_first=True),
+        named=command,
+        means=means,
+        fresh=unless_going_on(fresh),
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.showing import show_results
-from ajuste.experiment import Experiment, Means, conduct, prepare
+from ajuste.experiment import Experiment, Means, conduct, goes_on, prepare
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.metric import Metric
 from ajuste.outcome import results_of
@@ -32,6 +32,11 @@ def check_report(path: Path | None) -> None:
     """Whether a report can be written there. Raises RequestError."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise RequestError(f"--report {path}: expected a file in a directory that is there")
+
+
+def unless_going_on(fresh: bool) -> Callable[[Experiment, Store], bool]:
+    """For ``measure``: anew if that is wanted, or if there is no run to go on with."""
+    return lambda experiment, store: fresh or not goes_on(experiment, store)
 
 
 def measure(

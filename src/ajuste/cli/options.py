@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -23,6 +24,11 @@ Parameter = Annotated[
         metavar="NAME=VALUE", help="Another value of a parameter of the workload than the study's (repeatable)."
     ),
 ]
+Report = Annotated[Path | None, typer.Option(help="Where to write the HTML report.")]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 AcceptRisk = Annotated[
     bool,

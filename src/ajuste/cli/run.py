@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +12,20 @@ from ajuste.cli.choice import chosen_study
 from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
-from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Kernel, Parameter, Seed, StudyName, Target, Workers
+from ajuste.cli.options import (
+    AcceptRisk,
+    ClusterAddress,
+    Jobs,
+    Json,
+    Kernel,
+    Parameter,
+    Quiet,
+    Report,
+    Seed,
+    StudyName,
+    Target,
+    Workers,
+)
 from ajuste.experiment import Means
 from ajuste.home import home
 
@@ -30,15 +42,13 @@ def run(
     target: Target = None,
     parameter: Parameter = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure anew what is in the store already.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
-    ] = None,
+    report: Report = None,
+    jobs: Jobs = None,
     snapshot: Annotated[bool, typer.Option(help="Start every trial from one snapshot, or boot for each.")] = True,
     workers: Workers = None,
     cluster: ClusterAddress = None,
     accept_risk: AcceptRisk = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Carry out STUDY to a verdict and a report.

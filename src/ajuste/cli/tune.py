@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +14,19 @@ from ajuste.cli.choice import chosen_study
 from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Kernel, Seed, StudyName, Target, Workers
+from ajuste.cli.options import (
+    AcceptRisk,
+    ClusterAddress,
+    Jobs,
+    Json,
+    Kernel,
+    Quiet,
+    Report,
+    Seed,
+    StudyName,
+    Target,
+    Workers,
+)
 from ajuste.cli.showing import show_results
 from ajuste.experiment import Experiment, Means, conduct, goes_on, prepare_search
 from ajuste.home import home
@@ -62,14 +73,12 @@ def tune(
     seed: Seed = None,
     target: Target = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Search anew what was searched already.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Where to write the HTML report.")] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
-    ] = None,
+    report: Report = None,
+    jobs: Jobs = None,
     workers: Workers = None,
     cluster: ClusterAddress = None,
     accept_risk: AcceptRisk = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Find a good configuration of STUDY in few trials.
