@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +17,7 @@ from ajuste.design.remaining import Remaining, remaining
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
+from ajuste.report.display import Display
 from ajuste.report.effect import effect_style
 from ajuste.report.format import count_of, duration
 from ajuste.report.verdict_words import LOOKS
@@ -28,7 +26,7 @@ from ajuste.report.visible import visible_line
 _MOST_LINES: Final = 12  # configurations whose estimates are shown at once
 
 
-class Progress:
+class Progress(Display):
     """A display on standard error, from entering to leaving. Safe to call from several threads.
 
     ``metric`` is the first deciding one: its estimates are shown. ``max_seconds`` is the budget of time, ``allocation``
@@ -48,6 +46,7 @@ class Progress:
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__(console, quiet=quiet)
         self._min_blocks = min_blocks
         self._max_blocks = max_blocks
         self._metric = metric
@@ -59,37 +58,12 @@ class Progress:
         self._spent: dict[str, float] = {}
         self._trials: Counter[str] = Counter()
         self._clock = clock
-        self._console = console or Console(stderr=True)
-        self._shown = self._console.is_terminal and not quiet
-        self._lock = threading.RLock()
-        self._live: Live | None = None
         self._started = clock()
         self._first_trial: float | None = None
         self._last_block: float | None = None
-        self._said = ""
         self._running: Counter[tuple[str, int]] = Counter()
         self._statuses: Counter[str] = Counter()
         self._findings: tuple[Finding, ...] = ()
-
-    def __enter__(self) -> Self:
-        if self._shown:
-            self._live = Live(
-                get_renderable=self.renderable, console=self._console, refresh_per_second=4, transient=True
-            )
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-    def say(self, text: str) -> None:
-        """What happens outside trials, in a few words: ``booting debian:5.10``."""
-        with self._lock:
-            self._said = text
 
     def trial_started(self, configuration: str, block: int) -> None:
         with self._lock:
@@ -157,10 +131,7 @@ class Progress:
         return Group(*lines, estimates) if estimates is not None else Group(*lines)
 
     def _now_text(self) -> str:
-        if self._running:
-            running = ", ".join(f"{visible_line(name)} (block {block})" for name, block in sorted(self._running))
-            return f"Running {running}"
-        return visible_line(self._said) or "Working"
+        return self._now(", ".join(f"{visible_line(name)} (block {block})" for name, block in sorted(self._running)))
 
     def _blocks_text(self) -> str:
         parts = [f"{count_of(self._done, 'block')} done of at most {self._max_blocks:,}"]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.text import Text
 
 from ajuste.analysis.wording import change
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
+from ajuste.report.display import Display
 from ajuste.report.format import count_of, duration
 from ajuste.report.visible import visible_line
 from ajuste.tuning.standing import Standing
@@ -29,7 +27,7 @@ _DOING: Final = {
 }
 
 
-class SearchProgress:
+class SearchProgress(Display):
     """A display on standard error, from entering to leaving: what is tried, the best so far, how many trials are left.
 
     Safe to call from several threads. On anything but a terminal, and with ``quiet``, nothing is shown. ``clock`` gives
@@ -44,37 +42,13 @@ class SearchProgress:
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__(console, quiet=quiet)
         self._allowed = allowed
-        self._console = console or Console(stderr=True)
-        self._shown = self._console.is_terminal and not quiet
         self._clock = clock
-        self._lock = threading.RLock()
-        self._live: Live | None = None
-        self._said = ""
         self._running: Counter[str] = Counter()
         self._standing: Standing | None = None
         self._first: float | None = None
         self._done = 0
-
-    def __enter__(self) -> Self:
-        if self._shown:
-            self._live = Live(
-                get_renderable=self.renderable, console=self._console, refresh_per_second=4, transient=True
-            )
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-    def say(self, text: str) -> None:
-        """What happens outside trials, in a few words."""
-        with self._lock:
-            self._said = text
 
     def trial_started(self, configuration: str, block: int) -> None:
         with self._lock:
@@ -99,7 +73,7 @@ class SearchProgress:
         """The lines as they are now."""
         with self._lock:
             running = ", ".join(visible_line(name) for name in sorted(self._running))
-            lines = [f"Running {running}" if running else visible_line(self._said) or "Working", self._trials()]
+            lines = [self._now(running), self._trials()]
             if self._standing is not None:
                 lines.append(self._best(self._standing))
         return Group(*map(Text, lines))

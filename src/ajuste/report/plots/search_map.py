@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from ajuste.analysis.wording import change
 from ajuste.model.metric import Metric
@@ -15,6 +16,19 @@ from ajuste.report.plots.search_history import shown
 
 _SHADES: Final = ("heat-0", "heat-1", "heat-2", "heat-3", "heat-4")
 _MOST_TICKS: Final = 10
+
+
+class Marker(NamedTuple):
+    """``fill`` and ``edge`` are roles of the palette."""
+
+    symbol: str
+    size: int
+    fill: str
+    edge: str
+
+
+_TRIED: Final = Marker("circle", 8, "card", "ink")
+_CHOSEN: Final = Marker("diamond", 13, "series-2", "card")
 
 
 def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels, name: str) -> Plot | None:
@@ -35,16 +49,16 @@ def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels,
             "colorscale": [[place / (len(shades) - 1), shade] for place, shade in enumerate(shades)],
             "showscale": False,
         },
-        _points(results, tuning, expected),
+        _markers(_places(results, expected, {step.configuration for step in tuning.steps}), _TRIED, "{}"),
+        _markers(_places(results, expected, set(tuning.chosen)), _CHOSEN, "<b>{}</b>"),
     ]
-    chosen = _chosen(results, tuning, expected)
     return Plot(
         name=name,
         title="What the model expects over two settings, and what was tried; stronger is better",
         description=f"{metric.title} as a model expects it over {expected.down} (upwards) and {expected.across}, with "
         "what was tried and the choice.",
         figure=figure(
-            [*traces, chosen],
+            traces,
             xaxis=_axis(expected.across, expected.across_levels, labels),
             yaxis=_axis(expected.down, expected.down_levels, labels),
         ),
@@ -89,38 +103,19 @@ def _places(results: Results, expected: ExpectedMap, names: set[str]) -> list[tu
     return found
 
 
-def _points(results: Results, tuning: Tuning, expected: ExpectedMap) -> dict[str, Any]:
-    tried = {step.configuration for step in tuning.steps}
-    places = _places(results, expected, tried)
+def _markers(places: Sequence[tuple[int, int, str]], marker: Marker, name: str) -> dict[str, Any]:
+    """``name`` has a place for the configuration's."""
     return {
         "type": "scatter",
         "mode": "markers",
         "x": [place[0] for place in places],
         "y": [place[1] for place in places],
         "marker": {
-            "symbol": "circle",
-            "size": 8,
-            "color": variable("card"),
-            "line": {"width": 1.5, "color": variable("ink")},
+            "symbol": marker.symbol,
+            "size": marker.size,
+            "color": variable(marker.fill),
+            "line": {"width": 1.5, "color": variable(marker.edge)},
         },
         "hoverinfo": "text",
-        "hovertext": [plain(place[2]) for place in places],
-    }
-
-
-def _chosen(results: Results, tuning: Tuning, expected: ExpectedMap) -> dict[str, Any]:
-    places = _places(results, expected, set(tuning.chosen))
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [place[0] for place in places],
-        "y": [place[1] for place in places],
-        "marker": {
-            "symbol": "diamond",
-            "size": 13,
-            "color": variable("series-2"),
-            "line": {"width": 1.5, "color": variable("card")},
-        },
-        "hoverinfo": "text",
-        "hovertext": [f"<b>{plain(place[2])}</b>" for place in places],
+        "hovertext": [name.format(plain(place[2])) for place in places],
     }

@@ -51,14 +51,18 @@
     return drawAll();
   }
 
-  function download(name, type, text) {
-    const url = URL.createObjectURL(new Blob([text], { type: type }));
+  function offer(name, url) {
     const link = document.createElement("a");
     link.href = url;
     link.download = name;
     document.body.append(link);
     link.click();
     link.remove();
+  }
+
+  function download(name, type, text) {
+    const url = URL.createObjectURL(new Blob([text], { type: type }));
+    offer(name, url);
     setTimeout(() => URL.revokeObjectURL(url), 60000);
   }
 
@@ -126,14 +130,7 @@
     const name = button.dataset.stem + "." + button.dataset.form;
     const scale = button.dataset.form === "png" ? 2 : 1;
     return Plotly.toImage({ data: figure.data, layout: layout }, { format: button.dataset.form, width: width, height: height, scale: scale })
-      .then((url) => {
-        const link = document.createElement("a");
-        link.href = url;
-        link.download = name;
-        document.body.append(link);
-        link.click();
-        link.remove();
-      });
+      .then((url) => offer(name, url));
   }
 
   async function copy(button) {
