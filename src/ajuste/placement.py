@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.sysctl import sysctl_name
 from ajuste.experiment import Means
 from ajuste.inventory.source import Source
 from ajuste.inventory.virtualisation import take_virtualisation
@@ -21,7 +22,6 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.profile.facts import Facts
-from ajuste.profile.mapping import sysctl_name
 from ajuste.profile.placing import Placed, Reading, place, wishes
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.study.schema import TargetTable
@@ -81,7 +81,7 @@ def _tuned(fitting: str, means: Means, suite: str) -> TunedTree:
 
 def _sysctls(catalogue: Catalogue, version: KernelVersion) -> tuple[str, ...]:
     places = (tunable.place_in(version) for tunable in catalogue.tunables.values())
-    return tuple(name for where in places if where and (name := sysctl_name(where)))
+    return tuple(name for where in places if where and (name := sysctl_name(where.path)))
 
 
 @contextmanager

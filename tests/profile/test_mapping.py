@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.profile.mapping import OPTIONS, paired_tunable, sysctl_name, sysctl_path, tuned_place
+from ajuste.catalogue.sysctl import sysctl_name, sysctl_path
+from ajuste.profile.mapping import OPTIONS, paired_tunable, tuned_place
 
 PLACES = [
     (tunable, where)
@@ -23,7 +24,7 @@ def test_a_sysctl_goes_by_its_name_and_back() -> None:
     sysctls = [(tunable, where) for tunable, where in PLACES if where.kind == "sysctl"]
     assert len(sysctls) > 150
     for tunable, where in sysctls:
-        name = sysctl_name(where)
+        name = sysctl_name(where.path)
         assert name is not None
         assert sysctl_path(name) == where.path
         place = tuned_place(tunable, where)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ajuste.catalogue.sysctl import sysctl_name
 from ajuste.model.part import Part
 from ajuste.model.tunable import Tunable
 
-_SYSCTL = "/proc/sys/"
 _PLACEHOLDER = re.compile(r"\\\{([a-z]+)\\\}")
 
 
@@ -29,7 +29,7 @@ def find(tunables: Mapping[str, Tunable], parts: Mapping[str, Part], name: str) 
 
 def _is_at(path: str, name: str, dotted: str) -> bool:
     """Whether ``name`` is the path, or ``dotted`` (``net.ipv4.tcp_sack``) what sysctl(8) has for it."""
-    return path == name or (path.startswith(_SYSCTL) and path.removeprefix(_SYSCTL).replace("/", ".") == dotted)
+    return path == name or sysctl_name(path) == dotted
 
 
 def _by_path(tunables: Mapping[str, Tunable], parts: Mapping[str, Part], path: str) -> tuple[Tunable, str] | None:

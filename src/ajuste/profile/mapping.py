@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ajuste.catalogue.sysctl import sysctl_name
 from ajuste.model.tunable import Tunable, Where
-
-_SYSCTL: Final = "/proc/sys/"
 
 OPTIONS: Final[Mapping[tuple[str, str], str]] = {
     ("vm", "transparent_hugepages"): "thp.enabled",
@@ -121,23 +120,10 @@ class TunedPlace(NamedTuple):
     word: str = ""
 
 
-def sysctl_name(where: Where) -> str | None:
-    """What sysctl(8) calls the place, if it is a sysctl: ``vm.swappiness``."""
-    return where.path.removeprefix(_SYSCTL).replace("/", ".") if where.path.startswith(_SYSCTL) else None
-
-
-def sysctl_path(name: str) -> str:
-    """The file of a sysctl. A name whose first separator is a slash has dots that mean dots (sysctl.d(5))."""
-    dot, slash = name.find("."), name.find("/")
-    if slash >= 0 and (dot < 0 or slash < dot):
-        return _SYSCTL + name
-    return _SYSCTL + name.translate(str.maketrans("./", "/."))
-
-
 def tuned_place(tunable: Tunable, where: Where) -> TunedPlace | None:
     """Where a tuned profile sets ``tunable``, which is at ``where``; ``None`` if tuned has no line for it."""
     if where.kind == "sysctl":
-        return TunedPlace("sysctl", where.path.removeprefix(_SYSCTL).replace("/", "."))
+        return TunedPlace("sysctl", sysctl_name(where.path) or "")
     for (plugin, option), name in OPTIONS.items():
         if name == tunable.entry:
             return TunedPlace(plugin, option)

@@ -13,10 +13,11 @@ from typing import Final
 
 from ajuste.catalogue.level import OFF_WORDS, ON_WORDS
 from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.sysctl import sysctl_path
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
-from ajuste.profile.mapping import ENERGY_BIAS, NOT_SETTINGS, OPTIONS, PAIRED, paired_tunable, sysctl_path
+from ajuste.profile.mapping import ENERGY_BIAS, NOT_SETTINGS, OPTIONS, PAIRED, paired_tunable
 from ajuste.profile.profile import Line, Profile
 
 _NO_DISK: Final = re.compile(r"(dm-|fd|loop|md|nbd|ram|sr|zram)\d")

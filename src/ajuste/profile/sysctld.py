@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
+from ajuste.catalogue.sysctl import FOLDER, sysctl_path
 from ajuste.model.error import Place, RequestError
 from ajuste.profile.ini import read_text
-from ajuste.profile.mapping import sysctl_path
 from ajuste.profile.profile import Line, Profile
 
 FOLDERS: Final = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
@@ -75,5 +75,5 @@ def _line(option: str, value: str, path: Path, number: int, may_fail: bool) -> L
 def _dotted(option: str) -> str:
     """One spelling for each: with dots, but where a part has a dot of its own."""
     file = sysctl_path(option)
-    dotted = file.removeprefix("/proc/sys/").replace("/", ".")
-    return dotted if sysctl_path(dotted) == file else file.removeprefix("/proc/sys/")
+    dotted = file.removeprefix(FOLDER).replace("/", ".")
+    return dotted if sysctl_path(dotted) == file else file.removeprefix(FOLDER)

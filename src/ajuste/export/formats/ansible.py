@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 
-from ajuste.export.document import Export, File, LeftOut, Rendered
+from ajuste.export.document import Export, File, Rendered
 from ajuste.export.formats import systemd
-from ajuste.export.formats.line import PROCESS, attribute_words, comment, not_here
+from ajuste.export.formats.line import comment, not_here, without_process
 
 
 def render(export: Export) -> Rendered:
     """``NAME.yml``; with ``-e ajuste_state=absent`` it goes back."""
     made = systemd.render(export)
     files = [one for one in made.files if not one.place.endswith(f".d/{one.name}")]
-    left_out = (*made.left_out, *(LeftOut(what, PROCESS) for what in attribute_words(export.attributes)))
+    left_out = (*made.left_out, *without_process(export.attributes))
     if not files:
         return Rendered((), left_out)
     name = export.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ajuste.catalogue.sysctl import sysctl_name
 from ajuste.export.document import Export, LeftOut, Setting
 from ajuste.model.plan import Attributes, File
 from ajuste.report.visible import visible_line
@@ -12,8 +13,7 @@ from ajuste.report.visible import visible_line
 NO_WORDS: Final = "the format has no words for it"
 PROCESS: Final = "it belongs to the process: --format systemd has it for a service"
 BOOT: Final = "it belongs to the kernel's command line: --format tuned has it"
-_SYSCTLS: Final = "/proc/sys/"
-_SWAPPED: Final = str.maketrans("./", "/.")
+_ON: Final = {"1": "on", "0": "off"}
 
 
 def comment(lines: Iterable[str]) -> list[str]:
@@ -38,20 +38,30 @@ def plain(value: str) -> str:
     return " ".join(value.split())
 
 
-def sysctl_name(setting: Setting) -> str | None:
-    """The name for sysctl.d(5): dots for slashes, and the other way round in names that have dots."""
-    location = setting.location
-    if not isinstance(location, File) or not location.path.startswith(_SYSCTLS):
-        return None
-    return location.path.removeprefix(_SYSCTLS).translate(_SWAPPED)
+def on_or_off(value: str) -> str:
+    """What ethtool(8) calls the ``value`` of a switch."""
+    return _ON.get(value, value)
+
+
+def sysctl_of(setting: Setting) -> str | None:
+    """The name of a setting that is a sysctl."""
+    return sysctl_name(setting.location.path) if isinstance(setting.location, File) else None
+
+
+def without_words(setting: Setting) -> LeftOut:
+    """A setting that a format cannot say."""
+    return LeftOut(f"{setting.tunable} = {setting.became}", f"{setting.where}: {NO_WORDS}")
+
+
+def without_process(attributes: Attributes) -> list[LeftOut]:
+    """What belongs to a process, for a format that is not about one."""
+    return [LeftOut(what, PROCESS) for what in attribute_words(attributes)]
 
 
 def beside_settings(export: Export) -> list[LeftOut]:
     """What a format for the system's own settings leaves out besides: the process's and the kernel's command line."""
-    found = list(export.left_out)
-    found += [LeftOut(what, PROCESS) for what in attribute_words(export.attributes)]
-    found += [LeftOut(word, BOOT) for word in export.kernel_arguments]
-    return found
+    boot = [LeftOut(word, BOOT) for word in export.kernel_arguments]
+    return [*export.left_out, *without_process(export.attributes), *boot]
 
 
 def attribute_words(attributes: Attributes) -> list[str]:

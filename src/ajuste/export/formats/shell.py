@@ -5,12 +5,19 @@ from __future__ import annotations
 import shlex
 from typing import Final
 
-from ajuste.export.document import Export, File, LeftOut, Rendered
-from ajuste.export.formats.line import NO_WORDS, beside_settings, comment, not_here, plain, what_became
+from ajuste.export.document import Export, File, Rendered
+from ajuste.export.formats.line import (
+    beside_settings,
+    comment,
+    not_here,
+    on_or_off,
+    plain,
+    what_became,
+    without_words,
+)
 from ajuste.model.plan import Choice, Feature, Flag, Location
 from ajuste.model.plan import File as PlainFile
 
-_ON: Final = {"1": "on", "0": "off"}
 _KEEP: Final = "-"
 """Instead of a value: only kept and put back, since the kernel changes it along with another one."""
 
@@ -91,7 +98,7 @@ def render(export: Export) -> Rendered:
     for setting in export.settings:
         call = _call(setting.location, plain(setting.became))
         if call is None:
-            left_out.append(LeftOut(f"{setting.tunable} = {setting.became}", f"{setting.where}: {NO_WORDS}"))
+            left_out.append(without_words(setting))
             continue
         calls += [(what_became(setting), call)]
         calls += [([], kept) for place in setting.companions if (kept := _call(place, _KEEP))]
@@ -117,7 +124,7 @@ def _call(location: Location, value: str) -> str | None:
         case Flag(path=path, name=name):
             words = ("flag", path, name, value)
         case Feature(device=device, name=name):
-            words = ("feature", device, name, _ON.get(value, value))
+            words = ("feature", device, name, on_or_off(value))
         case _:
             return None
     return shlex.join(words)

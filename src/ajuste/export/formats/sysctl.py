@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ajuste.export.document import Export, File, LeftOut, Rendered, Setting
-from ajuste.export.formats.line import NO_WORDS, beside_settings, comment, not_here, plain, sysctl_name, what_became
+from ajuste.export.document import Export, File, Rendered, Setting
+from ajuste.export.formats.line import beside_settings, comment, not_here, plain, sysctl_of, what_became, without_words
 
 
 def render(export: Export) -> Rendered:
     """``NN-NAME.conf`` with the sysctls among the settings."""
-    named = [(sysctl_name(setting), setting) for setting in export.settings]
-    left_out = [LeftOut(f"{one.tunable} = {one.became}", f"{one.where}: {NO_WORDS}") for name, one in named if not name]
+    named = [(sysctl_of(setting), setting) for setting in export.settings]
+    left_out = [without_words(setting) for name, setting in named if not name]
     left_out += beside_settings(export)
     known = [(name, setting) for name, setting in named if name]
     if not known:

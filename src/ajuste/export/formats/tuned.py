@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ajuste.export.document import Export, File, LeftOut, Rendered, Setting
+from ajuste.export.document import Export, File, Rendered, Setting
 from ajuste.export.formats.line import (
-    NO_WORDS,
-    PROCESS,
-    attribute_words,
     comment,
     not_here,
+    on_or_off,
     plain,
-    sysctl_name,
+    sysctl_of,
     what_became,
+    without_process,
+    without_words,
 )
 from ajuste.model.plan import Choice, Coalesce, Feature, Latency, Ring
 from ajuste.model.plan import File as PlainFile
@@ -22,17 +22,15 @@ from ajuste.model.plan import File as PlainFile
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:+/ -]*")
 """Values in which nothing has a meaning for TuneD: no variable, no comment, no comparison."""
 
-_ON: Final = {"1": "on", "0": "off"}
-
 
 def render(export: Export) -> Rendered:
     """``NAME/tuned.conf``: sysctls, files of sysfs, what ethtool sets, and words of the kernel's command line."""
     sections: dict[str, list[str]] = {}
-    left_out = [*export.left_out, *(LeftOut(what, PROCESS) for what in attribute_words(export.attributes))]
+    left_out = [*export.left_out, *without_process(export.attributes)]
     for setting in export.settings:
         line = _line(setting) if _PLAIN.fullmatch(plain(setting.became)) else None
         if line is None:
-            left_out.append(LeftOut(f"{setting.tunable} = {setting.became}", f"{setting.where}: {NO_WORDS}"))
+            left_out.append(without_words(setting))
         else:
             section, text = line
             sections.setdefault(section, _type_of(section)).extend([*what_became(setting), text])
@@ -51,7 +49,7 @@ def render(export: Export) -> Rendered:
 def _line(setting: Setting) -> tuple[str, str] | None:
     """The section and the line of a setting."""
     value = plain(setting.became)
-    if name := sysctl_name(setting):
+    if name := sysctl_of(setting):
         return "sysctl", f"{name}={value}"
     match setting.location:
         case PlainFile(path=path) if path.startswith("/sys/"):
@@ -59,11 +57,11 @@ def _line(setting: Setting) -> tuple[str, str] | None:
         case Choice(path=path) if path.startswith("/sys/") and not path.startswith("/sys/kernel/debug/"):
             return "sysfs", f"{path}={value}"
         case Feature(device=device, name=name):
-            return f"net_{device}_{name}", f"features={name} {_ON.get(value, value)}"
+            return f"net_{device}_{name}", f"features={name} {on_or_off(value)}"
         case Ring(device=device, name=name):
             return f"net_{device}_ring_{name}", f"ring={name} {value}"
         case Coalesce(device=device, name=name):
-            return f"net_{device}_{name}", f"coalesce={name} {_ON.get(value, value) if 'adaptive' in name else value}"
+            return f"net_{device}_{name}", f"coalesce={name} {on_or_off(value) if 'adaptive' in name else value}"
         case Latency():
             return "cpu", f"force_latency={value}"
     return None
