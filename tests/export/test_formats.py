@@ -118,6 +118,13 @@ def test_a_value_that_means_something_to_tuned_is_left_out(value: str) -> None:
     assert (rendered.files, len(rendered.left_out)) == ((), 1)
 
 
+def test_a_word_of_the_command_line_that_means_something_to_tuned_is_named_and_not_lost() -> None:
+    export = Export("ajuste-x", "c", (), (), kernel_arguments=("isolcpus=1", "dyndbg=${f:exec:id}"))
+    rendered = RENDER["tuned"](export)
+    assert "=+isolcpus=1\n" in rendered.files[0].text
+    assert [one.what for one in rendered.left_out] == ["dyndbg=${f:exec:id}"]
+
+
 def test_systemd_finds_nothing_wrong_with_the_units(everything: Export, tmp_path: Path) -> None:
     files = {file.name: file for file in write(everything, "systemd", tmp_path)}
     unit, drop_in = files["ajuste-everything.service"], files["ajuste-everything.conf"]

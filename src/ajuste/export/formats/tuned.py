@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ajuste.export.document import Export, File, Rendered, Setting
+from ajuste.export.document import Export, File, LeftOut, Rendered, Setting
 from ajuste.export.formats.line import (
+    NO_WORDS,
     comment,
     not_here,
     on_or_off,
@@ -34,7 +35,9 @@ def render(export: Export) -> Rendered:
         else:
             section, text = line
             sections.setdefault(section, _type_of(section)).extend([*what_became(setting), text])
-    if words := [word for word in export.kernel_arguments if _PLAIN.fullmatch(word.replace("=", ""))]:
+    words = [word for word in export.kernel_arguments if _PLAIN.fullmatch(word.replace("=", ""))]
+    left_out += [LeftOut(word, NO_WORDS) for word in export.kernel_arguments if word not in words]
+    if words:
         sections["bootloader"] = [f"cmdline_{export.name.replace('-', '_')}=+{' '.join(words)}"]
     if not sections:
         return Rendered((), tuple(left_out))
