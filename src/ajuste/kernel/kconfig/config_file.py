@@ -1,0 +1,163 @@
+"""A kernel's ``.config``: the value of each option, and the menus that it stands in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from ajuste.model.error import Place, RequestError
+
+Kind = Literal["switch", "text", "number", "hex", "absent"]
+
+MOST_BYTES: Final = 8 << 20
+"""A kernel's .config has some 300 KB."""
+
+_SET: Final = re.compile(r"CONFIG_(\w+)=(.*)")
+_UNSET: Final = re.compile(r"# CONFIG_(\w+) is not set")
+_END: Final = "# end of "
+_VERSION: Final = re.compile(r"# Linux/\S+ (\S+) Kernel Configuration")
+_NUMBER: Final = re.compile(r"-?\d+")
+_HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+")
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The value of an option: ``text`` without quotes; ``n`` for an option that is off, empty for one that is not
+    there at all.
+    """
+
+    kind: Kind
+    text: str
+
+    @property
+    def is_on(self) -> bool:
+        """Whether something of the option is in the kernel: neither off nor absent."""
+        return self.kind != "absent" and self != OFF
+
+    def __str__(self) -> str:
+        """As it is written in a .config; ``absent`` where it is in none."""
+        if self.kind == "absent":
+            return "absent"
+        return f'"{self.text}"' if self.kind == "text" else self.text
+
+
+OFF: Final = Setting("switch", "n")
+ABSENT: Final = Setting("absent", "")
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """``menus`` has for each option the titles of the menus around it, outermost first. ``kernel`` is the version it
+    was made for, ``compiler`` what the compiler calls itself; empty where the file does not say.
+    """
+
+    settings: Mapping[str, Setting]
+    menus: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kernel: str = ""
+
+    def __getitem__(self, name: str) -> Setting:
+        return self.settings.get(name, ABSENT)
+
+    @property
+    def compiler(self) -> str:
+        return self["CC_VERSION_TEXT"].text
+
+    def text(self) -> str:
+        """The file again, without its menus."""
+        return "".join(setting_line(name, setting) for name, setting in self.settings.items())
+
+
+def setting_line(name: str, setting: Setting) -> str:
+    """The line of a .config that gives an option its value, with its line feed."""
+    if not setting.is_on:
+        return f"# CONFIG_{name} is not set\n"
+    escaped = setting.text.replace("\\", "\\\\").replace('"', '\\"')
+    return f"CONFIG_{name}=" + (f'"{escaped}"' if setting.kind == "text" else setting.text) + "\n"
+
+
+def read_config(path: Path) -> ConfigFile:
+    """The .config at ``path``. Raises RequestError for a file that is none."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise RequestError(f"{path} cannot be read: {error.strerror}") from error
+    if len(content) > MOST_BYTES:
+        raise RequestError(f"{path} is larger than {MOST_BYTES >> 20} MiB: it is no kernel's .config")
+    return parse_config(content.decode("utf-8", errors="replace"), str(path))
+
+
+def parse_config(text: str, name: str = ".config") -> ConfigFile:
+    """The .config that ``text`` is; ``name`` is what errors call it. Of an option that is there twice the last line
+    counts, as for Kconfig. Raises RequestError with the line that is none of a .config.
+
+    Source: scripts/kconfig/confdata.c of the kernel.
+    """
+    lines = text.splitlines()
+    titles = {line.removeprefix(_END) for line in lines if line.startswith(_END)}
+    settings: dict[str, Setting] = {}
+    menus: dict[str, tuple[str, ...]] = {}
+    menu: list[str] = []
+    kernel = ""
+    for number, line in enumerate(lines, 1):
+        found = _option(line, Place(name, number))
+        if found:
+            settings[found[0]] = found[1]
+            menus.setdefault(found[0], tuple(menu))
+        elif line.startswith(_END):
+            if menu and menu[-1] == line.removeprefix(_END):
+                menu.pop()
+        elif match := _VERSION.fullmatch(line):
+            kernel = match[1]
+        elif _is_heading(lines, number - 1):
+            title = line.removeprefix("# ")
+            if title in titles:
+                menu.append(title)
+            elif not menu or menu[-1] not in titles:
+                # A menu that only older versions of Kconfig would have closed, or a remark: it holds for what follows.
+                menu = [title]
+        elif line.strip() and not line.startswith("#"):
+            raise RequestError(
+                "expected CONFIG_NAME=VALUE or # CONFIG_NAME is not set", place=Place(name, number), hint=line[:80]
+            )
+    if not settings:
+        raise RequestError(f"{name} has no build options of a kernel", hint="expected lines such as CONFIG_NUMA=y")
+    return ConfigFile(settings, menus, kernel)
+
+
+def parse_setting(text: str) -> Setting:
+    """What stands after ``=``. Raises ValueError."""
+    if text in ("y", "m", "n"):
+        return Setting("switch", text)
+    if match := _QUOTED.fullmatch(text):
+        return Setting("text", re.sub(r"\\(.)", r"\1", match[1]))
+    if _NUMBER.fullmatch(text):
+        return Setting("number", text)
+    if _HEX.fullmatch(text):
+        return Setting("hex", text.lower())
+    raise ValueError(text)
+
+
+def _option(line: str, place: Place) -> tuple[str, Setting] | None:
+    if match := _UNSET.fullmatch(line):
+        return match[1], OFF
+    if match := _SET.fullmatch(line):
+        try:
+            return match[1], parse_setting(match[2].strip())
+        except ValueError as error:
+            raise RequestError(
+                f"CONFIG_{match[1]} is {match[2][:80]!r}; expected y, m, n, a number, 0x… or a text in quotes",
+                place=place,
+            ) from error
+    return None
+
+
+def _is_heading(lines: list[str], index: int) -> bool:
+    """Whether the line is the title between two lines of ``#``."""
+    if not 0 < index < len(lines) - 1 or not lines[index].startswith("# "):
+        return False
+    return lines[index - 1] == "#" == lines[index + 1]

@@ -1,0 +1,253 @@
+"""Why Kconfig gives an option its value: its rules, read backwards, on a tree that has a configuration loaded.
+
+Source: Documentation/kbuild/kconfig-language.rst of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from kconfiglib import (
+    AND,
+    BOOL,
+    HEX,
+    INT,
+    NOT,
+    OR,
+    STR_TO_TRI,
+    TRI_TO_STR,
+    TRISTATE,
+    Kconfig,
+    Symbol,
+    expr_items,
+    expr_str,
+    expr_value,
+    split_expr,
+)
+from rapidfuzz import fuzz, process
+
+from ajuste.kernel.kconfig.explanation import Cause, Explanation
+
+DEEPEST: Final = 5
+"""So many steps of a chain are told."""
+MOST_NAMED: Final = 4
+_NEAREST: Final = 3
+_SIMILAR: Final = 60
+
+
+def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> Explanation:
+    """Why the option has the value that the loaded configuration gives it, and not the ``wanted`` one, if there is
+    one. Chains of causes are followed ``DEEPEST`` steps.
+    """
+    symbol = tree.syms.get(name)
+    if symbol is None or not symbol.nodes:
+        return _unknown(tree, name, wanted)
+    found = _switch(symbol, wanted) if symbol.orig_type in (BOOL, TRISTATE) else _other(symbol, wanted)
+    cause, sentence, deciding = found
+    names = tuple(dict.fromkeys(one.name for one in deciding if one is not symbol and one.nodes))
+    because: list[Explanation] = []
+    if depth < DEEPEST:
+        for one in names[:MOST_NAMED]:
+            # What it takes to change the outcome: more of what is off, less of what is on.
+            step = explain(tree, one, "y" if _value(tree.syms[one]) == "n" else None, depth + 1)
+            if step.cause != "asked":
+                because.append(step)
+    return Explanation(
+        name=name,
+        value=_value(symbol),
+        wanted=wanted,
+        cause=cause,
+        sentence=f"{name} is {_said(symbol)}: {sentence}",
+        deciding=names,
+        because=tuple(because),
+    )
+
+
+_Found = tuple[Cause, str, list[Any]]
+
+
+def _switch(symbol: Symbol, wanted: str | None) -> _Found:
+    value = symbol.tri_value
+    goal = STR_TO_TRI.get(wanted) if wanted is not None else None
+    if goal is None:
+        # Nothing is wanted: what is off is told as if it were to be on, what is on as if it were to be off.
+        chosen = symbol.user_value == value and symbol.visibility >= max(value, 1)
+        goal = value if chosen else 0 if value else 2
+    if goal > value:
+        return _too_low(symbol, goal)
+    if goal < value:
+        return _too_high(symbol, goal)
+    return "asked", "the configuration says so", []
+
+
+def _too_low(symbol: Symbol, goal: int) -> _Found:
+    value, choice = symbol.tri_value, symbol.choice
+    least = goal if symbol.orig_type is TRISTATE else min(goal, 1)
+    if expr_value(symbol.direct_dep) < least:
+        return _unmet(symbol.direct_dep, least)
+    if choice and choice.selection not in (None, symbol):
+        return "choice", f"of a group only one can be taken, and that is {choice.selection.name}", [choice.selection]
+    prompts = [node.prompt for node in symbol.nodes if node.prompt]
+    if not prompts:
+        return _without_prompt(symbol)
+    if symbol.visibility < least:
+        return _unmet(prompts[0][1], least, "it can be chosen only where")
+    if symbol.user_value is not None and symbol.user_value <= value:
+        return "asked", "the configuration says so", []
+    return "default", "the configuration does not name it, and no default puts it on", []
+
+
+def _too_high(symbol: Symbol, goal: int) -> _Found:
+    selectors = [one for one in _operands(symbol.rev_dep) if expr_value(one) > goal]
+    if selectors:
+        culprits = [_first_symbol(one) for one in selectors]
+        return "selected", f"it is selected by {_listed(one.name for one in culprits)}", culprits
+    choice = symbol.choice
+    if choice and choice.selection is symbol:
+        if choice.user_selection is symbol:
+            return "asked", "it was taken of its group", []
+        return "default", "of its group none was taken by name, and it is the default", []
+    if not any(node.prompt for node in symbol.nodes):
+        return _by_default(symbol, "hidden", "it has no prompt and follows from others")
+    if symbol.visibility and symbol.user_value is not None and symbol.user_value > goal:
+        return "asked", "the configuration says so", []
+    return _by_default(symbol, "default", "nothing was said, and this is its default")
+
+
+def _other(symbol: Symbol, wanted: str | None) -> _Found:
+    """Of texts and numbers."""
+    if expr_value(symbol.direct_dep) == 0:
+        return _unmet(symbol.direct_dep, 1)
+    if symbol.orig_type in (INT, HEX) and wanted is not None:
+        base = 16 if symbol.orig_type is HEX else 10
+        for low, high, condition in symbol.ranges:
+            if expr_value(condition):
+                if not _within(wanted, low.str_value, high.str_value, base):
+                    return "range", f"it may be {low.str_value} to {high.str_value}", []
+                break
+    if not any(node.prompt for node in symbol.nodes):
+        return _by_default(symbol, "hidden", "it has no prompt and follows from others")
+    if symbol.visibility == 0:
+        prompts = [node.prompt for node in symbol.nodes if node.prompt]
+        return _unmet(prompts[0][1], 1, "it can be set only where")
+    if symbol.user_value is not None:
+        return "asked", "the configuration says so", []
+    return _by_default(symbol, "default", "nothing was said, and this is its default")
+
+
+def _within(wanted: str, low: str, high: str, base: int) -> bool:
+    try:
+        return int(low, base) <= int(wanted, base) <= int(high, base)
+    except ValueError:
+        return False
+
+
+def _unmet(expression: Any, least: int, needs: str = "it needs") -> _Found:
+    terms = list(_deciding(expression, least))
+    said = [f"{expr_str(term, _name_of)} ({_state(term)})" for term in terms[:MOST_NAMED]]
+    more = len(terms) - MOST_NAMED
+    if more > 0:
+        said.append(f"{more} more")
+    deciding = [item for term in terms for item in sorted(expr_items(term), key=lambda one: one.name or "")]
+    return "dependency", f"{needs} {_listed(said)}", [one for one in deciding if isinstance(one, Symbol)]
+
+
+def _without_prompt(symbol: Symbol) -> _Found:
+    others = [_first_symbol(one) for one in _operands(symbol.rev_dep)]
+    defaults = [_first_symbol(condition) for _, condition in symbol.defaults if not _is_constant(condition)]
+    if others:
+        names = _listed([one.name for one in others[:MOST_NAMED]] + (["others"] if others[MOST_NAMED:] else []))
+        return "hidden", f"it has no prompt, and of what selects it nothing is on: {names}", others[:MOST_NAMED]
+    if defaults:
+        names = _listed(one.name for one in defaults[:MOST_NAMED])
+        return "hidden", f"it has no prompt and follows from {names}", defaults[:MOST_NAMED]
+    return "hidden", "it has no prompt, and nothing selects it", []
+
+
+def _by_default(symbol: Symbol, cause: Cause, words: str) -> _Found:
+    for value, condition in symbol.defaults:
+        if expr_value(condition):
+            items = expr_items(condition) | expr_items(value)
+            deciding = sorted((one for one in items if not one.is_constant), key=lambda one: one.name)
+            where = "" if _is_constant(condition) else f" where {expr_str(condition, _name_of)}"
+            return cause, f"{words}{where}", deciding
+    return cause, words, []
+
+
+def _deciding(expression: Any, least: int) -> Iterator[Any]:
+    """The smallest parts of ``expression`` each of which keeps it below ``least`` (1: m, 2: y)."""
+    for term in split_expr(expression, AND):
+        if expr_value(term) < least:
+            if isinstance(term, tuple) and term[0] is AND:
+                yield from _deciding(term, least)
+            else:
+                yield term
+
+
+def _operands(expression: Any) -> list[Any]:
+    """What an option is selected by, each with its condition."""
+    return [one for one in split_expr(expression, OR) if not _is_constant(one)]
+
+
+def _first_symbol(expression: Any) -> Symbol:
+    """Of ``selector && condition`` the selector."""
+    while isinstance(expression, tuple):
+        expression = expression[1]
+    return expression
+
+
+def _is_constant(expression: Any) -> bool:
+    return isinstance(expression, Symbol) and bool(expression.is_constant)
+
+
+def _name_of(item: Any) -> str:
+    if not isinstance(item, Symbol):
+        return item.name or "a group"
+    return str(item.name) if not item.is_constant or item.name in STR_TO_TRI else f'"{item.name}"'
+
+
+def _state(term: Any) -> str:
+    if _is_constant(term):
+        return "a test of the source or the compiler that fails"
+    if isinstance(term, tuple) and term[0] is NOT and isinstance(term[1], Symbol):
+        return f"{term[1].name} is {_value(term[1])}"
+    if isinstance(term, tuple):
+        items = sorted(
+            (one for one in expr_items(term) if isinstance(one, Symbol) and not one.is_constant), key=_name_of
+        )
+        states = [f"{one.name} is {_said(one)}" for one in items[:MOST_NAMED]]
+        return ", ".join(states + (["…"] if items[MOST_NAMED:] else []))
+    return f"it is {_said(term)}"
+
+
+def _said(item: Any) -> str:
+    if isinstance(item, Symbol) and not item.nodes:
+        return "unknown to this architecture"
+    return _value(item) or "empty"
+
+
+def _value(item: Any) -> str:
+    if isinstance(item, Symbol) and item.orig_type not in (BOOL, TRISTATE):
+        return str(item.str_value)
+    return str(TRI_TO_STR[item.tri_value])
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = list(dict.fromkeys(names))
+    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
+
+
+def _unknown(tree: Kconfig, name: str, wanted: str | None) -> Explanation:
+    nearest = _nearest_names(name.upper().removeprefix("CONFIG_"), [one.name for one in tree.unique_defined_syms])
+    sentence = f"this kernel has no option {name}"
+    if nearest:
+        sentence += f"; near it {'is' if len(nearest) == 1 else 'are'} {_listed(nearest)}"
+    return Explanation(name=name, value="", wanted=wanted, cause="unknown", sentence=sentence, nearest=nearest)
+
+
+def _nearest_names(name: str, known: list[str]) -> tuple[str, ...]:
+    """First those that have ``name`` as a word of theirs, then those that are spelt alike."""
+    within = sorted((one for one in known if f"_{name}_" in f"_{one}_"), key=len)
+    alike = process.extract(name, known, scorer=fuzz.ratio, limit=_NEAREST, score_cutoff=_SIMILAR)
+    return tuple(dict.fromkeys([*within, *(one for one, _, _ in alike)]))[:_NEAREST]

@@ -1,0 +1,47 @@
+"""The Kconfig tree of a source, read by a process of its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ajuste.kernel.kconfig.config_file import parse_config
+from ajuste.kernel.kconfig.message import Asked
+from ajuste.kernel.kconfig.tree import ask, explain, source_version
+from ajuste.model.error import RequestError, RunError
+
+NET = parse_config("CONFIG_NET=y\n")
+
+
+def test_several_configurations_do_not_disturb_each_other(source: Path) -> None:
+    first, second = ask(source, [Asked(config={"NET": "y"}, values=True), Asked(config={}, values=True)])
+    assert (first.values["NET"], second.values["NET"]) == ("y", "n")
+
+
+def test_the_surroundings_of_the_process_stay_as_they_are(source: Path) -> None:
+    before = dict(os.environ)
+    explain(source, NET, {"NET": None})
+    assert dict(os.environ) == before
+
+
+def test_the_version_is_in_the_makefile(source: Path) -> None:
+    assert source_version(source) == "6.1.9-rc1"
+
+
+def test_a_directory_that_is_no_kernel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="not the source of a Linux kernel"):
+        explain(tmp_path, NET, {})
+
+
+def test_a_kconfig_file_that_cannot_be_read_is_named(source: Path) -> None:
+    (source / "net/Kconfig").write_text("config\n")
+    with pytest.raises(RunError, match=r"net/Kconfig:1"):
+        explain(source, NET, {"NET": None})
+
+
+def test_reading_that_takes_too_long_is_given_up(source: Path) -> None:
+    (source / "Kconfig").write_text("slow := $(shell,sleep 5)\n")
+    with pytest.raises(RunError, match="longer than"):
+        ask(source, [Asked(config={})], longest_s=0.2)
