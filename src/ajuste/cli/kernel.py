@@ -1,4 +1,4 @@
-"""``ajuste kernel``: which kernels there are, and fetching them."""
+"""``ajuste kernel``: which kernels there are, fetching them, and building them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ from rich.console import Console
 from rich.table import Table
 
 from ajuste.cli.example import example, examples
+from ajuste.cli.kernel_build import build, described, remove
 from ajuste.cli.options import Json
 from ajuste.home import Home, home
 from ajuste.kernel.available import AvailableKernel, available_kernels
+from ajuste.kernel.build.built import BuiltKernel, built_kernels
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelImage
+from ajuste.report.visible import visible_line
 
 QEMU = "qemu"
 
 app = typer.Typer(
-    no_args_is_help=True, help=examples("List and fetch kernels to boot, and QEMU.", "ajuste kernel list")
+    no_args_is_help=True, help=examples("List, fetch and build kernels to boot, and fetch QEMU.", "ajuste kernel list")
 )
+
+app.command("build")(build)
+app.command("remove")(remove)
 
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Fetch the package lists anew, and the newest kernel of a series.")
@@ -42,11 +48,13 @@ def list_kernels(
 ) -> None:
     """Show the kernels that can be booted: what to type for each, its scheduler, and whether it is fetched already."""
     place = home()
+    mine = built_kernels(place)
     kernels = available_kernels(place, _say(), every=every, refresh=refresh)
     qemu = cached_qemu(place)
     if as_json:
         document = {
             "kernels": [kernel.model_dump(mode="json") for kernel in kernels],
+            "built": [described(kernel) for kernel in mine],
             "qemu": qemu.model_dump(mode="json") if qemu else None,
         }
         print(json.dumps(document, indent=2))
@@ -55,11 +63,16 @@ def list_kernels(
     if not console.is_terminal:
         for kernel in kernels:
             print("\t".join(_fields(kernel)))
+        for own in mine:
+            print("\t".join(_built_fields(own)))
         return
     for knob, group in groupby(kernels, key=lambda k: (k.scheduler, k.granularity)):
         console.print(f"{knob[0]}, granularity in {knob[1]}", style="bold", highlight=False, soft_wrap=True)
         console.print(_table(group))
-    print("debian:7 is the newest 7.x; a kernel of your own is path:VMLINUZ,modules=DIR")
+    if mine:
+        console.print("Built here", style="bold")
+        console.print(_built_table(mine))
+    print("debian:7 is the newest 7.x; a kernel of your own is path:VMLINUZ,modules=DIR, or built: ajuste kernel build")
     print(f"QEMU {qemu.version} is fetched" if qemu else "QEMU 10 is fetched with: ajuste kernel fetch qemu")
 
 
@@ -117,6 +130,24 @@ def _fields(kernel: AvailableKernel) -> tuple[str, ...]:
     size_bytes = kernel.disk_bytes if kernel.cached else kernel.download_bytes
     fetched = "fetched" if kernel.cached else "available"
     return (kernel.spec, kernel.release, kernel.scheduler, kernel.granularity, fetched, str(size_bytes))
+
+
+def _built_table(kernels: Iterable[BuiltKernel]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(no_wrap=True, overflow="fold")
+    for kernel in kernels:
+        made = kernel.provenance
+        asked = [made.config, *(f"{name}={value}" for name, value in made.settings.items())]
+        asked += [patch.name for patch in made.patches]
+        table.add_row(
+            kernel.image.spec, visible_line(made.source), visible_line(" ".join(asked)), _mb(kernel.size_bytes)
+        )
+    return table
+
+
+def _built_fields(kernel: BuiltKernel) -> tuple[str, ...]:
+    """As ``_fields``, where there is something to say."""
+    return (kernel.image.spec, kernel.image.release, "", "", "built", str(kernel.size_bytes))
 
 
 def _mb(size_bytes: int) -> str:

@@ -10,13 +10,14 @@ from pathlib import Path
 from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, PackageGone
+from ajuste.kernel.build.built import find_built
 from ajuste.kernel.bzimage import read_release
 from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, read_entry
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
 from ajuste.kernel.mirror import machine_mirrors, origins
 from ajuste.kernel.source import KernelSource, kernel_sources
 from ajuste.kernel.space import keeping_in, require_space
-from ajuste.kernel.spec import KernelFile, PackagedKernel, parse_spec
+from ajuste.kernel.spec import KernelFile, OwnKernel, PackagedKernel, parse_spec
 from ajuste.kernel.unpack import arrange, unpack
 from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
@@ -44,6 +45,8 @@ def fetch_kernel(spec: str, home: Home, *, say: Say = _silent, refresh: bool = F
     wanted = parse_spec(spec)
     if isinstance(wanted, KernelFile):
         return _open_file(spec, wanted)
+    if isinstance(wanted, OwnKernel):
+        return find_built(wanted.name, home).image
     with keeping_in(home.kernels, "kernels"):
         image = None if refresh else _from_cache(wanted, home, say)
         if image is None:

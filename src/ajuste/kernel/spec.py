@@ -12,10 +12,13 @@ from ajuste.kernel.source import KernelSource, kernel_sources
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 
-FORMS = "debian:5.10, debian:6.1/rt, debian:6.12.94, debian:7 or path:VMLINUZ,modules=DIR"
+FORMS = "debian:5.10, debian:6.1/rt, debian:6.12.94, debian:7, mine:NAME or path:VMLINUZ,modules=DIR"
+BUILT = "mine"
+"""Kernels that were built here (``ajuste kernel build``)."""
 
 _NUMBER = r"(?:0|[1-9][0-9]{0,3})"
 _VERSION = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,2}}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _RELEASE = re.compile(rf"{_NUMBER}\.{_NUMBER}[+~.\-0-9a-zA-Z]*")
 
 
@@ -59,7 +62,26 @@ class KernelFile(BaseModel):
         return f"path:{self.vmlinuz}" + (f",modules={self.modules}" if self.modules else "")
 
 
-KernelSpec = PackagedKernel | KernelFile
+class OwnKernel(BaseModel):
+    """A kernel that was built here, by its name."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+
+    def __str__(self) -> str:
+        return f"{BUILT}:{self.name}"
+
+
+KernelSpec = PackagedKernel | KernelFile | OwnKernel
+
+
+def check_name(name: str) -> str:
+    """``name``, if it can be one of a built kernel. Raises RequestError."""
+    if not _NAME.fullmatch(name):
+        raise RequestError(
+            f"{name!r} cannot name a kernel; expected letters, digits and . _ + -, beginning with a letter or a digit"
+        )
+    return name
 
 
 def parse_spec(text: str) -> KernelSpec:
@@ -67,14 +89,17 @@ def parse_spec(text: str) -> KernelSpec:
     kind, colon, rest = text.strip().partition(":")
     if kind == "path" and colon:
         return _kernel_file(text, rest)
+    if kind == BUILT and colon:
+        return OwnKernel(name=check_name(rest))
     sources = kernel_sources()
     if colon and kind in sources:
         return _packaged(text, sources[kind], rest)
     if not colon:
         raise RequestError(f"{text!r} is no kernel; expected {FORMS}", hint=_guess(text.strip()))
-    near = process.extractOne(kind, [*sources, "path"], score_cutoff=60)
+    kinds = [*sources, BUILT, "path"]
+    near = process.extractOne(kind, kinds, score_cutoff=60)
     raise RequestError(
-        f"{kind!r} is no known source of kernels; there are {', '.join([*sources, 'path'])}",
+        f"{kind!r} is no known source of kernels; there are {', '.join(kinds)}",
         hint=f"did you mean {near[0]}:{rest}?" if near else f"write for example {FORMS}",
     )
 

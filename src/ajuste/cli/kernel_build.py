@@ -1,0 +1,87 @@
+"""``ajuste kernel build`` and ``remove``: kernels of one's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ajuste.cli.example import example
+from ajuste.cli.options import Json, Quiet
+from ajuste.home import home
+from ajuste.kernel.build.build import BuildRequest, build_kernel
+from ajuste.kernel.build.built import BuiltKernel, remove_built
+from ajuste.kernel.spec import BUILT
+from ajuste.report.build_progress import BuildProgress
+from ajuste.report.format import duration
+from ajuste.report.visible import visible_line
+
+
+@example(
+    "ajuste kernel build --source debian:6.1 --name base",
+    "ajuste kernel build --source debian:6.1 --set NUMA=n --name non-numa",
+)
+def build(
+    source: Annotated[str, typer.Option(metavar="SOURCE", help="debian:6.1, a directory, or git:DIR[@REVISION].")],
+    config: Annotated[
+        str,
+        typer.Option(
+            metavar="CONFIG",
+            help="lab (small, what experiments need), lab-ext (and sched_ext), distro (as Debian's own) or a .config.",
+        ),
+    ] = "lab",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="OPTION=VALUE", help="An option, as NUMA=n (repeatable).")
+    ] = None,
+    patch: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="A patch (repeatable, applied in that order).")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="It is then mine:NAME; if not given, from what was asked for.")
+    ] = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Look for a newer source of the series.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Build a kernel to boot. What was compiled before is not compiled again, and a kernel that was built before is
+    there at once. Sources of your own are only read; building runs their Makefiles.
+    """
+    request = BuildRequest(source, config, tuple(set_ or ()), tuple(patch or ()), name, refresh)
+    with BuildProgress(quiet=quiet) as progress:
+        kernel = build_kernel(request, home(), progress)
+    if as_json:
+        print(json.dumps(described(kernel), indent=2))
+        return
+    print(f"{kernel.image.spec}: {_summary(kernel)}")
+    for note in kernel.provenance.notes:
+        print(f"  {visible_line(note)}")
+
+
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of built kernels, with or without mine:.")],
+) -> None:
+    """Remove kernels that were built. What was compiled for them is kept for the next build."""
+    for name in names:
+        remove_built(name.removeprefix(f"{BUILT}:"), home())
+
+
+def described(kernel: BuiltKernel) -> dict[str, object]:
+    """For other programs."""
+    return {
+        "spec": kernel.image.spec,
+        "key": kernel.key,
+        "size_bytes": kernel.size_bytes,
+        "kernel": kernel.image.model_dump(mode="json"),
+        "provenance": kernel.provenance.model_dump(mode="json"),
+    }
+
+
+def _summary(kernel: BuiltKernel) -> str:
+    made = kernel.provenance
+    size = kernel.image.vmlinuz.stat().st_size / 1e6
+    return (
+        f"{kernel.image.release} from {visible_line(made.source)}, image {size:.1f} MB, "
+        f"{made.compiled:,} objects compiled in {duration(made.seconds)}, in {kernel.directory}"
+    )

@@ -1,0 +1,152 @@
+"""The kernels that were built here: kept by their content, found by names."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rapidfuzz import process
+
+from ajuste.home import Home
+from ajuste.kernel.cache import RECORD
+from ajuste.kernel.inventory import find_damage, read_inventory
+from ajuste.kernel.spec import BUILT, check_name
+from ajuste.lock import locked
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+
+PROVENANCE: Final = "provenance.json"
+
+_KEY: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class AppliedPatch(BaseModel):
+    """A patch by its file's name."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    sha256: str
+
+
+class Provenance(BaseModel):
+    """What a kernel was made from. ``settings`` are the options asked for by name, ``config`` is what they were added
+    to. ``seconds`` and ``compiled`` (objects) are of the build itself.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    source: str
+    source_digest: str
+    config: str
+    settings: dict[str, str] = {}
+    patches: tuple[AppliedPatch, ...] = ()
+    notes: tuple[str, ...] = ()
+    compiler: str
+    workspace: str = ""
+    seconds: float = 0.0
+    compiled: int = 0
+
+
+class BuiltKernel(BaseModel):
+    """``image`` has absolute paths; its spec is ``mine:NAME``. ``key`` stands for its content."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    key: str
+    directory: Path
+    image: KernelImage
+    provenance: Provenance
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(read_inventory(self.directory).values())
+
+
+def kept_by(home: Home) -> Path:
+    """The directory of all built kernels."""
+    return home.cache / "built"
+
+
+def find_built(name: str, home: Home) -> BuiltKernel:
+    """The kernel of that name. Raises RequestError, with the nearest names, where there is none or it is damaged."""
+    key = _key_of(name, home)
+    if key is None:
+        names = built_names(home)
+        near = [match[0] for match in process.extract(name, names, limit=3, score_cutoff=60)]
+        hint = f"nearest: {', '.join(f'{BUILT}:{text}' for text in near)}" if near else None
+        raise RequestError(
+            f"no kernel {name!r} was built here", hint=hint or f"ajuste kernel build --name {name} --source debian:6.1"
+        )
+    found = read_built(key, home)
+    if found is None:
+        raise RequestError(
+            f"the kernel {BUILT}:{name} is damaged on the disk", hint="build it again; its objects may still be there"
+        )
+    return _named(found, name)
+
+
+def built_names(home: Home) -> list[str]:
+    folder = kept_by(home) / "names"
+    return sorted(file.name for file in folder.iterdir() if not file.name.startswith(".")) if folder.is_dir() else []
+
+
+def built_kernels(home: Home) -> list[BuiltKernel]:
+    """All that are whole, by their names."""
+    found = ((name, key) for name in built_names(home) if (key := _key_of(name, home)))
+    return [_named(kernel, name) for name, key in found if (kernel := read_built(key, home))]
+
+
+def read_built(key: str, home: Home) -> BuiltKernel | None:
+    """The kernel of that content, if it is there and whole; it has no name."""
+    directory = kept_by(home) / key
+    try:
+        record = KernelImage.model_validate_json((directory / RECORD).read_bytes())
+        provenance = Provenance.model_validate_json((directory / PROVENANCE).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    if find_damage(directory):
+        return None
+    paths = {part: directory / path for part in ("vmlinuz", "modules", "config") if (path := getattr(record, part))}
+    image = record.model_copy(update=paths)
+    return BuiltKernel(name="", key=key, directory=directory, image=image, provenance=provenance)
+
+
+def give_name(kernel: BuiltKernel, name: str, home: Home) -> BuiltKernel:
+    """Let ``name`` mean this kernel from now on, whatever it meant before."""
+    folder = kept_by(home) / "names"
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f".{name}.{os.getpid()}"
+    temporary.write_text(kernel.key + "\n", encoding="ascii")
+    temporary.replace(folder / check_name(name))
+    return _named(kernel, name)
+
+
+def remove_built(name: str, home: Home) -> None:
+    """Forget a name; its kernel goes with the last one. Raises RequestError where there is none of that name."""
+    with locked(kept_by(home) / ".lock"):
+        key = _key_of(name, home)
+        if key is None:
+            find_built(name, home)
+        (kept_by(home) / "names" / name).unlink()
+        if key is None or key in {_key_of(other, home) for other in built_names(home)}:
+            return
+        for request in (kept_by(home) / "requests").glob("*"):
+            if request.read_text(encoding="ascii").strip() == key:
+                request.unlink()
+        shutil.rmtree(kept_by(home) / key, ignore_errors=True)
+
+
+def _named(kernel: BuiltKernel, name: str) -> BuiltKernel:
+    image = kernel.image.model_copy(update={"spec": f"{BUILT}:{name}"})
+    return kernel.model_copy(update={"name": name, "image": image})
+
+
+def _key_of(name: str, home: Home) -> str | None:
+    try:
+        key = (kept_by(home) / "names" / check_name(name)).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return key if _KEY.fullmatch(key) else None

@@ -1,0 +1,120 @@
+"""Sources in a directory of somebody's own, which is only read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from ajuste.kernel.build.listing import list_files
+from ajuste.kernel.build.origin import LINK, Manifest, Say, manifest_digest
+from ajuste.model.error import RequestError, RunError
+
+# What building in the tree itself leaves at its top.
+_BUILT: Final = (".config", "include/config/auto.conf", "include/generated/autoconf.h")
+
+
+@dataclass(frozen=True)
+class DirectorySource:
+    """``known`` is a file that remembers the sums of files, so that only what changed is read again."""
+
+    directory: Path
+    known: Path
+    say: Say
+
+    @property
+    def title(self) -> str:
+        return str(self.directory)
+
+    @property
+    def place(self) -> str:
+        return str(self.directory)
+
+    @property
+    def digest(self) -> str:
+        return manifest_digest(self.manifest)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What building in the directory made is left out: what its ``.gitignore`` names, if it was built there."""
+        remembered = _remembered(self.known)
+        now: dict[str, list[str]] = {}
+        found = {}
+        ignored = self._ignored()
+        for path, kind, status in list_files(self.directory):
+            if path in ignored:
+                continue
+            mark = f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
+            before = remembered.get(path, [])
+            sum_ = before[1] if before and before[0] == mark else hashlib.sha256(self.read(path)).hexdigest()
+            now[path] = [mark, sum_]
+            found[path] = f"{kind}:{sum_}"
+        self.known.parent.mkdir(parents=True, exist_ok=True)
+        self.known.write_text(json.dumps(now))
+        return found
+
+    def read(self, path: str) -> bytes:
+        file = self.directory / path
+        try:
+            return os.fsencode(file.readlink()) if file.is_symlink() else file.read_bytes()
+        except OSError as error:
+            raise RequestError(f"{file} cannot be read: {error.strerror}") from error
+
+    def write(self, paths: Iterable[str], into: Path) -> None:
+        for path in paths:
+            target = into / path
+            if self.manifest[path].startswith(LINK):
+                target.symlink_to(os.fsdecode(self.read(path)))
+            else:
+                shutil.copyfile(self.directory / path, target)
+                shutil.copymode(self.directory / path, target)
+
+    def _ignored(self) -> frozenset[str]:
+        if not any((self.directory / name).exists() for name in _BUILT):
+            return frozenset()
+        if shutil.which("git") is None:
+            raise RequestError(
+                f"{self.directory} was built in, and git was not found, which tells sources from what was made",
+                hint="apt install git, or make mrproper in the directory",
+            )
+        self.say(f"{self.directory} was built in: what was made there is left out")
+        # An empty repository of our own: only the .gitignore files of the tree decide.
+        repository = self.known.with_suffix(".git")
+        if not repository.exists():
+            _git("init", "--quiet", "--bare", str(repository))
+        command = (f"--git-dir={repository}", f"--work-tree={self.directory}", "ls-files", "-z")
+        listing = _git(*command, "--others", "--ignored", "--exclude-standard", cwd=self.directory)
+        return frozenset(os.fsdecode(name) for name in listing.split(b"\0") if name)
+
+
+def _remembered(file: Path) -> dict[str, list[str]]:
+    try:
+        known = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _git(*arguments: str, cwd: Path | None = None) -> bytes:
+    done = subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise RunError(f"git {arguments[0]} failed: {done.stderr.decode(errors='replace').strip()[:300]}")
+    return done.stdout
+
+
+def directory_source(directory: Path, known: Path, say: Say) -> DirectorySource:
+    """Raises RequestError where there is no such directory."""
+    absolute = directory.expanduser().absolute()
+    if not absolute.is_dir():
+        raise RequestError(
+            f"--source {directory}: there is no such directory",
+            hint="a packaged source is debian:6.1, a revision is git:DIR@REVISION",
+        )
+    return DirectorySource(absolute.resolve(), known, say)

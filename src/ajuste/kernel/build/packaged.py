@@ -1,0 +1,175 @@
+"""Sources of kernels that a distribution packages, unpacked once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from debian.debian_support import Version
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ajuste.home import Home
+from ajuste.kernel.apt import Apt, Package, PackageGone
+from ajuste.kernel.build.listing import list_files
+from ajuste.kernel.build.origin import Manifest, Say, digest_of
+from ajuste.kernel.candidate import upstream_of
+from ajuste.kernel.fetch import package_lists
+from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.space import keeping_in, out_of_space, require_space
+from ajuste.kernel.spec import PackagedKernel
+from ajuste.kernel.unpack import unpack
+from ajuste.lock import locked
+from ajuste.model.error import RequestError, RunError
+
+PREFIX: Final = "linux-source-"
+_RECORD: Final = "source.json"
+_TREE_BYTES: Final = 2_000_000_000  # 1.6 GB on a disk with blocks of 4 KiB, for 6.1 and for 7.3
+_MOST_ATTEMPTS: Final = 8
+
+
+class PackagedSource(BaseModel):
+    """An unpacked package. Nothing in its ``tree`` is ever written to: other trees share its files."""
+
+    model_config = ConfigDict(frozen=True)
+    directory: Path
+    package: str
+
+    @property
+    def tree(self) -> Path:
+        return self.directory / "tree"
+
+    @property
+    def version(self) -> str:
+        return self.package.split(" ")[1]
+
+    @property
+    def title(self) -> str:
+        return self.package
+
+    @property
+    def place(self) -> str:
+        return self.package
+
+    @property
+    def digest(self) -> str:
+        """Packages are checked against their signed list, and a version of one never changes."""
+        return digest_of([self.package])
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        # Sizes and times do: nobody changes these files.
+        return {path: f"{kind}:{status.st_size}:{status.st_mtime_ns}" for path, kind, status in list_files(self.tree)}
+
+    def read(self, path: str) -> bytes:
+        file = self.tree / path
+        return os.fsencode(file.readlink()) if file.is_symlink() else file.read_bytes()
+
+    def write(self, paths: Iterable[str], into: Path) -> None:
+        """With the times that they have in the package; files share their place on the disk."""
+        for path in paths:
+            os.link(self.tree / path, into / path, follow_symlinks=False)
+
+
+def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bool = False) -> PackagedSource:
+    """The source package for ``wanted``: of a series the newest that the cache has or else the mirror.
+
+    Raises RequestError for one that there is not or a disk that is too full, RunError where fetching fails.
+    """
+    source = kernel_sources()[wanted.source]
+    if wanted.release or wanted.flavour != source.default_flavour:
+        raise RequestError(
+            f"{wanted} names a package of a built kernel; all of one version are built from one source",
+            hint=f"--source {source.name}:{wanted.version or 'VERSION'}, and --config distro for its options",
+        )
+    root = home.cache / "sources"
+    with keeping_in(root, "sources of kernels"):
+        if not refresh and (found := _cached(root, wanted)):
+            return found
+        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching sources")):
+            if not refresh and (found := _cached(root, wanted)):
+                return found
+            return _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
+
+
+def _is_meant(wanted: PackagedKernel, version: str) -> bool:
+    return (upstream_of(version) + ".").startswith(wanted.version + ".")
+
+
+def _cached(root: Path, wanted: PackagedKernel) -> PackagedSource | None:
+    found = [source for folder in root.glob(f"{PREFIX}*") if (source := _read(folder))]
+    meant = [source for source in found if _is_meant(wanted, source.version)]
+    return max(meant, key=lambda source: Version(source.version), default=None)
+
+
+def _read(folder: Path) -> PackagedSource | None:
+    try:
+        record = PackagedSource.model_validate_json((folder / _RECORD).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return record.model_copy(update={"directory": folder}) if (folder / "tree/Makefile").is_file() else None
+
+
+def _fetch(root: Path, wanted: PackagedKernel, apt: Apt, say: Say, *, refresh: bool) -> PackagedSource:
+    apt.refresh(force=refresh)
+    names = [name for name in apt.names(PREFIX) if name.removeprefix(PREFIX).replace(".", "").isdigit()]
+    packages = apt.packages(names)
+    meant = sorted((p for p in packages if _is_meant(wanted, p.version)), key=lambda p: Version(p.version))
+    if not meant:
+        there = sorted({upstream_of(p.version).rpartition(".")[0] for p in packages}, key=Version)
+        raise RequestError(
+            f"the package lists have no source of a kernel {wanted.version}",
+            hint=f"there is {', '.join(f'{wanted.source}:{version}' for version in there)}" if there else None,
+        )
+    gone = ""
+    for package in meant[: -_MOST_ATTEMPTS - 1 : -1]:
+        folder = root / f"{package.name}_{package.version.replace(':', '%3a')}"
+        if found := _read(folder):
+            return found
+        try:
+            return _unpacked(package, folder, apt, say)
+        except PackageGone as error:
+            gone = str(error)
+            say(f"{package} is listed, but the mirror does not have it: trying the next newest")
+    raise RunError(f"no source of {wanted} could be downloaded; the last one tried gave: {gone}")
+
+
+def _unpacked(package: Package, folder: Path, apt: Apt, say: Say) -> PackagedSource:
+    """Download and extract beside the cache, then put it there in one step."""
+    require_space(folder.parent, 2 * package.size_bytes + _TREE_BYTES, f"the source {package}")
+    for leftover in folder.parent.glob(".fetching-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder.parent) as name:
+        temporary = Path(name)
+        (temporary / "packages").mkdir()
+        (temporary / "entry").mkdir()
+        say(f"downloading {package} ({package.size_bytes / 1e6:.0f} MB)")
+        unpack(apt.download([package], temporary / "packages"), temporary / "package")
+        say(f"extracting {package}")
+        _extract(temporary / "package/usr/src" / f"{package.name}.tar.xz", temporary / "entry")
+        (temporary / "entry" / package.name).rename(temporary / "entry/tree")
+        record = PackagedSource(directory=Path(), package=str(package))
+        (temporary / "entry" / _RECORD).write_text(record.model_dump_json(include={"directory", "package"}))
+        if folder.exists():
+            folder.rename(temporary / "damaged")
+        (temporary / "entry").rename(folder)
+    return PackagedSource(directory=folder, package=str(package))
+
+
+def _extract(archive: Path, into: Path) -> None:
+    extraction = subprocess.run(
+        ["tar", "--extract", "--xz", "--no-same-owner", "--file", archive, "--directory", into],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    if extraction.returncode:
+        if "No space left" in extraction.stderr or "quota" in extraction.stderr:
+            raise out_of_space(into, archive.name)
+        raise RunError(f"could not extract {archive.name}: {extraction.stderr.strip()[:300]}")
