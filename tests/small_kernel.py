@@ -1,0 +1,108 @@
+"""A source tree that is built like a kernel's: Kconfig decides, make compiles a few files, and out comes an image."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+RELEASE = "6.1.7"
+
+_FILES = {
+    "Makefile": f"""\
+VERSION = 6
+PATCHLEVEL = 1
+SUBLEVEL = 7
+export srctree := $(CURDIR)
+export KCONFIG_CONFIG := $(O)/.config
+-include $(O)/.config
+objects := $(O)/fair.o $(O)/core.o $(if $(CONFIG_KYBER),$(O)/kyber.o)
+
+allnoconfig olddefconfig:
+	@{sys.executable} -m $@ Kconfig
+
+bzImage: $(O)/arch/x86/boot/bzImage $(O)/System.map
+modules:
+	@true
+
+$(O)/arch/x86/boot/bzImage: $(objects) $(O)/.config
+	@mkdir -p $(@D)
+	@{sys.executable} image.py $@ $(objects)
+
+$(O)/System.map: $(objects)
+	@nm $^ > $@
+
+$(O)/%.o: kernel/%.c
+	@echo "  CC      kernel/$*.o"
+	@$(CC) -c -o $@ $<
+
+modules_install:
+	@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/{RELEASE}
+	@touch $(INSTALL_MOD_PATH)/lib/modules/{RELEASE}/modules.builtin
+""",
+    "image.py": f"""\
+import struct, sys
+image = bytearray(5 * 512)
+image[0x1F1] = 4
+image[0x1FE:0x200] = b"\\x55\\xaa"
+image[0x202:0x206] = b"HdrS"
+struct.pack_into("<H", image, 0x20E, 0x100)
+image[0x300:0x300 + {len(RELEASE) + 1}] = b"{RELEASE} "
+with open(sys.argv[1], "wb") as out:
+    out.write(image)
+    for name in sys.argv[2:]:
+        out.write(open(name, "rb").read())
+""",
+    "Kconfig": """\
+config MODULES
+	bool "Loadable modules"
+config EXPERT
+	bool "For experts"
+config BLOCK
+	bool "Disks"
+	depends on EXPERT
+config KYBER
+	bool "An I/O scheduler"
+	depends on BLOCK
+config HZ
+	int "Ticks a second"
+	default 250
+""",
+    "arch/x86/Makefile": "",
+    "kernel/fair.c": """\
+/* The scheduler. */
+
+unsigned int sched_latency = 6000000;
+
+unsigned int sched_granularity = 750000;
+
+int sched_features = 1;
+""",
+    "kernel/core.c": "int core = 1;\n",
+    "kernel/kyber.c": "int kyber = 1;\n",
+}
+
+PATCH = """\
+A longer turn for everybody.
+
+--- a/kernel/fair.c
++++ b/kernel/fair.c
+@@ -2,6 +2,6 @@
+
+ unsigned int sched_latency = 6000000;
+
+-unsigned int sched_granularity = 750000;
++unsigned int sched_granularity = 3000000;
+
+ int sched_features = 1;
+"""
+
+OPTIONS = "CONFIG_EXPERT=y\nCONFIG_BLOCK=y\nCONFIG_KYBER=y\nCONFIG_MODULES=y\n"
+
+
+def small_kernel(directory: Path) -> Path:
+    """Write the tree; gives its directory."""
+    for name, text in _FILES.items():
+        file = directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return directory
