@@ -50,7 +50,6 @@ def run_make(
     However this process ends, make ends too. Raises RunError with the first error of the compiler, RequestError where
     the disk is full.
     """
-    first = not any(tree.objects.iterdir())
     command = ["setpriv", "--pdeathsig", "TERM", "--", "make", f"-j{jobs}", "--output-sync=target"]
     command += [f"O={tree.objects}", f"CC={_compiler()}", "LOCALVERSION=", "DEPMOD=true", *targets]
     with tree.log.open("wb") as log:
@@ -60,7 +59,7 @@ def run_make(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=_environment(tree, home, first=first),
+            env=_environment(tree, home),
             process_group=0,
         )
         try:
@@ -82,7 +81,7 @@ def _compiler() -> str:
     return "ccache gcc" if shutil.which("ccache") else "gcc"
 
 
-def _environment(tree: Workspace, home: Home, *, first: bool) -> dict[str, str]:
+def _environment(tree: Workspace, home: Home) -> dict[str, str]:
     """Nothing of the caller's that could change what is built."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     cache = {
@@ -91,8 +90,8 @@ def _environment(tree: Workspace, home: Home, *, first: bool) -> dict[str, str]:
         "CCACHE_NOHASHDIR": "1",
         "CCACHE_MAXSIZE": _CACHE_SIZE,
     }
-    if first:
-        # Nothing of it is known yet: then preprocessing only to look things up is time lost.
+    if not tree.complete:
+        # Nothing of it is known yet: preprocessing only to look things up would be time lost.
         cache["CCACHE_DEPEND"] = "1"
     return {**kept, **cache, **_REPRODUCIBLE, "LC_ALL": "C"}
 
