@@ -57,7 +57,7 @@ def test_any_other_text_is_a_wrong_request_and_never_a_crash(text: str) -> None:
         ("5.10", "is no kernel", "debian:5.10"),
         ("./bzImage", "is no kernel", "path:./bzImage"),
         ("debain:5.10", "no known source", "debian:5.10"),
-        ("ubuntu:5.10", "there are debian, path", "debian:5.10"),
+        ("ubuntu:5.10", "there are debian, mine, path", "debian:5.10"),
         ("debian:5.11", "no kernel 5.11; there are 5.10, 6.1", "debian:5.10"),
         ("debian:6.13.1", "no kernel 6.13.1", "debian:6.12"),
         ("debian:4", "no kernel 4;", "debian:5.10"),

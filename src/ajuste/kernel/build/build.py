@@ -24,7 +24,7 @@ from ajuste.kernel.build.built import (
 )
 from ajuste.kernel.build.configuration import Start, configure, fallen, start_of
 from ajuste.kernel.build.make import jobs_here, run_make
-from ajuste.kernel.build.options import Options, missed, parse_settings, require_known, symbols_of
+from ajuste.kernel.build.options import Options, missed, parse_settings, require_known, symbols_of, written
 from ajuste.kernel.build.origin import Origin, digest_of, version_of
 from ajuste.kernel.build.patch import PatchFile, read_patches, try_patches
 from ajuste.kernel.build.sources import open_source
@@ -32,6 +32,8 @@ from ajuste.kernel.build.toolchain import compiler, require_tools, require_tools
 from ajuste.kernel.build.workspace import Edits, Workspace, workspace
 from ajuste.kernel.bzimage import read_release
 from ajuste.kernel.cache import write_record
+from ajuste.kernel.kconfig.config_file import parse_config
+from ajuste.kernel.kconfig.tree import explain
 from ajuste.kernel.space import keeping_in, require_space
 from ajuste.kernel.spec import BUILT, check_name
 from ajuste.lock import locked
@@ -185,11 +187,19 @@ def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str,
     symbols = symbols_of(tree.source, {*recipe.origin.manifest, *recipe.edits})
     require_known(recipe.settings, symbols, recipe.origin)
     options = configure(tree, home, recipe.start, recipe.settings)
-    for name, value in missed(recipe.settings, options).items():
-        raise RequestError(f"{name}={recipe.settings[name]} was asked for, but Kconfig makes it {value}")
+    if lost := missed(recipe.settings, options):
+        raise _not_so(lost, recipe.settings, options, tree)
     require_tools_for(options)
-    lost = fallen(recipe.start, recipe.settings, options, symbols)
-    return options, [f"{name} is {value}" for name, value in lost.items()]
+    fell = fallen(recipe.start, recipe.settings, options, symbols)
+    return options, [f"{name} is {value}" for name, value in fell.items()]
+
+
+def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace) -> RequestError:
+    """What was asked for and did not come out, with what decides."""
+    asked = parse_config(written({**options, **settings}))
+    causes = explain(tree.source, asked, {name: settings[name].strip('"') for name in lost})
+    words = ", ".join(f"{name}={settings[name]} was asked for, but it is {value}" for name, value in lost.items())
+    return RequestError(words, hint="\n".join(cause.hint() for cause in causes.values()))
 
 
 def _compile(tree: Workspace, home: Home, options: Options, watcher: BuildWatcher) -> int:
