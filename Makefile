@@ -10,7 +10,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
 
-.PHONY: help setup system native demo test test-quick fuzz bench lint format clean
+.PHONY: help setup system native demo gallery test test-quick fuzz bench lint format clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ native: | system
 
 demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a verdict and a report
 	$(AJUSTE) run granularity
+
+gallery: setup ## carry out every study of docs/gallery, and put figures, verdicts and pictures into its pages
+	.venv/bin/python -m benchmarks.gallery
 
 test: setup ## every test, on real kernels and in a real browser too
 	@setup/system test

@@ -19,6 +19,13 @@ def test_the_page_has_every_area(ajuste: Shell) -> None:
     assert max(map(len, said.splitlines())) <= 100
 
 
+def test_only_the_areas_that_are_named_are_shown(ajuste: Shell) -> None:
+    said, _ = ajuste("inventory", "--area", "memory", "--area", "CPU")
+    assert [line for line in said.splitlines() if line and not line.startswith(" ")] == ["CPU", "Memory"]
+    _, complained = ajuste("inventory", "--area", "Disk", expect=2)
+    assert "'Disk'; did you mean Disks?" in complained
+
+
 def test_the_document_is_an_inventory(ajuste: Shell) -> None:
     document = ajuste.json("inventory")
     assert Inventory.model_validate(document).model_dump(mode="json") == document

@@ -30,6 +30,9 @@ def inventory(
         tuple[str, str] | None,
         typer.Option(metavar="A B", help="What differs: each a run, a file of --json, or now (this machine)."),
     ] = None,
+    area: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Show only this area, such as CPU or Disks (repeatable).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show what this machine is: processor, kernel, memory, disks, mounts, network, limits.
@@ -42,7 +45,7 @@ def inventory(
         if as_json:
             typer.echo(taken.model_dump_json(indent=2))
         else:
-            print_inventory(taken, console)
+            print_inventory(taken, console, area or ())
         return
     a, b = diff
     found = compare(_inventory(a), _inventory(b))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console
@@ -10,21 +11,36 @@ from rich.text import Text
 
 from ajuste.inventory.difference import Comparison, Difference
 from ajuste.inventory.document import Inventory
+from ajuste.model.error import RequestError
 from ajuste.report.format import count_of
 from ajuste.report.inventory_page import Area, area_title, inventory_page, value_text
 from ajuste.report.sheet import INDENT, Sheet, sheet
 from ajuste.report.visible import visible_line
+from ajuste.study.problem import nearest
 
 _WIDEST_LABEL: Final = 30
 _MARKS: Final = {"high": ("!!", "bold red"), "medium": ("! ", "yellow"), "low": ("  ", "dim")}
 _MEANINGS: Final = "!! can by itself change results, ! matters for some workloads, unmarked: seldom"
 
 
-def print_inventory(inventory: Inventory, console: Console) -> None:
-    """One readable page: an area after the other, a line for each fact or thing."""
+def print_inventory(inventory: Inventory, console: Console, areas: Sequence[str] = ()) -> None:
+    """One readable page: an area after the other, a line for each fact or thing.
+
+    ``areas`` are the titles, in any case, of those that are shown: all if there are none. Raises RequestError for one
+    that there is not.
+    """
+    page = {area.title.casefold(): area for area in inventory_page(inventory)}
+    titles = [area.title for area in page.values()]
+    for name in areas:
+        if name.casefold() not in page:
+            raise RequestError(
+                f"--area: there is no area {visible_line(name)!r}{nearest(name, titles)}",
+                hint=f"there are {', '.join(titles)}",
+            )
     with sheet(console) as out:
-        for area in inventory_page(inventory):
-            _print_area(out, area)
+        for title, area in page.items():
+            if not areas or title in {name.casefold() for name in areas}:
+                _print_area(out, area)
 
 
 def print_comparison(comparison: Comparison, a: str, b: str, console: Console) -> None:

@@ -12,14 +12,23 @@ from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.cli.showing import show_results
 from ajuste.home import home
+from ajuste.model.error import RequestError
+from ajuste.model.results import Results
 from ajuste.outcome import results_of
 from ajuste.report.format import count_of
+from ajuste.report.markdown import markdown as as_markdown
 from ajuste.report.pictures.files import PictureFormat, write_pictures
 from ajuste.report.visible import visible
 from ajuste.store.store import Run, Store
+from ajuste.study.problem import nearest
 
 
-@example("ajuste report", "ajuste report messages --html messages.html", "ajuste report messages --pictures figures")
+@example(
+    "ajuste report",
+    "ajuste report messages --html messages.html",
+    "ajuste report messages --pictures figures",
+    "ajuste report messages --markdown messages.md",
+)
 def report(
     run: Annotated[
         str | None, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")
@@ -31,6 +40,12 @@ def report(
     form: Annotated[
         PictureFormat, typer.Option("--format", help="Of the pictures: drawings (svg) or pixels (png).")
     ] = "svg",
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what was found there as Markdown.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="With --markdown: show these metrics (repeatable).")
+    ] = None,
     trials: Annotated[bool, typer.Option("--trials", help="Show what every trial said, as it was kept.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -45,11 +60,27 @@ def report(
             _trials(store, found, as_json)
             return
         results = results_of(found, store)
+    if markdown is not None:
+        _write_markdown(results, markdown, metric or [])
     show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json)
     if pictures is not None:
         written = write_pictures(results, pictures, form)
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
+
+
+def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
+    known = [one.name for one in results.metrics]
+    for name in metrics:
+        if name not in known:
+            raise RequestError(
+                f"--metric: {visible(name)!r} was not measured{nearest(name, known)}",
+                hint=f"measured were {', '.join(map(visible, known))}",
+            )
+    try:
+        path.write_text(as_markdown(results, metrics), encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"{path}: {error.strerror or error}", hint="--markdown FILE must be writable") from error
 
 
 def _list(store: Store, as_json: bool) -> None:

@@ -1,0 +1,108 @@
+"""Writes the gallery: ``python -m benchmarks.gallery [PAGE …]`` carries out the studies of all pages, or of those that
+are named, and puts what came out into them.
+
+A study that was carried out already with this build is not measured again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.kernel.spec import parse_spec
+from ajuste.study.builtin import find_study
+from ajuste.study.read import read_study
+from benchmarks.gallery.marks import put
+from benchmarks.gallery.pages import IMAGES, INDEX, Measured, Page, Shown, pages
+
+_AJUSTE = Path(sys.executable).parent / "ajuste"
+
+
+def main(names: list[str]) -> int:
+    every = pages()
+    unknown = set(names) - {page.file for page in every}
+    if unknown:
+        print(f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(p.file for p in every)}")
+        return 2
+    console = Console(stderr=True)
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for page in every:
+        if not names or page.file in names:
+            console.print(f"{page.file}: {', '.join(page.marks)}", highlight=False)
+            write(page)
+    INDEX.write_text(put(INDEX.read_text(encoding="utf-8"), "pages", index(every)), encoding="utf-8")
+    return 0
+
+
+def write(page: Page) -> None:
+    """Carry out what a page shows, and put it there."""
+    text = page.path.read_text(encoding="utf-8")
+    for one in page.run:
+        text = put(text, one.mark, measured(one))
+        page.path.write_text(text, encoding="utf-8")
+    for command in page.show:
+        text = put(text, command.mark, shown(command))
+        page.path.write_text(text, encoding="utf-8")
+
+
+def measured(one: Measured) -> str:
+    """The run of a study as Markdown, below its pictures."""
+    _ajuste("run", one.study, *one.arguments, "--quiet")
+    with tempfile.TemporaryDirectory() as folder:
+        found, pictures = Path(folder) / "found.md", Path(folder) / "pictures"
+        wanted = [word for metric in one.metrics for word in ("--metric", metric)]
+        drawn = ["--pictures", str(pictures)] if one.pictures else []
+        _ajuste("report", one.study, "--markdown", str(found), *wanted, *drawn)
+        for name in one.pictures:
+            drawing = pictures / f"{name}.svg"
+            if not drawing.is_file():
+                there = ", ".join(sorted(path.stem for path in pictures.iterdir()))
+                raise SystemExit(f"gallery.toml: {one.study} has no picture {name}; there are {there}")
+            (IMAGES / _image(one, name)).write_bytes(drawing.read_bytes())
+        links = [f"![{name.replace('-', ' ')}](images/{_image(one, name)})\n\n" for name in one.pictures]
+        return "".join(links) + found.read_text(encoding="utf-8")
+
+
+def shown(one: Shown) -> str:
+    """The output of a command, as it was printed."""
+    for study in one.after:
+        _ajuste("run", study, "--quiet")
+    return f"```text\n{_ajuste(*one.command).rstrip()}\n```"
+
+
+def index(every: tuple[Page, ...]) -> str:
+    """A table of all pages: experiment, page, studies with their questions."""
+    rows = ["| | Page | Study | Question |", "|---|---|---|---|"]
+    for page in sorted(every, key=lambda page: page.experiment):
+        title = page.path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        link = f"[{title}]({page.file}.md)"
+        for study in dict.fromkeys(one.study for one in page.run):
+            rows.append(f"| {page.experiment} | {link} | `{study}` | {question(study)} |")
+        if not page.run:
+            command = " ".join(("ajuste", *page.show[0].command[:1]))
+            rows.append(f"| {page.experiment} | {link} | `{command}` | |")
+    return "\n".join(rows)
+
+
+def question(study: str) -> str:
+    return read_study(find_study(study), catalogue(), parse_kernel=parse_spec).question
+
+
+def _image(one: Measured, picture: str) -> str:
+    return f"{one.study}-{picture}.svg"
+
+
+def _ajuste(*words: str) -> str:
+    done = subprocess.run([_AJUSTE, *words], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"ajuste {' '.join(words)}: exit code {done.returncode}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,68 @@
+"""What the gallery has: ``docs/gallery/gallery.toml``, read and checked."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
+INDEX = GALLERY / "README.md"
+IMAGES = GALLERY / "images"
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Measured(_Entry):
+    """A built-in study whose run stands on a page. ``metrics`` are the columns of its table (those that decide if
+    there are none), ``pictures`` the names that ``ajuste report --pictures`` gives, ``arguments`` those of the run.
+    """
+
+    study: str
+    arguments: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """What its place on the page is called."""
+        return " ".join(("run", self.study, *self.arguments))
+
+
+class Shown(_Entry):
+    """A command of ``ajuste`` whose output stands on a page, with the studies that must have been carried out."""
+
+    command: tuple[str, ...]
+    after: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        return " ".join(("show", *self.command))
+
+
+class Page(_Entry):
+    """A page and the experiment that it makes easy."""
+
+    file: str
+    experiment: Literal["A", "B", "C", "D", "E", "F", "G", "H"]
+    run: tuple[Measured, ...] = ()
+    show: tuple[Shown, ...] = ()
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The places of the page that are written."""
+        return (*(one.mark for one in self.run), *(one.mark for one in self.show))
+
+    @property
+    def path(self) -> Path:
+        return GALLERY / f"{self.file}.md"
+
+
+def pages() -> tuple[Page, ...]:
+    """All pages in the order of the index."""
+    document = tomllib.loads((GALLERY / "gallery.toml").read_text(encoding="utf-8"))
+    return tuple(Page.model_validate(page) for page in document["page"])

@@ -1,0 +1,82 @@
+"""Results as Markdown, judged by a parser of CommonMark."""
+
+from __future__ import annotations
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from ajuste.model.results import Results
+from ajuste.report.markdown import markdown
+
+PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+
+def tokens(results: Results, *metrics: str) -> list[Token]:
+    return PARSER.parse(markdown(results, metrics))
+
+
+def tables(results: Results, *metrics: str) -> list[list[list[str]]]:
+    """Every table: its rows of cells, the head first."""
+    found: list[list[list[str]]] = []
+    for token in tokens(results, *metrics):
+        if token.type == "table_open":
+            found.append([])
+        elif token.type == "tr_open":
+            found[-1].append([])
+        elif token.type == "inline" and found and found[-1] and token.level > 2:
+            found[-1][-1].append("".join(child.content for child in token.children or ()))
+    return found
+
+
+def text(results: Results) -> str:
+    return "\n".join(
+        "".join(child.content for child in token.children or ()) or token.content for token in tokens(results)
+    )
+
+
+def test_every_configuration_has_a_row_with_the_mean_of_what_decides(granularity: Results) -> None:
+    figures = tables(granularity)[0]
+    assert figures[0][0] == granularity.factors[0].name
+    assert len(figures) == 1 + len(granularity.configurations)
+    for row, configuration in zip(figures[1:], granularity.configurations, strict=True):
+        assert ("*" in row[0]) == configuration.baseline
+        mean = configuration.metrics["involuntary-switches"].mean
+        assert abs(float(row[1].split(" ±")[0].replace(",", "")) - mean) <= 0.5
+
+
+def test_verdicts_answer_and_commands_are_there(granularity: Results) -> None:
+    verdicts = tables(granularity)[1]
+    deciding = [one for one in granularity.verdicts if one.deciding]
+    assert sorted(row[-1].split()[1] for row in verdicts[1:]) == sorted(one.verdict for one in deciding)
+    assert granularity.answer in text(granularity)
+    assert granularity.digest in text(granularity)
+    [block] = [token for token in tokens(granularity) if token.type == "fence"]
+    assert block.content.splitlines() == list(granularity.reproduce)
+
+
+def test_the_metrics_that_are_named_are_shown(granularity: Results) -> None:
+    titles = {metric.name: metric.title for metric in granularity.metrics}
+    head = tables(granularity, "elapsed")[0][0]
+    assert head[1].startswith(titles["elapsed"])
+    assert len(head) == 2
+
+
+def test_a_screening_shows_the_effects_of_its_factors(crowded: Results) -> None:
+    assert text(crowded)
+    assert tables(crowded)
+
+
+def test_what_others_wrote_is_no_markup(hostile: Results) -> None:
+    evil = "<img src=x onerror=alert(1)> | `a` *b* [c](javascript:d) \u202e \x1b[31m ~~e~~ &lt; _f_ # g"
+    changed = hostile.model_copy(update={"question": evil, "answer": evil, "reproduce": (f"ajuste ```` {evil}",)})
+    kinds = {
+        child.type
+        for token in tokens(changed)
+        for child in (token, *(token.children or ()))
+        if child.type not in {"inline", "text", "text_special", "fence"}
+    }
+    assert not kinds & {"html_block", "html_inline", "link_open", "image", "code_inline", "s_open", "heading_open"}
+    shown = text(changed)
+    assert "<img src=x onerror=alert(1)> | `a` *b* [c](javascript:d)" in shown
+    assert "\x1b" not in markdown(changed)
+    assert "\u202e" not in markdown(changed)
