@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,8 @@ from ajuste.parse.registry import PARSERS, parser
 
 TUNABLES = list(catalogue().tunables.values())
 RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]
+QUICK_KINDS = [kind for kind in RUNNING_KINDS if kind.name not in ("fio", "fio-patterns", "glxgears")]
+"""Those that need no file or display, and not long."""
 
 
 def every_version() -> list[KernelVersion]:
@@ -124,9 +127,24 @@ def test_the_metrics_are_those_that_the_design_names() -> None:
         assert metric.scale == "difference" or metric.resolution != 1 or metric.name in ("cycles", "instructions")
 
 
-@pytest.mark.parametrize("kind", RUNNING_KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", QUICK_KINDS, ids=lambda kind: kind.name)
 def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(kind: WorkloadKind) -> None:
     assert run(kind, {}) == {metric.name for metric in kind.metrics}
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("fio", {"pattern": "mixed", "block_kib": "16", "size_mib": "1"}),
+        ("fio-patterns", {"size_mib": "1", "milliseconds": "50"}),
+    ],
+)
+def test_fio_has_all_metrics_and_more(
+    name: str, given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kind = catalogue().workloads[name]
+    assert run(kind, given) >= {metric.name for metric in kind.metrics}
 
 
 @pytest.mark.parametrize(

@@ -139,3 +139,15 @@ describe = []
 min_blocks = 1
 max_blocks = 1
 """
+
+
+def test_of_many_requests_the_mean_does_not_depend_on_their_order_and_of_a_single_readers_it_does(run: Run) -> None:
+    small = ("size_mib = 256, milliseconds = 500", "size_mib = 64, milliseconds = 200")
+    results = run("io-scheduler", ('"none", "mq-deadline", "kyber", "bfq"', '"none", "mq-deadline"'), small)
+    many = means(results, "fio.reads.read.latency")
+    single = means(results, "fio.reader.read.latency")
+    none, deadline = many
+    # 32 requests under way, 4 served at a time in 2 ms: 16 ms each, but for the first and the last of them.
+    assert all(13_000 < latency < 17_000 for latency in many.values())
+    assert 2_000 < single[none] < 2_200
+    assert single[deadline] > 1.3 * single[none]

@@ -10,7 +10,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.study.builtin import BuiltinStudy, builtin_studies, find_study
 from ajuste.study.read import read_study
-from ajuste.study.resolve import resolve
+from ajuste.study.resolve import HOST_KERNEL, resolve
 
 ALL = builtin_studies()
 KNOB = {
@@ -27,6 +27,7 @@ def test_every_built_in_study_is_right_and_can_be_resolved(study: BuiltinStudy) 
     assert read.question.endswith("?")
     assert read.title
     kernels = {spec: KernelVersion.parse(spec.partition(":")[2]) for spec in read.kernels}
+    kernels = kernels or {HOST_KERNEL: KernelVersion.parse("6.1")}
     resolved = resolve(read, catalogue(), kernels, lambda name: f"/usr/bin/{name}")
     assert sum(c.configuration.baseline for c in resolved.configurations) == 1
     assert resolved.explained

@@ -16,6 +16,8 @@ OFF_WORDS = frozenset({"0", "off", "no", "n", "false", "disabled"})
 ON_WORDS = frozenset({"1", "on", "yes", "y", "true", "enabled"})
 
 _MASK = re.compile(r"0[xX][0-9a-fA-F]{1,256}|[0-9a-fA-F]{8}(,[0-9a-fA-F]{8}){0,31}")
+_FILE = re.compile(r"/?(?!-)[A-Za-z0-9_.+@-]{1,100}(/[A-Za-z0-9_.+@-]{1,100}){0,20}")
+"""Names of files that mean nothing else to any program: fio, for one, takes a colon for the end of a name."""
 _CPU_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 
@@ -50,6 +52,10 @@ def check_parameter(name: str, parameter: Parameter, text: str) -> str:
         raise RequestError(f"{name} = {text!r} is neither on nor off; give 0 or 1")
     if parameter.type == "choice":
         return _choice(name, asked, tuple(parameter.choices))
+    if parameter.type == "file":
+        if _FILE.fullmatch(asked):
+            return asked
+        raise RequestError(f"{name} = {text!r} is no plain name of a file: letters, digits and . _ + @ - / only")
     limits = f"it is {parameter.minimum} … {parameter.maximum}{_in(parameter.unit)}"
     number = _number(name, asked, parameter.unit, limits)
     if not _inside(number, parameter.minimum, parameter.maximum):

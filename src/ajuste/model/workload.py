@@ -18,12 +18,12 @@ class Parameter(BaseModel):
 
     ``integer``: ``{name}`` is replaced by the number, ``minimum`` … ``maximum``. ``choice``: an argument that is just
     ``{name}`` is replaced by the arguments that ``choices`` has for the value, which may be none at all. ``flag``: the
-    same with the values ``0`` and ``1``.
+    same with the values ``0`` and ``1``. ``file``: ``{name}`` is replaced by the name of a file.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     what: str
-    type: Literal["integer", "choice", "flag"] = "integer"
+    type: Literal["integer", "choice", "flag", "file"] = "integer"
     default: str
     unit: str = ""
     minimum: int | None = None
@@ -43,8 +43,8 @@ class Parameter(BaseModel):
 
 class WorkloadKind(BaseModel):
     """A catalogue entry. ``parser`` names a module of ``ajuste.parse``; ``package`` the Debian package of
-    ``program``. ``endless`` workloads never end by themselves: they are for the background. ``main`` is the one of
-    ``metrics`` that people ask for.
+    ``program``, ``needs`` more programs that it starts, with theirs. ``endless`` workloads never end by themselves:
+    they are for the background. ``main`` is the one of ``metrics`` that people ask for.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,6 +54,7 @@ class WorkloadKind(BaseModel):
     program: str
     arguments: tuple[str, ...] = ()
     package: str = ""
+    needs: dict[str, str] = Field(default_factory=dict)
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     parser: str = ""
     metrics: tuple[Metric, ...] = ()

@@ -196,6 +196,8 @@ class Commands:
         if job.command is not None:
             return self._command_program(job.command[0], (*path, "command", 0))
         kind = self._catalogue.workloads[job.kind or ""]
+        for name, package in kind.needs.items():
+            self._host_program(name, (*path, "kind"), package)
         if kind.program == BUNDLED:
             return self._site.bundled
         return self._host_program(kind.program, (*path, "kind"), kind.package)
