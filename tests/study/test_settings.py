@@ -12,6 +12,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes
 from ajuste.study.read import read_study
+from ajuste.study.relocation import relocated
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 
@@ -131,6 +132,30 @@ def test_levels_of_settings_use_a_successor_when_asked(resolved: Resolve) -> Non
     assert "was varied instead" in found.notes[0]
 
 
+OF_KERNELS = LADDER.replace("nice = -20\n", 'kernel = "debian:6.12"\n')
+"""A level with a kernel of its own, beside one with a tunable which that kernel does not have."""
+
+
+def test_a_level_can_have_a_kernel_of_its_own(resolved: Resolve) -> None:
+    found = resolved(OF_KERNELS)
+    assert [c.kernel for c in found.configurations] == ["debian:5.10", "debian:6.12", "debian:5.10"]
+    assert found.study.kernels == ("debian:5.10", "debian:6.12")
+    assert [write.tunable for write in found.configurations[2].writes] == ["sched_min_granularity_ns"]
+
+
+def test_a_kernel_that_only_some_levels_name_is_chosen_nowhere_else(resolved: Resolve) -> None:
+    study = resolved(OF_KERNELS).study
+    with pytest.raises(RequestError, match="the kernel is a factor"):
+        study.with_choices(kernel="debian:6.1")
+    with pytest.raises(RequestError, match="varies the isolation by booting guests"):
+        relocated(study, "host")
+
+
+def test_only_one_factor_names_kernels(resolved: Resolve) -> None:
+    with pytest.raises(RequestError, match='"kernel" is set by the factor "isolation" already'):
+        resolved(OF_KERNELS, ("[workload]", '[[factor]]\nname = "kernel"\nlevels = ["debian:6.1"]\n[workload]'))
+
+
 WRONG = {
     "a level of a setting out of range": (
         ("nice = -20", "nice = -21"),
@@ -148,7 +173,11 @@ WRONG = {
         ("[workload]", '[[factor]]\nname = "other"\nsettings.x.affinity = "0"\nsettings.y.nice = 1\n[workload]'),
         r'"affinity" is set by the factor "isolation" already',
     ),
-    "a kernel among the settings": (("nice = -20", 'kernel = "debian:6.1"'), "make it a factor of its own"),
+    "a command among the settings": (("nice = -20", 'command = "true"'), "make it a factor of its own"),
+    "no kernel for a level without one of its own": (
+        ("[target]\nkernel = ", "[target]\nkernel_arguments = [] # "),
+        "target.kernel: is missing",
+    ),
     "settings called like something else": (('"isolation"', '"kernel"'), '"kernel" has a meaning of its own'),
     "an unknown parameter": (('"workload.size"', '"workload.sise"'), 'no parameter "sise"; did you mean size'),
     "a baseline that is no level": (

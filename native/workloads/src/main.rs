@@ -23,7 +23,8 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
        ajuste-workloads spin [--milliseconds N]
            keep a CPU busy without system calls, for N ms of CPU time or for ever
        ajuste-workloads hog [--milliseconds N]
-           keep a CPU busy until N ms (1000) have passed by the clock
+           keep a CPU busy until N ms (1000) have passed by the clock; print how much of it that was, and how often
+           it was interrupted
        ajuste-workloads linpack [--first N] [--longest N] | [--repetitions N]
            solve 200 x 200 linear systems in rows of doubling repetitions, from --first (1) to
            --longest (128), or in one row; print a table in KFLOPS and check the residual

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_spec
-from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import Place, RequestError
 from ajuste.study.builtin import find_study
 from ajuste.study.parameters import with_parameters
@@ -27,7 +26,7 @@ def chosen_study(
     if kernel is not None:
         parse_spec(kernel)
     study = read_study(find_study(name), catalogue, parse_kernel=parse_spec)
-    if kernel is not None and any(factor.name == KERNEL_FACTOR for factor in study.factors):
+    if kernel is not None and any(factor.kernels for factor in study.factors):
         raise RequestError(f"--kernel {kernel}: the kernel is a factor of {name}; change its levels in the study")
     if target is not None:
         study = relocated(study, target)

@@ -21,7 +21,7 @@ from ajuste.study.location import Path
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import Study, TargetTable
 from ajuste.study.scratch import PREFIX
-from ajuste.study.settings import names_set, varies
+from ajuste.study.settings import names_set, set_by, varies
 from ajuste.study.shares import share_metrics
 from ajuste.study.timelines import check_timelines
 from ajuste.study.tune import check_tune
@@ -133,13 +133,14 @@ def _own_metrics(workload: WorkloadTable) -> Iterator[Problem]:
 
 def _target(study: Study, parse_kernel: ParseKernel) -> Iterator[Problem]:
     target = study.target
-    varied = any(factor.name == KERNEL_FACTOR for factor in study.factors)
     if target.kind == "host":
-        yield from _host(study, varied=varied)
+        yield from _host(study)
         return
-    if varied and target.kernel is not None:
+    varying = next((factor for factor in study.factors if factor.kernels), None)
+    everywhere = varying is not None and all(KERNEL_FACTOR in set_by(varying, level) for level in varying.levels)
+    if everywhere and target.kernel is not None:
         yield Problem(("target", "kernel"), "the kernel is a factor of this study; leave it out here")
-    if not varied and target.kernel is None:
+    if not everywhere and target.kernel is None:
         yield Problem(("target", "kernel"), 'is missing; expected something like "debian:5.10"')
     if target.kernel is not None:
         try:
@@ -148,10 +149,11 @@ def _target(study: Study, parse_kernel: ParseKernel) -> Iterator[Problem]:
             yield Problem(("target", "kernel"), failure.message, failure.hint)
 
 
-def _host(study: Study, *, varied: bool) -> Iterator[Problem]:
+def _host(study: Study) -> Iterator[Problem]:
     instead = 'kind = "vm" has another kernel and a machine of its own'
-    if varied:
-        index = [factor.name for factor in study.factors].index(KERNEL_FACTOR)
+    names = [factor.name for factor in study.factors]
+    if KERNEL_FACTOR in names:
+        index = names.index(KERNEL_FACTOR)
         yield Problem(("factor", index, "name"), "the host has one kernel, the running one", instead)
     for field in OF_A_GUEST:
         if getattr(study.target, field) != TargetTable.model_fields[field].default:

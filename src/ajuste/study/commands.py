@@ -49,7 +49,7 @@ class Commands:
         self._find = find_program
         self._found: dict[str, str] = {}
         for index, name in enumerate(study.workload.programs):
-            self._host_program(name, ("workload", "programs", index))
+            self._command_program(name, ("workload", "programs", index))
         self._background = [
             (index, load, self._program(load, ("workload", "background", index)))
             for index, load in enumerate(study.workload.background)
@@ -163,7 +163,8 @@ class Commands:
         """All that a command is told; where it has its caller's environment, nothing of that is written down."""
         if self._site.in_place:
             return {}
-        own = [str(PurePosixPath(path).parent) for path in self.programs]
+        bundled = (self._site.bundled,) if BUNDLED in self._study.workload.programs else ()
+        own = [str(PurePosixPath(path).parent) for path in (*self.programs, *bundled)]
         return {"LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *own)))}
 
     def _directory(self, *, in_place: bool) -> str:
@@ -190,6 +191,8 @@ class Commands:
         return (self._command(self._extra[name], Attributes(), in_place=True),) if name in self._extra else ()
 
     def _command_program(self, name: str, path: Path) -> str:
+        if name == BUNDLED:
+            return self._site.bundled
         return self._own_program(name) if is_own(name) else self._host_program(name, path)
 
     def _program(self, job: WorkloadTable | BackgroundTable, path: Path) -> str:

@@ -46,7 +46,7 @@ def _of_one(
     path: Path, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Iterator[Problem]:
     if factor.settings:
-        yield from _settings(path, factor, study, catalogue)
+        yield from _settings(path, factor, study, catalogue, parse_kernel)
         yield from _levels(path, factor, str)
         return
     accept = _level_check((*path, "name"), factor.name, study, catalogue, parse_kernel)
@@ -56,14 +56,16 @@ def _of_one(
         yield from _levels(path, factor, accept)
 
 
-def _settings(path: Path, factor: FactorTable, study: Study, catalogue: Catalogue) -> Iterator[Problem]:
+def _settings(
+    path: Path, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
+) -> Iterator[Problem]:
     """What each level of a factor with settings sets."""
     if factor.name in (KERNEL_FACTOR, COMMAND_FACTOR) or factor.name.startswith(WORKLOAD_PREFIX):
         yield Problem((*path, "name"), f'"{factor.name}" has a meaning of its own; settings need another name')
     for level, table in factor.settings.items():
         for name, text in table.items():
             where = (*path, "settings", level, name)
-            accept = _setting_check(where, name, study, catalogue)
+            accept = _setting_check(where, name, study, catalogue, parse_kernel)
             if isinstance(accept, Problem):
                 yield accept
                 continue
@@ -73,14 +75,18 @@ def _settings(path: Path, factor: FactorTable, study: Study, catalogue: Catalogu
                 yield Problem(where, failure.message, failure.hint)
 
 
-def _setting_check(where: Path, name: str, study: Study, catalogue: Catalogue) -> Accept | Problem:
-    if name in (KERNEL_FACTOR, COMMAND_FACTOR):
+def _setting_check(
+    where: Path, name: str, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
+) -> Accept | Problem:
+    if name == COMMAND_FACTOR:
         return Problem(where, f"the {name} cannot be one of several settings; make it a factor of its own")
+    if name == KERNEL_FACTOR and study.target.kind == "host":
+        return Problem(where, "the host has one kernel, the running one; only a guest can boot another")
     if name == KERNEL_ARGUMENTS:
         if study.target.kind == "host":
             return Problem(where, "this machine has its kernel's command line already; only a guest can get another")
         return _kernel_arguments
-    return _level_check(where, name, study, catalogue, str)
+    return _level_check(where, name, study, catalogue, parse_kernel)
 
 
 def _kernel_arguments(text: str) -> str:

@@ -34,7 +34,7 @@ def _on_host(study: Study) -> Study:
     device = PurePosixPath(study.scratch.device).name if study.scratch and study.scratch.device else ""
     kept = tuple(factor for factor in study.factors if not _fixes(factor, device))
     for factor in kept:
-        if factor.name == KERNEL_FACTOR or KERNEL_ARGUMENTS in names_set(factor):
+        if {KERNEL_FACTOR, KERNEL_ARGUMENTS} & set(names_set(factor)):
             raise _impossible(study, f"it varies the {factor.name} by booting guests")
         if device and any(f"[{device}]" in name for name in names_set(factor)):
             raise _impossible(study, f"it varies a setting of the guest's disk {device}")

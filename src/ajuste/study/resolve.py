@@ -139,7 +139,7 @@ def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str,
     found: Knobs = {}
     for name in filter(is_tunable, names_set(table)):
         asked = catalogue.find_tunable(name)
-        for spec in study.kernels or (HOST_KERNEL,):
+        for spec in _kernels_with(name, table, study):
             try:
                 own = knob(asked, kernels[spec], catalogue, successor=table.successor)
             except RequestError as failure:
@@ -149,6 +149,14 @@ def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str,
             _check_levels(index, name, study, own, catalogue)
             found.setdefault(name, {})[spec] = own
     return found
+
+
+def _kernels_with(name: str, table: FactorTable, study: Study) -> tuple[str, ...]:
+    """On which kernels a level of ``table`` sets ``name``: a level with a kernel of its own is on no other."""
+    if not (table.settings and table.kernels):
+        return study.kernels or (HOST_KERNEL,)
+    own = (table.settings[level] for level in table.levels)
+    return tuple(dict.fromkeys(one.get(KERNEL_FACTOR, study.target.kernel or "") for one in own if name in one))
 
 
 def _check_levels(index: int, name: str, study: Study, own: Knob, catalogue: Catalogue) -> None:
@@ -195,10 +203,10 @@ def _configuration(
     catalogue: Catalogue,
 ) -> ResolvedConfiguration:
     chosen = {table.name: level for table, level in zip(study.factors, levels, strict=True)}
-    kernel = chosen.get(KERNEL_FACTOR) or study.target.kernel or ""
     given: dict[str, str] = {}
     for table, level in zip(study.factors, levels, strict=True):
         given |= set_by(table, level)
+    kernel = given.get(KERNEL_FACTOR) or study.target.kernel or ""
     parts = _parts(given, knobs, kernel, catalogue)
     background, loads = commands.background(_as_written(study, factors, levels))
     return ResolvedConfiguration(

@@ -55,8 +55,8 @@ class FactorTable(Table):
     settings: dict[str, dict[str, Level]] = Field(
         default_factory=dict,
         description="For a factor that sets several things at once: for each level, by its name, what it sets: "
-        "tunables, process attributes, workload parameters, and kernel_arguments (words for the kernel's command "
-        "line). The levels are those of settings if they are not given.",
+        "tunables, process attributes, workload parameters, kernel, and kernel_arguments (words for the kernel's "
+        "command line). The levels are those of settings if they are not given.",
     )
     baseline: Level | None = Field(
         default=None, description="The level that the others are compared with; the first one if not given."
@@ -102,6 +102,14 @@ class FactorTable(Table):
     @property
     def baseline_level(self) -> str:
         return self.levels[0] if self.baseline is None else self.baseline
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The specs of the kernels that its levels name, each once; nothing where it leaves the kernel alone."""
+        if self.name == KERNEL_FACTOR:
+            return self.levels
+        settings = (self.settings[level] for level in self.levels if self.settings)
+        return tuple(dict.fromkeys(own[KERNEL_FACTOR] for own in settings if KERNEL_FACTOR in own))
 
 
 class TargetTable(Table):
@@ -276,7 +284,7 @@ class Study(Table):
         """The same study with another kernel or seed, as chosen on the command line. Raises RequestError."""
         update: dict[str, Any] = {}
         if kernel is not None:
-            if any(factor.name == KERNEL_FACTOR for factor in self.factors):
+            if any(factor.kernels for factor in self.factors):
                 raise RequestError("the kernel is a factor of this study; no other can be chosen for it")
             update["target"] = self.target.model_copy(update={"kernel": kernel})
         if seed is not None:
@@ -295,7 +303,5 @@ class Study(Table):
     @property
     def kernels(self) -> tuple[str, ...]:
         """The specs of all kernels that the study needs, each once."""
-        for factor in self.factors:
-            if factor.name == KERNEL_FACTOR:
-                return factor.levels
-        return (self.target.kernel,) if self.target.kernel else ()
+        own = (self.target.kernel,) if self.target.kernel else ()
+        return tuple(dict.fromkeys((*own, *(kernel for factor in self.factors for kernel in factor.kernels))))
