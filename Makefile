@@ -37,7 +37,7 @@ gallery: setup ## carry out every study of docs/gallery, and put figures, verdic
 	.venv/bin/python -m benchmarks.gallery
 
 test: setup ## every test, on real kernels and in a real browser too
-	@setup/system test
+	@setup/system test kernel
 	$(CARGO) test --quiet --locked
 	.venv/bin/pytest -n auto --dist loadscope --no-loadscope-reorder
 
@@ -48,7 +48,7 @@ fuzz: setup ## 100,000 hostile inputs for each parser of foreign files
 	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/foreign/test_hostile.py
 
 bench: setup ## measure Ajuste beside its peers; tables here, JSON in benchmarks/results
-	@setup/system bench
+	@setup/system bench kernel
 	.venv/bin/uv sync --quiet --frozen --inexact --group bench --python .venv/bin/python
 	.venv/bin/python -m benchmarks
 

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -26,14 +28,11 @@ _BIN = Path(sys.executable).parent
 
 def measure() -> tuple[Comparison, ...]:
     """Whole processes: from the start of the command to its end."""
-    image = fetch_kernel(SPEC, home(), say=print)
-    with tempfile.TemporaryDirectory() as directory:
-        vmlinuz = _as_installed(image, Path(directory))
-        _check(vmlinuz)
+    with installed() as vmlinuz:
         figures = by_turns(
             {
                 "ajuste": lambda: seconds(lambda: _run([sys.executable, "-m", "benchmarks.guest", SPEC])),
-                "virtme-ng": lambda: seconds(lambda: _say(_virtme_ng(vmlinuz))),
+                "virtme-ng": lambda: seconds(lambda: run_virtme_ng(vmlinuz)),
             },
             ROUNDS,
         )
@@ -46,6 +45,21 @@ def measure() -> tuple[Comparison, ...]:
         reached=median(figures["ajuste"]) <= median(figures["virtme-ng"]),
     )
     return (found,)
+
+
+@contextmanager
+def installed() -> Iterator[Path]:
+    """The kernel where virtme-ng, which is seen to work with it, looks for kernels."""
+    image = fetch_kernel(SPEC, home(), say=print)
+    with tempfile.TemporaryDirectory() as directory:
+        vmlinuz = _as_installed(image, Path(directory))
+        _check(vmlinuz)
+        yield vmlinuz
+
+
+def run_virtme_ng(vmlinuz: Path) -> None:
+    """``true`` in its guest."""
+    _say(_virtme_ng(vmlinuz))
 
 
 def _as_installed(image: KernelImage, root: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,6 +40,7 @@ from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
 from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Quiet, Workers
 from ajuste.cli.planned import show_plan
 from ajuste.cli.profiles import placed
+from ajuste.cli.variants import built_kernels
 from ajuste.experiment import Means
 from ajuste.home import home
 from ajuste.kernel.spec import parse_spec
@@ -77,6 +79,15 @@ def compare(
     cpus: Annotated[str | None, option("CPUs it may run on: 0,0-1; a list has a plus: 0+2.", "CPUS,...")] = None,
     cgroup_weight: Annotated[str | None, option("cpu.weight of a control group of its own.", "N,...")] = None,
     kernel: Annotated[str | None, option("Kernels of a guest to run it in.", "KERNEL,...")] = None,
+    source: Annotated[
+        str | None, option("Build the kernel of a guest: debian:6.1, a directory or git:DIR@REVISION.", "SOURCE")
+    ] = None,
+    patch: Annotated[
+        list[Path] | None, option("Compare it with what this patch makes of it (repeatable, a series).", "FILE")
+    ] = None,
+    kernel_option: Annotated[
+        list[str] | None, option("... or with this option, as NUMA=n (repeatable).", "NAME=VALUE", "--option")
+    ] = None,
     vm: Vm = False,
     clock: Clock = None,
     memory: Memory = None,
@@ -130,6 +141,9 @@ def compare(
 
     Everything is measured in randomised blocks until the answer is known; afterwards all settings are what they were.
     """
+    kernel = built_kernels(
+        source, patch or (), kernel_option or (), kernel=kernel, dry_run=dry_run, quiet=quiet or as_json
+    )
     request = Request(
         commands=split_commands(tuple(words or ())),
         set=tuple(set_ or ()),

@@ -25,6 +25,7 @@ from ajuste.target.stream import read_trial
 from ajuste.target.target import Say
 from ajuste.vm.accelerator import Accelerator, choose_accelerator
 from ajuste.vm.boot import Arrival, BootFailure, await_gate
+from ajuste.vm.boot_needs import likely_causes
 from ajuste.vm.command_line import Machine
 from ajuste.vm.emulator import Emulator, choose_emulator
 from ajuste.vm.ending import what_went_wrong
@@ -256,7 +257,8 @@ class VmTarget:
         except BootFailure as failure:
             raise RequestError(
                 f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
-                f"of its console:\n{failure.last_lines or '(nothing was printed)'}"
+                f"of its console:\n{failure.last_lines or '(nothing was printed)'}",
+                hint=likely_causes(self._image.config, failure.console),
             ) from failure
 
     def _how_many_at_once(self) -> int:

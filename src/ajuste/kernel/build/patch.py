@@ -23,12 +23,19 @@ _MOST_HUNKS: Final = 6
 _MOST_LINES: Final = 24
 
 _HUNK: Final = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_MOVES: Final = (b"rename from ", b"rename to ", b"copy from ", b"copy to ")
+_EXTENDED: Final = (
+    *(b"old mode ", b"new mode ", b"deleted file mode ", b"new file mode ", b"similarity index ", b"index "),
+    b"\\ No newline",
+)
 _FUZZ: Final = re.compile(r"^Hunk #\d+ succeeded at \d+ .*(?:with fuzz|offset).*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class PatchFile:
-    """A patch as it was read: ``touched`` are the files that it names, without the first directory (``-p1``)."""
+    """A patch as it was read, without the text around it: ``touched`` are the files that it names, without the first
+    directory (``-p1``).
+    """
 
     path: Path
     content: bytes
@@ -51,36 +58,48 @@ def _read(path: Path) -> PatchFile:
         raise RequestError(
             f"{path} changes files that are not text", hint="apply it to a tree and name that: --source DIR"
         )
-    touched = frozenset(_touched(path, content))
+    lines, touched = _sections(path, content)
     if not touched:
-        raise RequestError(f"{path} is no patch: no file is changed in it", hint="git diff or diff -ru makes one")
-    return PatchFile(path, content, touched)
+        raise RequestError(
+            f"{path} is no patch: no file is changed in it", hint="git diff or diff -ru makes one: a unified diff"
+        )
+    return PatchFile(path, b"\n".join(lines) + b"\n", frozenset(touched))
 
 
-def _touched(path: Path, content: bytes) -> list[str]:
-    """The files that lines outside of hunks name."""
-    found = []
+def _sections(path: Path, content: bytes) -> tuple[list[bytes], set[str]]:
+    """The lines of a unified diff without all text around it (which patch could take for another format, one that has
+    commands), and the files that they name.
+    """
+    kept: list[bytes] = []
+    touched: set[str] = set()
     lines = content.split(b"\n")
     index = 0
     while index < len(lines):
         line = lines[index]
-        index += 1
+        end = index + 1
+        names: list[tuple[bytes, int]] = []
         if hunk := _HUNK.match(line):
-            index = _after_hunk(lines, index, *(int(count) if count else 1 for count in hunk.groups()))
-        elif line.startswith((b"--- ", b"+++ ")) and _is_header(lines, index):
-            found.append(_name(path, index, line[4:], strip=1))
-        elif line.startswith((b"rename from ", b"rename to ", b"copy from ", b"copy to ")):
-            found.append(_name(path, index, line.split(b" ", 2)[2], strip=0))
+            end = _after_hunk(lines, end, *(int(count) if count else 1 for count in hunk.groups()))
+        elif line.startswith(b"--- ") and _is_header(lines[index : index + 3]):
+            end = index + 2
+            names = [(line[4:], 1), (lines[index + 1][4:], 1)]
+        elif line.startswith(_MOVES):
+            names = [(line.split(b" ", 2)[2], 0)]
         elif line.startswith(b"diff --git "):
             # A file whose mode changes, or an empty one, has no other line with its name.
-            found += [_name(path, index, part, strip=1) for part in line[11:].split() if b"/" in part]
-    return [name for name in found if name]
+            names = [(part, 1) for part in line[11:].split() if b"/" in part]
+        elif not line.startswith(_EXTENDED):
+            index = end
+            continue
+        touched.update(name for text, strip in names if (name := _name(path, index + 1, text, strip=strip)))
+        kept += lines[index:end]
+        index = end
+    return kept, touched
 
 
-def _is_header(lines: list[bytes], index: int) -> bool:
-    """Whether the line before ``index`` is of a file, and not of the message above a patch."""
-    after = lines[index : index + 2]
-    return any(line.startswith((b"+++ ", b"@@ -")) for line in after)
+def _is_header(lines: list[bytes]) -> bool:
+    """Whether these are the lines above a hunk, and not of the message above a patch."""
+    return len(lines) == 3 and lines[1].startswith(b"+++ ") and lines[2].startswith(b"@@ -")
 
 
 def _after_hunk(lines: list[bytes], index: int, old: int, new: int) -> int:
@@ -122,15 +141,17 @@ def try_patches(patches: Sequence[PatchFile], origin: Origin) -> tuple[Edits, li
     touched = sorted(frozenset().union(*(patch.touched for patch in patches)))
     with tempfile.TemporaryDirectory(prefix="ajuste-patch-") as name:
         root = Path(name)
-        (root / "tree").mkdir()
+        tree = root / "tree"
+        tree.mkdir()
         for path in touched:
-            _lay_out(root / "tree", path, origin)
+            _lay_out(tree, path, origin)
         said: list[str] = []
         for number, patch in enumerate(patches):
             said += _apply(patch, root, f"{number}.patch")
-        return {
-            path: _edit(root / "tree" / path) for path in touched if _differs(root / "tree" / path, path, origin)
-        }, said
+        edits = {path: _edit(tree / path) for path in touched if _differs(tree / path, path, origin)}
+    if not edits:
+        raise RequestError(f"{', '.join(str(patch.path) for patch in patches)}: nothing is changed by it")
+    return edits, said
 
 
 def _lay_out(tree: Path, path: str, origin: Origin) -> None:
@@ -151,7 +172,7 @@ def _apply(patch: PatchFile, root: Path, name: str) -> list[str]:
     copy = root / name
     copy.write_bytes(patch.content)
     done = subprocess.run(
-        ["patch", "--strip=1", "--forward", "--batch", "--no-backup-if-mismatch", f"--input={copy}"],
+        ["patch", "--unified", "--strip=1", "--forward", "--batch", "--no-backup-if-mismatch", f"--input={copy}"],
         cwd=root / "tree",
         capture_output=True,
         stdin=subprocess.DEVNULL,

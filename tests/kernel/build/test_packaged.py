@@ -1,0 +1,83 @@
+"""Packaged sources, from a small archive on disk."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ajuste.home import Home
+from ajuste.kernel.build.origin import version_of
+from ajuste.kernel.build.packaged import PackagedSource
+from ajuste.kernel.build.sources import open_source
+from ajuste.model.error import RequestError
+from small_kernel import small_kernel
+
+if TYPE_CHECKING:
+    from conftest import Archive
+
+
+def add_source(archive: Archive, series: str, version: str, directory: Path) -> Path:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:xz") as tar:
+        tar.add(small_kernel(directory), arcname=f"linux-source-{series}")
+    files = {f"usr/src/linux-source-{series}.tar.xz": packed.getvalue()}
+    return archive.add("bullseye", f"linux-source-{series}", version, files)
+
+
+@pytest.fixture
+def sources(archive: Archive, tmp_path: Path) -> Archive:
+    add_source(archive, "6.1", "6.1.8-1", tmp_path / "linux")
+    add_source(archive, "6.1", "6.1.7-1", tmp_path / "linux")
+    add_source(archive, "5.10", "5.10.9-1", tmp_path / "linux")
+    archive.publish()
+    return archive
+
+
+def opened(text: str, place: Home, said: list[str]) -> PackagedSource:
+    source = open_source(text, place, said.append)
+    assert isinstance(source, PackagedSource)
+    return source
+
+
+def test_the_newest_source_of_a_series_is_unpacked_once(sources: Archive, place: Home, said: list[str]) -> None:
+    source = opened("debian:6.1", place, said)
+    assert (source.package, version_of(source)) == ("linux-source-6.1 6.1.8-1", "6.1.7")
+    assert b"sched_latency" in source.read("kernel/fair.c")
+    sources.remove()
+    said.clear()
+    assert opened("debian:6.1", place, said).digest == source.digest
+    assert said == []
+
+
+def test_an_exact_version(sources: Archive, place: Home, said: list[str]) -> None:
+    assert opened("debian:6.1.7", place, said).package == "linux-source-6.1 6.1.7-1"
+
+
+def test_one_that_is_gone_from_the_mirror_is_passed_over(
+    archive: Archive, tmp_path: Path, place: Home, said: list[str]
+) -> None:
+    add_source(archive, "6.1", "6.1.8-1", tmp_path / "linux").unlink()
+    add_source(archive, "6.1", "6.1.7-1", tmp_path / "linux")
+    archive.publish()
+    assert opened("debian:6.1", place, said).package == "linux-source-6.1 6.1.7-1"
+    assert any("trying the next newest" in text for text in said)
+
+
+def test_what_there_is_not(sources: Archive, place: Home, said: list[str]) -> None:
+    with pytest.raises(RequestError, match=r"no source of a kernel 6\.12") as caught:
+        opened("debian:6.12", place, said)
+    assert caught.value.hint == "there is debian:5.10, debian:6.1"
+    with pytest.raises(RequestError, match="are built from one source"):
+        opened("debian:6.1/rt", place, said)
+
+
+def test_files_are_shared_with_trees_that_are_made_of_it(
+    sources: Archive, tmp_path: Path, place: Home, said: list[str]
+) -> None:
+    source = opened("debian:6.1", place, said)
+    source.write(["Makefile"], tmp_path)
+    assert (tmp_path / "Makefile").samefile(source.tree / "Makefile")
