@@ -263,6 +263,7 @@ def open_target(experiment: Experiment, machine: Machine, means: Means, connecti
         home=means.home,
         snapshot=means.snapshot,
         kernel_arguments=(*table.kernel_arguments, *machine.arguments),
+        nodes=table.nodes,
         say=means.say,
     )
     if connection is not None:

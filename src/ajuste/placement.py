@@ -130,6 +130,7 @@ def _guest(table: TargetTable, catalogue: Catalogue, means: Means) -> Iterator[_
         home=means.home,
         snapshot=False,
         kernel_arguments=table.kernel_arguments,
+        nodes=table.nodes,
         say=means.say,
     )
     means.say(f"asking a guest with {table.kernel} what it has")

@@ -115,7 +115,8 @@ def _place(study: Study) -> str:
     if target.kind == "host":
         return "this machine"
     cpus = "1 CPU" if target.cpus == 1 else f"{target.cpus} CPUs"
-    return f"a virtual machine with {' or '.join(study.kernels)}, {cpus}, {target.memory_mib} MiB"
+    nodes = f" on {len(target.nodes)} nodes" if target.nodes else ""
+    return f"a virtual machine with {' or '.join(study.kernels)}, {cpus}, {target.memory_mib} MiB{nodes}"
 
 
 def _configuration(

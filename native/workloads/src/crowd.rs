@@ -51,7 +51,7 @@ fn compute(lifetime_ms: u64) -> Result<(), Fault> {
 }
 
 /// A process that does `work` and is killed when this one ends, however that happens.
-fn child(work: &dyn Fn() -> Result<(), Fault>) -> Result<libc::pid_t, Fault> {
+pub fn child(work: &dyn Fn() -> Result<(), Fault>) -> Result<libc::pid_t, Fault> {
     // SAFETY: this process has one thread.
     let parent = unsafe { libc::getpid() };
     match unsafe { libc::fork() } {

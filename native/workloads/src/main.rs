@@ -3,11 +3,14 @@
 mod clock;
 mod cpu_time;
 mod crowd;
+mod facts;
 mod frames;
 mod hog;
 mod jitter;
 mod linpack;
 mod matrix;
+mod pages;
+mod paths;
 mod percentile;
 mod spin;
 
@@ -37,6 +40,15 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
        ajuste-workloads crowd [--processes N] [--lifetime-ms L]
            keep N processes (4) computing for ever in a session of their own; with L > 0 each ends after L ms of CPU
            time and another takes its place
+       ajuste-workloads pages [--policy local|remote|interleave|default] [--mib N] [--rounds R]
+           from a CPU of the first node, fill N MiB (64) that the policy places, and read them R times (4); print on
+           which nodes the pages are
+       ajuste-workloads paths [--protocol tcp|mptcp] [--rate-kbit N] [--delay-ms N]
+                              [--second-rate-kbit N] [--second-delay-ms N] [--milliseconds N] [--lost-after-ms N]
+           send over one link, or over two, between two network namespaces for N ms (5000); print what arrived,
+           and by which link
+       ajuste-workloads facts
+           print what the kernel tells its programs and has no file for
        ajuste-workloads --version
 ";
 
@@ -88,7 +100,7 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
         Some(other) => return Err(other.unexpected().into()),
         None => {
             return Err(Fault::Request(
-                "expected a workload: matrix, spin, hog, linpack, jitter, frames or crowd".into(),
+                "expected a workload: matrix, spin, hog, linpack, jitter, frames, crowd, pages, paths or facts".into(),
             ))
         }
     };
@@ -100,8 +112,15 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
         "jitter" => jitter::run(arguments),
         "frames" => frames::run(arguments),
         "crowd" => crowd::run(arguments),
+        "pages" => pages::run(arguments),
+        "paths" => paths::run(arguments),
+        "facts" => facts::run(arguments),
         _ => Err(Fault::Request(
-            format!("unknown workload {name:?}; known are matrix, spin, hog, linpack, jitter, frames, crowd").into(),
+            format!(
+                "unknown workload {name:?}; known are matrix, spin, hog, linpack, jitter, frames, crowd, pages, paths, \
+                 facts"
+            )
+            .into(),
         )),
     }
 }

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
 from ajuste.design.allocation import Allocation
 from ajuste.design.blocks import Order
 from ajuste.design.combinations import Combine
 from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import Place, RequestError
+from ajuste.model.memory_node import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.model.span import Scale
 from ajuste.study.fields import Argument, Level, Name, Real, Switch, Table, Whole
@@ -132,6 +133,13 @@ class TargetTable(Table):
     )
     cpus: Whole = Field(default=1, ge=1, le=64, description="CPUs of the machine.")
     memory_mib: Whole = Field(default=256, ge=64, le=1048576, description="Memory of the machine, in MiB.")
+    nodes: tuple[MemoryNode, ...] = Field(
+        default=(),
+        alias="node",
+        max_length=16,
+        description="Nodes of memory (NUMA), which share out the machine's CPUs and memory; its cpus and memory_mib "
+        "are then their sums.",
+    )
     modules: tuple[Argument, ...] = Field(
         default=(),
         description="Kernel modules to load before the trials, with parameters if need be: 'null_blk memory_backed=1'.",
@@ -144,6 +152,31 @@ class TargetTable(Table):
         if isinstance(data, dict) and data.get("kind") == "host":
             return {"clock": "wall", **data}
         return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _size_of_nodes(cls, data: Any) -> Any:
+        """The machine's CPUs and memory are those of its nodes, where the study does not say them as well."""
+        if not isinstance(data, dict) or not (nodes := data.get("node", data.get("nodes"))):
+            return data
+        try:
+            checked = TypeAdapter(tuple[MemoryNode, ...]).validate_python(nodes)
+        except ValidationError:
+            return data
+        return {"cpus": sum(node.cpus for node in checked), "memory_mib": sum(n.memory_mib for n in checked), **data}
+
+    @model_validator(mode="after")
+    def _nodes_make_up_the_machine(self) -> Self:
+        problem = problem_of(self.nodes)
+        cpus, memory_mib = sum(node.cpus for node in self.nodes), sum(node.memory_mib for node in self.nodes)
+        if self.nodes and not problem and (self.cpus, self.memory_mib) != (cpus, memory_mib):
+            problem = (
+                f"cpus is {self.cpus} and memory_mib {self.memory_mib}, but the nodes have {cpus} and {memory_mib} "
+                "in all; leave both out"
+            )
+        if problem:
+            raise ValueError(problem)
+        return self
 
     @model_validator(mode="after")
     def _host_has_a_clock_of_its_own(self) -> Self:

@@ -18,6 +18,7 @@ from ajuste.kernel.space import require_space
 from ajuste.model.error import RequestError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
+from ajuste.model.memory_node import MemoryNode, nodes_in_words, problem_of
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
@@ -70,6 +71,7 @@ class GuestOptions(TypedDict):
     home: Home
     snapshot: bool
     kernel_arguments: tuple[str, ...]
+    nodes: tuple[MemoryNode, ...]
     say: Say
 
 
@@ -79,7 +81,7 @@ class VmTarget:
     ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
     bit. ``wall``: the time of
     this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with the same result.
-    ``files`` may be packed already, for this very kernel and clock. ``jobs`` limits how many run at once. Entering
+    ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and memory. ``jobs`` limits how many run at once. Entering
     raises RequestError for a kernel that does not boot and for files that a guest cannot be given.
     """
 
@@ -97,6 +99,7 @@ class VmTarget:
         snapshot: bool = True,
         jobs: int | None = None,
         kernel_arguments: tuple[str, ...] = (),
+        nodes: tuple[MemoryNode, ...] = (),
         say: Say = lambda _: None,
     ) -> None:
         self._image = image
@@ -110,6 +113,7 @@ class VmTarget:
         self._snapshot = snapshot
         self._jobs = jobs
         self._kernel_arguments = kernel_arguments
+        self._nodes = _checked(nodes, cpus, memory_mib)
         self._say = say
         self._stack = ExitStack()
         self._ready: _Ready | None = None
@@ -218,6 +222,7 @@ class VmTarget:
             seed=self._seed,
             instruction_ns=self._instruction_ns,
             kernel_arguments=self._kernel_arguments,
+            nodes=self._nodes,
         )
 
     def _prepare(self, session: Session, machine: Machine, initramfs: Initramfs, accelerator: Accelerator) -> _Ready:
@@ -236,6 +241,7 @@ class VmTarget:
             "clock": _clock_in_words(machine),
             "CPUs": str(machine.cpus),
             "memory": f"{machine.memory_mib} MiB",
+            **({"nodes": nodes_in_words(machine.nodes)} if machine.nodes else {}),
             "machine seed": str(machine.seed),
             "command line": shlex.join(arguments).replace(str(session.directory), "SESSION"),
             "initramfs": f"sha256:{initramfs.sha256}",
@@ -288,6 +294,15 @@ def _within(number: int, what: str, least: int, most: int) -> int:
     if not least <= number <= most:
         raise RequestError(f"a guest cannot have {number} {what}; expected {least} to {most}")
     return number
+
+
+def _checked(nodes: tuple[MemoryNode, ...], cpus: int, memory_mib: int) -> tuple[MemoryNode, ...]:
+    problem = problem_of(nodes)
+    if nodes and (cpus, memory_mib) != (sum(node.cpus for node in nodes), sum(node.memory_mib for node in nodes)):
+        problem = problem or f"the nodes of a guest have not its {cpus} CPUs and {memory_mib} MiB of memory"
+    if problem:
+        raise RequestError(problem)
+    return nodes
 
 
 def _plan_bytes(plan: Plan) -> bytes:

@@ -12,9 +12,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.error import RequestError
+from ajuste.model.memory_node import MemoryNode
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.vm.emulator import Emulator
 from ajuste.vm.initramfs import EVENT_PORT
+from ajuste.vm.nodes import node_options
 
 PLAN_ITEM = "opt/ajuste/plan"
 """The name under which the agent finds its plan in the firmware configuration device (fw_cfg)."""
@@ -26,7 +28,8 @@ _LONGEST_KERNEL_LINE = 2047
 class Machine(BaseModel):
     """A machine to be. ``seed`` is QEMU's own; ``kernel_arguments`` are added to the kernel's command line.
 
-    ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two.
+    ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
+    share out its CPUs and memory.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -40,6 +43,7 @@ class Machine(BaseModel):
     seed: int = Field(default=1, ge=0, lt=2**63)
     instruction_ns: InstructionNs = DEFAULT_INSTRUCTION_NS
     kernel_arguments: tuple[str, ...] = ()
+    nodes: tuple[MemoryNode, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ def command_line(machine: Machine, channels: Channels, *, restored: bool) -> lis
         *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny"),
         *_clock(machine),
         *("-smp", str(machine.cpus), "-m", str(machine.memory_mib), "-seed", str(machine.seed)),
+        *node_options(machine.nodes),
         *("-chardev", f"file,id=console,path={_escaped(channels.console)}", "-serial", "chardev:console"),
         *("-chardev", f"file,id=events,path={_escaped(channels.events)}"),
         *("-device", f"isa-debugcon,iobase={EVENT_PORT:#x},chardev=events"),

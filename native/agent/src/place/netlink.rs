@@ -1,4 +1,4 @@
-//! Requests to rtnetlink(7), and the attributes that they and their answers consist of.
+//! Requests to netlink(7), and the attributes that they and their answers consist of.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -26,10 +26,15 @@ struct Message<'a> {
 
 impl Netlink {
     pub fn open() -> Result<Netlink, String> {
+        Netlink::to(libc::NETLINK_ROUTE)
+    }
+
+    /// A conversation with one of the kernel's protocols, such as `NETLINK_GENERIC`.
+    pub fn to(protocol: libc::c_int) -> Result<Netlink, String> {
         let last_error = || errno::of(io::Error::last_os_error());
         // SAFETY: a new descriptor of our own, closed by its owner.
         let socket = unsafe {
-            let socket = libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE);
+            let socket = libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol);
             if socket < 0 {
                 return Err(last_error());
             }
@@ -51,6 +56,12 @@ impl Netlink {
     pub fn request(&self, kind: u16, flags: i32, body: &[u8]) -> Result<(), String> {
         self.send(kind, flags | libc::NLM_F_ACK, body)?;
         self.answers(|_| ()).map(|_| ())
+    }
+
+    /// The bodies of the messages that answer a question.
+    pub fn ask(&self, kind: u16, body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        self.send(kind, libc::NLM_F_ACK, body)?;
+        self.answers(|message| message.to_vec())
     }
 
     /// The bodies of all messages that answer a request for a listing.

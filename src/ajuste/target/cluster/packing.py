@@ -41,6 +41,7 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
         seed=guest["seed"],
         instruction_ns=guest["instruction_ns"],
         kernel_arguments=guest["kernel_arguments"],
+        nodes=guest["nodes"],
         snapshot=guest["snapshot"],
     )
     return Packed(parcel, {image.sha256: image.vmlinuz, archive.sha256: archive.path})

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
+from ajuste.model.memory_node import MemoryNode
 from ajuste.model.results import Clock, InstructionNs
 
 
@@ -31,6 +32,7 @@ class Parcel(BaseModel):
     seed: int
     instruction_ns: InstructionNs
     kernel_arguments: tuple[str, ...] = ()
+    nodes: tuple[MemoryNode, ...] = ()
     snapshot: bool = True
 
     @property

@@ -174,6 +174,7 @@ class Workplace:
             home=self._home,
             snapshot=parcel.snapshot,
             kernel_arguments=parcel.kernel_arguments,
+            nodes=parcel.nodes,
         )
 
     def _file(self, digest: str) -> Path:
