@@ -20,6 +20,7 @@ from ajuste.inventory.summary import summary_of
 from ajuste.inventory.take import take_inventory
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.model.kernel import KernelImage, KernelVersion
+from ajuste.model.proof import PROOFS, Proof
 from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.recordings import record_decisive, record_trials, to_record
 from ajuste.runner import Runner, Targets, Watcher
@@ -120,8 +121,10 @@ def prepare_resolved(resolved: ResolvedStudy, catalogue: Catalogue, means: Means
         require_possible(resolved, catalogue, accept_risk=means.accept_risk)
         return Experiment(resolved, {}, {}, fingerprint(resolved, marks | machine_marks()))
     from ajuste.kernel.fetch import fetch_kernel
+    from ajuste.kernel.prove.claims import check_claims
     from ajuste.vm.emulator import choose_emulator
 
+    check_claims(study)
     images = {spec: fetch_kernel(spec, means.home, say=means.say) for spec in study.kernels}
     emulator = choose_emulator(study.target.clock, study.target.cpus, means.home, means.say)
     marks |= {f"kernel {spec}": image.sha256 for spec, image in images.items()}
@@ -200,10 +203,16 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         environment[machine.name] = target.environment
         store.set_environment(run, environment)
 
+    def proved(machine: Machine) -> Machine:
+        if (proof := _proof(experiment, machine, means)) is not None:
+            environment[PROOFS] = {**environment.get(PROOFS, {}), machine.name: proof.model_dump(mode="json")}
+            store.set_environment(run, environment)
+        return machine
+
     with ExitStack() as stack:
         connection = stack.enter_context(Connection(means.cluster, means.home, means.say)) if means.cluster else None
         targets = stack.enter_context(
-            Targets(lambda machine: open_target(experiment, machine, means, connection), ready)
+            Targets(lambda machine: open_target(experiment, proved(machine), means, connection), ready)
         )
         if experiment.resolver is not None:
             from ajuste.search import SearchRunner
@@ -213,6 +222,23 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         if experiment.resolved.study.analysis.explain and stop.why != "failed":
             record_decisive(run, store, targets, means.say)
         return stop
+
+
+def _proof(experiment: Experiment, machine: Machine, means: Means) -> Proof | None:
+    """Evidence that the kernel is what it is taken for, if the study takes it for anything. Raises RunError if not."""
+    study = experiment.resolved.study
+    if study.target.kind == "host":
+        return None
+    from ajuste.kernel.prove.claims import claims_on
+    from ajuste.kernel.prove.prove import prove, require
+
+    claims = claims_on(study, machine.kernel, experiment.images)
+    if not claims:
+        return None
+    arguments = (*study.target.kernel_arguments, *machine.arguments)
+    proof = prove(experiment.images[machine.kernel], claims, means.home, means.say, arguments)
+    require(proof)
+    return proof
 
 
 def record(run: Run, configuration: str, store: Store, catalogue: Catalogue, means: Means, *, fresh: bool) -> None:

@@ -180,3 +180,32 @@ def test_a_wrong_request_names_the_option(workloads: str, arguments: list[str], 
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_every_page_is_somewhere(workloads: str) -> None:
+    """On a machine without several nodes all are on the one there is."""
+    told = dict(word.split("=") for word in printed(workloads, "pages", "--mib", "2").split()[1:])
+    assert int(told["pages"]) == 2 << 20 >> 12
+    assert int(told["local"]) + int(told["remote"]) + int(told["unknown"]) == int(told["pages"])
+
+
+def test_the_tick_is_that_of_the_coarse_clock(workloads: str) -> None:
+    told = dict(word.split("=", 1) for word in printed(workloads, "facts").split() if "=" in word)
+    coarse = 6  # CLOCK_MONOTONIC_COARSE of linux/time.h
+    assert int(told["tick_ns"]) == round(time.clock_getres(coarse) * 1e9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["pages", "--policy", "near"], "--policy is local, remote"),
+        (["pages", "--mib", "0"], "--mib must be a whole number"),
+        (["paths", "--protocol", "udp"], "--protocol is tcp or mptcp"),
+        (["paths", "--rate-kbit", "1"], "--rate-kbit must be"),
+        (["facts", "more"], "unexpected argument"),
+    ],
+)
+def test_wrong_requests_of_memory_and_links_are_refused(workloads: str, arguments: list[str], words: str) -> None:
+    done = subprocess.run([workloads, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert words in done.stderr

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
-from ajuste.parse import frames, hackbench, jitter, linpack, matrix
+from ajuste.parse import frames, hackbench, jitter, linpack, matrix, pages, paths
 from ajuste.parse.failure import ParseError
 from ajuste.parse.registry import PARSERS, parser
 
@@ -51,6 +51,44 @@ def test_frames_have_a_rate_a_share_that_was_missed_and_times_in_milliseconds() 
         "frames.p999": 40.0,
         "frames.max": 40.0,
     }
+
+
+PAGES = "pages policy=interleave nodes=2 pages=8 local=6 remote=2 unknown=0 fill_ns=1500000 read_ns=250000 sum=3\n"
+PATHS = (
+    "paths protocol=mptcp paths=2 elapsed_ns=2000000000 received_bytes=2500000 stall_ns=12000000 path_bytes=300,100\n"
+    "subflows token=0x1c2a fallback=no acked_bytes=290,90\n"
+)
+
+
+def test_pages_are_shares_and_times() -> None:
+    parsed = pages.parse(PAGES)
+    assert parsed == {"pages.nodes": 2, "pages.local": 75.0, "pages.fill": 1.5, "pages.read": 0.25}
+    unknown = PAGES.replace("nodes=2", "nodes=0").replace("local=6 remote=2 unknown=0", "local=0 remote=0 unknown=8")
+    assert "pages.local" not in pages.parse(unknown), "a kernel without nodes does not say where its pages are"
+
+
+def test_paths_are_a_rate_a_silence_and_a_share() -> None:
+    assert paths.parse(PATHS) == {"paths.goodput": 10.0, "paths.stall": 12.0, "paths.second": 25.0}
+    one = PATHS.splitlines()[0].replace("paths=2", "paths=1").replace("300,100", "300")
+    assert paths.parse(one)["paths.second"] == 0
+
+
+@pytest.mark.parametrize(
+    ("parse", "output"),
+    [
+        (pages.parse, PAGES.replace("local=6", "local=5")),
+        (pages.parse, PAGES * 2),
+        (pages.parse, ""),
+        (paths.parse, PATHS.replace("300,100", "300")),
+        (paths.parse, PATHS.replace("elapsed_ns=2000000000", "elapsed_ns=0")),
+        (paths.parse, PATHS.replace("paths protocol", "pathss protocol")),
+    ],
+)
+def test_figures_of_pages_and_paths_that_contradict_each_other_are_refused(
+    parse: Callable[[str], dict[str, float]], output: str
+) -> None:
+    with pytest.raises(ParseError):
+        parse(output)
 
 
 def test_hackbench_prints_its_time() -> None:

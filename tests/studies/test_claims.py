@@ -151,3 +151,22 @@ def test_of_many_requests_the_mean_does_not_depend_on_their_order_and_of_a_singl
     assert all(13_000 < latency < 17_000 for latency in many.values())
     assert 2_000 < single[none] < 2_200
     assert single[deadline] > 1.3 * single[none]
+
+
+def test_memory_is_where_the_policy_says(run: Run) -> None:
+    local = means(run("numa-placement", ("mib = 32", "mib = 8")), "pages.local")
+    assert local == {
+        "workload.policy=local": 100,
+        "workload.policy=remote": 0,
+        "workload.policy=interleave": 50,
+        "workload.policy=default": 100,
+    }
+
+
+def test_multipath_tcp_uses_the_second_link_and_outlives_the_first(run: Run) -> None:
+    results = run("mptcp-paths", ("milliseconds = 6000", "milliseconds = 3000"), ("= 2000 }", "= 1000 }"))
+    goodput, stall = means(results, "paths.goodput"), means(results, "paths.stall")
+    assert goodput["links=two workload.protocol=mptcp"] > 1.2 * goodput["links=two workload.protocol=tcp"]
+    assert 0.95 < goodput["links=one workload.protocol=mptcp"] / goodput["links=one workload.protocol=tcp"] < 1.02
+    assert stall["links=lost workload.protocol=tcp"] > 1900, "until the end"
+    assert stall["links=lost workload.protocol=mptcp"] < 500

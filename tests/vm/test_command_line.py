@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RequestError
+from ajuste.model.memory_node import MemoryNode
 from ajuste.vm.command_line import Channels, Machine, command_line, kernel_line
 from ajuste.vm.emulator import Emulator
 
@@ -82,3 +83,24 @@ def test_kernel_arguments_are_added_at_the_end() -> None:
 def test_what_cannot_be_passed_to_a_kernel_is_refused(argument: str) -> None:
     with pytest.raises(RequestError):
         kernel_line(machine(kernel_arguments=(argument,)))
+
+
+def test_nodes_share_out_cpus_and_memory_in_their_order() -> None:
+    """As in qemu(1), -numa."""
+    nodes = (
+        MemoryNode(cpus=2, memory_mib=256, distances=(10, 31)),
+        MemoryNode(cpus=1, memory_mib=128, distances=(31, 10)),
+        MemoryNode(memory_mib=64),
+    )
+    arguments = command_line(machine(nodes=nodes, cpus=3, memory_mib=448), CHANNELS, restored=False)
+    after = [arguments[place + 1] for place, word in enumerate(arguments) if word in ("-numa", "-object")]
+    assert after == [
+        "memory-backend-ram,id=node0,size=256M",
+        "node,nodeid=0,cpus=0-1,memdev=node0",
+        "memory-backend-ram,id=node1,size=128M",
+        "node,nodeid=1,cpus=2-2,memdev=node1",
+        "memory-backend-ram,id=node2,size=64M",
+        "node,nodeid=2,memdev=node2",
+        "dist,src=0,dst=1,val=31",
+        "dist,src=1,dst=0,val=31",
+    ]

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ajuste.cli.example import example, examples
 from ajuste.cli.kernel_build import build, described, remove
+from ajuste.cli.kernel_prove import prove_kernel
 from ajuste.cli.options import Json
 from ajuste.home import Home, home
 from ajuste.kernel.available import AvailableKernel, available_kernels
@@ -74,6 +75,9 @@ def list_kernels(
         console.print(_built_table(mine))
     print("debian:7 is the newest 7.x; a kernel of your own is path:VMLINUZ,modules=DIR, or built: ajuste kernel build")
     print(f"QEMU {qemu.version} is fetched" if qemu else "QEMU 10 is fetched with: ajuste kernel fetch qemu")
+
+
+app.command("prove")(prove_kernel)
 
 
 @app.command("fetch")

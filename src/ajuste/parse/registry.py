@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ajuste.model.error import RequestError
-from ajuste.parse import cyclictest, fio, frames, glxgears, hackbench, jitter, linpack, matrix
+from ajuste.parse import cyclictest, fio, frames, glxgears, hackbench, jitter, linpack, matrix, pages, paths
 
 Parser = Callable[[str], dict[str, float]]
 """From the standard output of a program to its metrics. Raises ParseError."""
@@ -14,7 +14,7 @@ Parser = Callable[[str], dict[str, float]]
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         module.__name__.rpartition(".")[2]: module.parse
-        for module in (cyclictest, fio, frames, glxgears, hackbench, jitter, linpack, matrix)
+        for module in (cyclictest, fio, frames, glxgears, hackbench, jitter, linpack, matrix, pages, paths)
     }
 )
 

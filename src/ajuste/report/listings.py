@@ -1,4 +1,4 @@
-"""The tables that a study may ask for besides the verdicts."""
+"""The tables that a study may have besides the verdicts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from ajuste.model.results import Results
 from ajuste.report.labels import Labels
 from ajuste.report.listing import Listing
 from ajuste.report.predictions import predictions_listing
+from ajuste.report.proofs import proofs_listing
 from ajuste.report.three_sigma import three_sigma_listing
 
 
 def listings_of(results: Results, labels: Labels) -> tuple[Listing, ...]:
     """Those that there are, in the order to be shown."""
-    found = (predictions_listing(results, labels), three_sigma_listing(results, labels))
+    found = (proofs_listing(results), predictions_listing(results, labels), three_sigma_listing(results, labels))
     return tuple(listing for listing in found if listing is not None)

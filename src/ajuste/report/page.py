@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from ajuste.inventory.document import Inventory
 from ajuste.model.metric import Metric
+from ajuste.model.proof import PROOFS
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.verdict import Finding
 from ajuste.report.clock_words import clock_name, warnings_of
@@ -343,6 +344,8 @@ def _environment(environment: Mapping[str, Any]) -> tuple[Branch, ...]:
     """All branches, of which the inventory is a page of its own, folded."""
     branches = []
     for name, value in environment.items():
+        if name == PROOFS:
+            continue  # They have a table of their own.
         if name == "inventory":
             branches.append(Branch("inventory", parts=_inventory(value), folded=True))
         else:

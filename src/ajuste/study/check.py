@@ -26,7 +26,7 @@ from ajuste.study.shares import share_metrics
 from ajuste.study.timelines import check_timelines
 from ajuste.study.tune import check_tune
 
-OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "nodes", "modules", "kernel_arguments")
+OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "nodes", "modules", "prove", "kernel_arguments")
 """Fields of the table target that a host does not have."""
 
 

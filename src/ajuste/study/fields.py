@@ -49,6 +49,8 @@ Levels = Annotated[
     WithJsonSchema({"anyOf": [_LEVEL_SCHEMA, {"type": "array", "items": _LEVEL_SCHEMA, "minItems": 1}]}),
 ]
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+Claimed = Annotated[str, StringConstraints(pattern=r"^(no-)?[a-z][a-z0-9_]*(=[a-z0-9]+)?$", max_length=40)]
+"""What a kernel must have, in form: ``numa``, ``no-numa``, ``hz=250``."""
 Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
 
 

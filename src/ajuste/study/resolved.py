@@ -138,7 +138,7 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         "parser": resolved.parser,
         "shares": resolved.shares,
         "patterns": [p.model_dump(mode="json") for p in (*resolved.patterns, *resolved.pointers)],
-        "target": study.target.model_dump(mode="json", exclude={"kernel"}),
+        "target": study.target.model_dump(mode="json", exclude={"kernel", "prove"}),
         "design": study.design.model_dump(mode="json"),
         "timeout_s": study.workload.timeout_s,
         "ignore_failure": study.workload.ignore_failure,

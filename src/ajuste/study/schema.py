@@ -18,7 +18,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.memory_node import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.model.span import Scale
-from ajuste.study.fields import Argument, Level, Name, Real, Switch, Table, Whole
+from ajuste.study.fields import Argument, Claimed, Level, Name, Real, Switch, Table, Whole
 from ajuste.study.job import ScratchTable, WorkloadTable
 from ajuste.study.source import Origin
 from ajuste.tuning.goal import DEFAULT_TRIALS
@@ -62,6 +62,11 @@ class FactorTable(Table):
     baseline: Level | None = Field(
         default=None, description="The level that the others are compared with; the first one if not given."
     )
+    prove: dict[str, tuple[Claimed, ...]] = Field(
+        default_factory=dict,
+        description="For the factor kernel: by level, what that kernel must be seen to have before anything is "
+        'measured: { "mine:base" = ["numa"], "mine:non-numa" = ["no-numa"] }.',
+    )
     successor: Switch = Field(
         default=False,
         description="On a kernel without this tunable, vary its named successor instead (a related but different "
@@ -92,6 +97,14 @@ class FactorTable(Table):
             raise ValueError("a factor with settings has levels that are names; they make no range")
         if self.points is not None and self.step is not None:
             raise ValueError("points and step: one of both can be had")
+        return self
+
+    @model_validator(mode="after")
+    def _proofs_of_kernels(self) -> Self:
+        if self.prove and self.name != KERNEL_FACTOR:
+            raise ValueError("prove is for the factor kernel")
+        if unknown := set(self.prove) - set(self.levels):
+            raise ValueError(f"prove names {', '.join(sorted(unknown))}, which is not among the levels")
         return self
 
     @model_validator(mode="after")
@@ -144,6 +157,11 @@ class TargetTable(Table):
         default=(),
         description="Kernel modules to load before the trials, with parameters if need be: 'null_blk memory_backed=1'.",
     )
+    prove: tuple[Claimed, ...] = Field(
+        default=(),
+        description="Features that every kernel of the study must be seen to have before anything is measured (ajuste "
+        "kernel prove): numa; no-numa if it must not; hz=250 with a value.",
+    )
     kernel_arguments: tuple[Argument, ...] = Field(default=(), description="More words for the kernel's command line.")
 
     @model_validator(mode="before")
@@ -163,7 +181,8 @@ class TargetTable(Table):
             checked = TypeAdapter(tuple[MemoryNode, ...]).validate_python(nodes)
         except ValidationError:
             return data
-        return {"cpus": sum(node.cpus for node in checked), "memory_mib": sum(n.memory_mib for n in checked), **data}
+        cpus = max(1, sum(node.cpus for node in checked))
+        return {"cpus": cpus, "memory_mib": sum(node.memory_mib for node in checked), **data}
 
     @model_validator(mode="after")
     def _nodes_make_up_the_machine(self) -> Self:

@@ -1,0 +1,1 @@
+"""The features that can be proved: one file for each, or for a few of a kind."""

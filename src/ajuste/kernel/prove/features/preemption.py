@@ -1,0 +1,61 @@
+"""When the kernel lets go of a CPU: the preemption model, and PREEMPT_RT."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ajuste.kernel.prove.facts import Facts
+from ajuste.kernel.prove.feature import Feature, Finding
+from ajuste.model.proof import Sight
+
+_DYNAMIC: Final = "/sys/kernel/debug/sched/preempt"
+_REALTIME: Final = "/sys/kernel/realtime"
+_BUILD: Final = "uname -v"
+
+
+def _model(facts: Facts) -> Finding:
+    sights = (
+        Sight(what=_DYNAMIC, found=facts.sight(_DYNAMIC)),
+        Sight(what=_BUILD, found=facts.build),
+    )
+    return Finding(present=True, value=_value(facts), evidence=sights)
+
+
+def _value(facts: Facts) -> str:
+    if _is_rt(facts):
+        return "rt"
+    current = re.search(r"\((\w+)\)|\[(\w+)\]", facts.reads.get(_DYNAMIC, ""))
+    if current:
+        return current[1] or current[2]
+    # Without the dynamic choice a kernel tells only whether it can be preempted.
+    return "full" if re.search(r"\bPREEMPT\b", facts.build) else "none or voluntary"
+
+
+def _is_rt(facts: Facts) -> bool:
+    return "PREEMPT_RT" in facts.build.split() or facts.reads.get(_REALTIME) == "1"
+
+
+def _rt(facts: Facts) -> Finding:
+    sights = (
+        Sight(what=_BUILD, found=facts.build),
+        Sight(what=_REALTIME, found=facts.sight(_REALTIME)),
+    )
+    return Finding(present=_is_rt(facts), evidence=sights)
+
+
+PREEMPT: Final = Feature(
+    name="preempt",
+    title="Preemption model",
+    judge=_model,
+    options=("PREEMPT_NONE", "PREEMPT_VOLUNTARY", "PREEMPT", "PREEMPT_LAZY", "PREEMPT_RT", "PREEMPT_DYNAMIC"),
+    reads=(_DYNAMIC, _REALTIME),
+)
+RT: Final = Feature(
+    name="rt",
+    title="PREEMPT_RT: real-time kernel",
+    judge=_rt,
+    decided_by="PREEMPT_RT",
+    options=("PREEMPT_RT",),
+    reads=(_REALTIME,),
+)

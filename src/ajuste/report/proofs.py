@@ -1,0 +1,44 @@
+"""What the kernels of a run were seen to have, before anything was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import ValidationError
+
+from ajuste.model.proof import PROOFS, Proof, Shown
+from ajuste.model.results import Results
+from ajuste.report.listing import Group, Line, Listing
+
+_COLUMNS: Final = ("Taken for", "Seen", "Its configuration", "Evidence")
+_LEAD: Final = (
+    "Read from each kernel while it ran, before anything was measured. The configuration is what it was built from, "
+    "and proves nothing."
+)
+
+
+def proofs_of(results: Results) -> dict[str, Proof]:
+    """The proofs by the name of the machine; one that is not understood is left out."""
+    kept = results.environment.get(PROOFS)
+    found = {}
+    for name, document in kept.items() if isinstance(kept, Mapping) else ():
+        try:
+            found[str(name)] = Proof.model_validate(document)
+        except ValidationError:
+            continue
+    return found
+
+
+def proofs_listing(results: Results) -> Listing | None:
+    """The table, or ``None`` if nothing had to be proved."""
+    groups = tuple(Group(name, tuple(map(_line, proof.features))) for name, proof in proofs_of(results).items())
+    if not groups:
+        return None
+    return Listing("proofs", "What the kernels were seen to have", _LEAD, _COLUMNS, groups, optional=True)
+
+
+def _line(shown: Shown) -> Line:
+    options = ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in shown.options.items())
+    evidence = "; ".join(f"{sight.what}: {sight.found}" for sight in shown.evidence)
+    return Line(name=shown.feature, cells=(shown.claim, shown.state, options, evidence))

@@ -1,0 +1,62 @@
+"""Proofs: what is shown of features and claims, and of a real kernel."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ajuste.kernel.prove.facts import Facts
+from ajuste.kernel.prove.prove import judged, option_values, require
+from ajuste.kernel.prove.registry import FEATURES, parse_claims
+from ajuste.model.error import RunError
+from ajuste.model.kernel import KernelImage
+from shell import Shell
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> KernelImage:
+    config = tmp_path / "config"
+    config.write_text('CONFIG_SCHED_AUTOGROUP=y\nCONFIG_HZ=250\nCONFIG_X="two words"\n# CONFIG_NUMA is not set\n')
+    return KernelImage(spec="mine:x", release="6.1.0", vmlinuz=tmp_path / "vmlinuz", config=config, sha256="0")
+
+
+def test_options_are_shown_as_they_were_set(image: KernelImage) -> None:
+    assert option_values(image.config, ("HZ", "NUMA", "X")) == {
+        "CONFIG_HZ": "250",
+        "CONFIG_NUMA": "n",
+        "CONFIG_X": "two words",
+    }
+    assert option_values(None, ("HZ",)) == {"CONFIG_HZ": "?"}
+
+
+def test_the_running_kernel_is_believed_and_not_its_configuration(image: KernelImage) -> None:
+    claims = parse_claims(["autogroup"])
+    facts = Facts(build="#1 SMP", unreadable={"/proc/sys/kernel/sched_autogroup_enabled": "No such file or directory"})
+    proof = judged(image, [FEATURES["autogroup"]], claims, facts)
+    (shown,) = proof.features
+    assert (shown.state, shown.options, shown.holds) == ("no", {"CONFIG_SCHED_AUTOGROUP": "y"}, False)
+    with pytest.raises(RunError, match=r"mine:x .* autogroup was claimed, .* says no .*No such file") as refused:
+        require(proof)
+    assert "ajuste kernel prove mine:x" in (refused.value.hint or "")
+
+
+def test_a_feature_that_nobody_claimed_refuses_nothing(image: KernelImage) -> None:
+    require(judged(image, [FEATURES["autogroup"]], (), Facts(build="#1 SMP")))
+
+
+@pytest.mark.vm
+def test_one_boot_shows_what_a_real_kernel_has(tmp_path: Path, ajuste_home: Path) -> None:
+    shell = Shell(tmp_path, ajuste_home)
+    claims = ("numa", "mptcp", "kyber", "bfq", "no-rt", "hz=250", "preempt=voluntary", "no-sched_ext", "psi")
+    said, _ = shell("kernel", "prove", "debian:6.1", *claims, "no-autogroup", "--json", expect=1)
+    document = json.loads(said)
+    assert {shown["claim"] for shown in document["features"] if shown["holds"]} == set(claims)
+    assert document["holds"] is False
+    seen = {
+        shown["feature"]: {sight["what"]: sight["found"] for sight in shown["evidence"]}
+        for shown in document["features"]
+    }
+    assert seen["mptcp"]["subflows of the connection"].startswith("2: ")
+    assert seen["numa"]["4 MiB asked for on the far node"] == "1024 of 1024 pages are on the far node"

@@ -1,0 +1,53 @@
+"""What kernels were seen to have, in terminal and HTML."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from tests.report.simulated import HOSTILE
+
+from ajuste.model.proof import PROOFS, Proof, Shown, Sight
+from ajuste.model.results import Results
+from ajuste.report.html import render_html
+from ajuste.report.proofs import proofs_listing, proofs_of
+from ajuste.report.terminal import print_results
+
+SEEN = Shown(
+    feature="numa",
+    title="NUMA",
+    present=False,
+    evidence=(Sight(what="/sys/devices/system/node/online", found=f"No such file {HOSTILE}"),),
+    options={"CONFIG_NUMA": "n"},
+    claim="no-numa",
+)
+PROOF = Proof(kernel="mine:non-numa", release="6.1.0", build="#1 SMP", features=(SEEN,))
+
+
+def proved(results: Results) -> Results:
+    proofs = {"mine:non-numa": PROOF.model_dump(mode="json"), "spoilt": {"features": 7}}
+    return results.model_copy(update={"environment": {**results.environment, PROOFS: proofs}})
+
+
+def test_a_run_without_proofs_has_no_table_of_them(granularity: Results) -> None:
+    assert proofs_listing(granularity) is None
+
+
+def test_the_table_has_each_claim_with_what_was_seen(granularity: Results) -> None:
+    listing = proofs_listing(proved(granularity))
+    assert listing is not None
+    (group,) = listing.groups
+    assert (group.title, group.lines[0].name) == ("mine:non-numa", "numa")
+    assert group.lines[0].cells[:3] == ("no-numa", "no", "NUMA=n")
+    assert list(proofs_of(proved(granularity))) == ["mine:non-numa"], "what is not understood is left out"
+
+
+def test_terminal_and_page_show_it_once(granularity: Results) -> None:
+    results = proved(granularity)
+    console = Console(file=io.StringIO(), width=200)
+    print_results(results, console)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().count("no-numa") == 1
+    page = render_html(results)
+    assert "What the kernels were seen to have" in page
+    assert HOSTILE not in page.split("<script", 1)[0] + page.split("</script>")[1]
