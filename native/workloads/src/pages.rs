@@ -211,7 +211,8 @@ impl Area {
 
     fn places(&self, home: usize) -> Result<Places, Fault> {
         let mut places = Places::default();
-        let pages: Vec<usize> = (0..self.bytes).step_by(PAGE_BYTES).map(|offset| self.start as usize + offset).collect();
+        let pages: Vec<usize> =
+            (0..self.bytes).step_by(PAGE_BYTES).map(|offset| self.start as usize + offset).collect();
         for batch in pages.chunks(BATCH) {
             let mut nodes = vec![0_i32; batch.len()];
             let nowhere = std::ptr::null::<i32>();
