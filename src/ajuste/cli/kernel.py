@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ajuste.cli.example import example, examples
 from ajuste.cli.kernel_build import build, described, remove
+from ajuste.cli.kernel_diff import diff
 from ajuste.cli.kernel_prove import prove_kernel
 from ajuste.cli.options import Json
 from ajuste.home import Home, home
@@ -27,11 +28,13 @@ from ajuste.report.visible import visible_line
 QEMU = "qemu"
 
 app = typer.Typer(
-    no_args_is_help=True, help=examples("List, fetch and build kernels to boot, and fetch QEMU.", "ajuste kernel list")
+    no_args_is_help=True,
+    help=examples("List, fetch, build, prove and compare kernels to boot, and fetch QEMU.", "ajuste kernel list"),
 )
 
 app.command("build")(build)
 app.command("remove")(remove)
+app.command("diff")(diff)
 
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Fetch the package lists anew, and the newest kernel of a series.")

@@ -1,4 +1,4 @@
-"""A small tree of Kconfig files with everything that decides about an option."""
+"""A small Kconfig tree, on disk and read."""
 
 from __future__ import annotations
 
@@ -7,125 +7,12 @@ from pathlib import Path
 import pytest
 
 from ajuste.kernel.kconfig.child import Tree
-
-KCONFIG = """\
-mainmenu "Linux/x86 $(KERNELVERSION) Kernel Configuration"
-
-config CC_HAS_MAGIC
-  def_bool $(success,false)
-
-config MODULES
-  bool "Enable loadable module support"
-  modules
-  default y
-
-menu "General setup"
-
-config NET
-  bool "Networking support"
-  help
-    Unless you really know what you are doing, say Y.
-    The reason is that some programs need it.
-
-    A second paragraph.
-
-source "net/Kconfig"
-
-endmenu
-
-menu "Processor type and features"
-
-config SMP
-  bool "Symmetric multi-processing support"
-
-config NUMA
-  bool "NUMA Memory Allocation and Scheduler Support"
-  depends on SMP
-  select HAVE_NODES
-
-config NUMA_BALANCING
-  bool "Memory placement aware NUMA scheduler"
-  depends on NUMA && !RT
-  default y
-
-config HAVE_NODES
-  bool
-
-config NR_CPUS
-  int "Maximum number of CPUs"
-  range 2 64 if SMP
-  range 1 1
-  default 8 if SMP
-  default 1
-
-config MAGIC
-  bool "Needs a compiler with magic"
-  depends on CC_HAS_MAGIC
-
-config RT
-  bool "Fully Preemptible Kernel"
-  depends on EXPERT || CRAZY
-
-config EXPERT
-  bool "Configure standard kernel features"
-
-config CRAZY
-  bool "Even more features"
-
-choice
-  prompt "Timer frequency"
-  default HZ_250
-
-config HZ_100
-  bool "100 HZ"
-
-config HZ_250
-  bool "250 HZ"
-
-endchoice
-
-config HZ
-  int
-  default 100 if HZ_100
-  default 250 if HZ_250
-
-config OLD_NAME
-  bool
-  transitional
-
-endmenu
-"""
-
-NET = """\
-config MPTCP
-  bool "Multipath TCP"
-  depends on INET
-  help
-    Multipath TCP lets a connection use several paths at once.
-
-config INET
-  bool "TCP/IP networking"
-  depends on NET
-
-config VETH
-  tristate "Virtual ethernet pair device"
-  depends on NET
-
-config BRIDGE
-  tristate "Bridging"
-  depends on VETH
-"""
+from small_kconfig import write_source
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """The source of a kernel, as much of it as Kconfig reads."""
-    tree = tmp_path / "linux"
-    (tree / "net").mkdir(parents=True)
-    (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 9\nEXTRAVERSION = -rc1\nNAME = x\n")
-    (tree / "Kconfig").write_text("success = $(shell,{ $(1); } >/dev/null 2>&1 && echo y || echo n)\n" + KCONFIG)
-    (tree / "net/Kconfig").write_text(NET)
-    return tree
+    return write_source(tmp_path / "linux")
 
 
 @pytest.fixture
@@ -133,4 +20,4 @@ def tree(source: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     """The tree, read in this process: reading it by a process of its own is slow."""
     for name, value in {"srctree": str(source), "KERNELVERSION": "6.1.9-rc1"}.items():
         monkeypatch.setenv(name, value)
-    return Tree("Kconfig", warn=False, warn_to_stderr=False)
+    return Tree()

@@ -120,3 +120,8 @@ def test_defaults_are_told_beside_what_was_said(tree: Tree) -> None:
     found = answered(tree, config=config, defaults=("NUMA_BALANCING", "NR_CPUS"), values=True)
     assert found.defaults == {"NUMA_BALANCING": "y", "NR_CPUS": "8"}
     assert found.values["NR_CPUS"] == "4"
+
+
+def test_what_is_implied_is_only_a_default(tree: Tree) -> None:
+    values = answered(tree, config={"FORWARDING": "y", "TUNNEL": "m"}, values=True).values
+    assert (values["TUNNEL"], values["FILTER"]) == ("m", "y")

@@ -101,9 +101,18 @@ def _is_meant(wanted: PackagedKernel, version: str) -> bool:
     return (upstream_of(version) + ".").startswith(wanted.version + ".")
 
 
-def _cached(root: Path, wanted: PackagedKernel) -> PackagedSource | None:
+def cached_sources(home: Home) -> list[PackagedSource]:
+    """All that are here, newest first."""
+    return _all_cached(home.cache / "sources")
+
+
+def _all_cached(root: Path) -> list[PackagedSource]:
     found = [source for folder in root.glob(f"{PREFIX}*") if (source := _read(folder))]
-    meant = [source for source in found if _is_meant(wanted, source.version)]
+    return sorted(found, key=lambda source: Version(source.version), reverse=True)
+
+
+def _cached(root: Path, wanted: PackagedKernel) -> PackagedSource | None:
+    meant = [source for source in _all_cached(root) if _is_meant(wanted, source.version)]
     return max(meant, key=lambda source: Version(source.version), default=None)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kconfiglib import MENU, STR_TO_TRI, TYPE_TO_STR, Kconfig, KconfigError, MenuNode, Symbol
@@ -23,7 +24,27 @@ _SENTENCE: Final = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
 
 class Tree(Kconfig):  # type: ignore[misc]
-    """A Kconfig tree as the kernels of today write it."""
+    """A Kconfig tree as the kernels of today write it, by their rules."""
+
+    def __init__(self) -> None:
+        super().__init__("Kconfig", warn=False, warn_to_stderr=False)
+        self._implied: dict[Symbol, Any] = {}
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Load a configuration, and nothing of another one."""
+        self.unset_values()
+        for symbol, expression in self._implied.items():
+            symbol.weak_rev_dep = expression
+        self._implied.clear()
+        for name, value in config.items():
+            symbol = self.syms.get(name)
+            if symbol is None or not symbol.nodes:
+                continue
+            symbol.set_value(value)
+            if value == "m":
+                # `imply` made a module part of the image before 5.7, and kconfiglib still does so.
+                self._implied[symbol] = symbol.weak_rev_dep
+                symbol.weak_rev_dep = self.n
 
     def _open(self, filename: str, mode: str) -> Any:
         stream = super()._open(filename, mode)
@@ -44,7 +65,7 @@ def main() -> None:
     """Answer the request on stdin."""
     reading = Reading.model_validate_json(sys.stdin.buffer.read())
     try:
-        tree = Tree("Kconfig", warn=False, warn_to_stderr=False)
+        tree = Tree()
         answers = [answer(tree, asked) for asked in reading.asked]
     except (KconfigError, OSError, RecursionError) as error:
         sys.stderr.write(f"{error}\n")
@@ -54,8 +75,7 @@ def main() -> None:
 
 def answer(tree: Tree, asked: Asked) -> Answer:
     """What ``tree`` says to what was asked, whatever was asked before."""
-    tree.unset_values()
-    _load(tree, asked.config)
+    tree.configure(asked.config)
     names = dict.fromkeys([*asked.explain, *asked.describe])
     return Answer(
         explanations={name: explain(tree, name, wanted) for name, wanted in asked.explain.items()},
@@ -65,24 +85,17 @@ def answer(tree: Tree, asked: Asked) -> Answer:
     )
 
 
-def _load(tree: Kconfig, config: dict[str, str]) -> None:
-    for name, value in config.items():
-        symbol = tree.syms.get(name)
-        if symbol is not None and symbol.nodes:
-            symbol.set_value(value)
-
-
 def _values(tree: Kconfig) -> dict[str, str]:
     """What the configuration comes to. What has no place in it, for lack of what it depends on, is left out."""
     return {symbol.name: str(symbol.str_value) for symbol in tree.unique_defined_syms if symbol.config_string}
 
 
 def _defaults(tree: Kconfig, names: tuple[str, ...]) -> dict[str, str]:
-    """What each option would be if the configuration did not name it."""
+    """What each option would be if the configuration did not name it. Of a choice none has a default of its own."""
     found = {}
     for name in names:
         symbol = tree.syms.get(name)
-        if symbol is None or not symbol.nodes:
+        if symbol is None or not symbol.nodes or symbol.choice:
             continue
         kept = symbol.user_value
         symbol.unset_value()
@@ -119,7 +132,7 @@ def _menus(tree: Kconfig, node: MenuNode) -> tuple[str, ...]:
     titles: list[str] = []
     at = node.parent
     while at is not None and at is not tree.top_node:
-        if at.item is MENU and at.prompt and not isinstance(at.item, Symbol):
+        if at.prompt and (at.item is MENU or at.is_menuconfig):
             titles.append(at.prompt[0])
         at = at.parent
     return tuple(reversed(titles))

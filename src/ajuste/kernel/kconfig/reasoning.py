@@ -158,10 +158,10 @@ def _without_prompt(symbol: Symbol) -> _Found:
     defaults = [_first_symbol(condition) for _, condition in symbol.defaults if not _is_constant(condition)]
     if others:
         names = _listed([one.name for one in others[:MOST_NAMED]] + (["others"] if others[MOST_NAMED:] else []))
-        return "hidden", f"it has no prompt, and of what selects it nothing is on: {names}", others[:MOST_NAMED]
+        return "hidden", f"it has no prompt, and of what selects it nothing is on: {names}", others
     if defaults:
         names = _listed(one.name for one in defaults[:MOST_NAMED])
-        return "hidden", f"it has no prompt and follows from {names}", defaults[:MOST_NAMED]
+        return "hidden", f"it has no prompt and follows from {names}", defaults
     return "hidden", "it has no prompt, and nothing selects it", []
 
 

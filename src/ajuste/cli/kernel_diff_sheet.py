@@ -1,0 +1,130 @@
+"""How ``ajuste kernel diff`` looks on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from ajuste.kernel.diff.difference import Change, Difference, Reason, Side
+from ajuste.kernel.diff.kconfig_source import series_of
+from ajuste.report.format import count_of
+from ajuste.report.sheet import INDENT, Sheet, sheet
+from ajuste.report.visible import visible_line
+
+MOST_SHOWN: Final = 60
+"""With more changes than that only some are shown of each subsystem, unless ``every`` is wanted."""
+_MOST_OF_A_GROUP: Final = 6
+_MOST_CAUSES: Final = 4
+
+_COUNTED: Final[dict[Reason, str]] = {
+    "asked": "asked for",
+    "follows": "following from others",
+    "default": "by another default",
+    "rules": "by other rules of the source",
+    "compiler": "by other tools",
+    "unknown": "whose reason is not known",
+}
+
+
+def print_difference(difference: Difference, console: Console, *, every: bool, only: str = "") -> None:
+    """Both kernels, what differs by subsystem, and what is lacking to say why."""
+    with sheet(console) as out:
+        _print_side(out, "A", difference.a)
+        _print_side(out, "B", difference.b)
+        out.blank()
+        out.say(_summary(difference, only))
+        short = not every and len(difference.effective) > MOST_SHOWN
+        for name, changes in difference.groups(1 if short else 2).items():
+            _print_group(out, name, changes, short=short)
+        if every:
+            _print_neither(out, difference)
+        _print_lacking(out, difference)
+        if short:
+            out.blank()
+            out.say("--all shows every option, --only TEXT those of a subsystem", style="dim")
+
+
+def _print_side(out: Sheet, letter: str, side: Side) -> None:
+    version = f", kernel {side.kernel}" if side.kernel else ""
+    out.say(
+        Text(f"{letter}  ", style="bold") + Text(visible_line(f"{side.name}{version}, {side.options:,} options on"))
+    )
+    if side.compiler:
+        out.say(visible_line(side.compiler), style="dim", indent=3)
+
+
+def _summary(difference: Difference, only: str) -> str:
+    counts = difference.counts()
+    total = counts.pop("total")
+    neither = counts.pop("in_neither")
+    which = f" with {visible_line(only)!r}" if only else ""
+    if not total:
+        text = f"No option{which} is otherwise in B."
+    else:
+        parts = [f"{counts[reason]:,} {words}" for reason, words in _COUNTED.items() if reason in counts]
+        text = f"{count_of(total, 'option')}{which} {'is' if total == 1 else 'are'} otherwise in B: {', '.join(parts)}."
+    new = sum(change.kind == "new" for change in difference.effective)
+    gone = sum(change.kind == "gone" for change in difference.effective)
+    if new or gone:
+        text += f" {new:,} of them A's version does not have, {gone:,} B's does not."
+    if neither:
+        text += f" {neither:,} more are on in neither, but could be chosen in one."
+    return text
+
+
+def _print_group(out: Sheet, name: str, changes: Sequence[Change], *, short: bool) -> None:
+    out.heading(f"{visible_line(name)} ({len(changes):,})")
+    for change in changes[:_MOST_OF_A_GROUP] if short else changes:
+        _print_change(out, change, with_help=not short)
+    if short and len(changes) > _MOST_OF_A_GROUP:
+        out.say(f"… and {count_of(len(changes) - _MOST_OF_A_GROUP, 'more option')}", style="dim", indent=INDENT)
+
+
+def _print_change(out: Sheet, change: Change, *, with_help: bool) -> None:
+    line = Text(change.name, style="bold" if change.reason == "asked" else "")
+    line.append(f": {visible_line(change.a)} → {visible_line(change.b)}")
+    said = _said(change)
+    if said:
+        line.append(f", {said}", style="dim")
+    out.say(line, indent=INDENT)
+    if change.title:
+        words = f"{change.title}: {change.help}" if with_help and change.help else change.title
+        out.say(visible_line(words), style="dim", indent=3 * INDENT)
+
+
+def _said(change: Change) -> str:
+    if change.kind != "changed":
+        return "new in B's version" if change.kind == "new" else "gone in B's version"
+    if change.reason == "asked":
+        return "asked for"
+    if change.reason == "follows":
+        names = list(change.follows_from[:_MOST_CAUSES])
+        if change.follows_from[_MOST_CAUSES:]:
+            names.append("others")
+        return f"because of {', '.join(names)}"
+    if change.reason == "unknown":
+        return ""
+    return visible_line(change.why.partition("\n")[0])
+
+
+def _print_neither(out: Sheet, difference: Difference) -> None:
+    names = [change.name for change in difference.changes if change.in_neither]
+    if names:
+        out.heading(f"On in neither, but to be chosen in one ({len(names):,})")
+        out.say(", ".join(names), style="dim", indent=INDENT)
+
+
+def _print_lacking(out: Sheet, difference: Difference) -> None:
+    sides = [side for side in (difference.a, difference.b) if side.lacking]
+    if not sides:
+        return
+    out.heading("Not known")
+    for side in sides:
+        text = f"Why {side.name} has its values: {side.lacking}."
+        series = series_of(side.kernel)
+        out.say(visible_line(text), indent=INDENT)
+        if series and not side.source:
+            out.line(f"    --source debian:{series} fetches it, --source DIR takes a directory")

@@ -1,0 +1,1 @@
+"""What differs between the build options of two kernels, and why."""

@@ -1,0 +1,123 @@
+"""``ajuste kernel diff``, on files and a small source tree."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ajuste.cli.kernel import app
+from ajuste.home import home
+from ajuste.kernel.diff.named import named_config
+from ajuste.model.error import RequestError
+from small_kconfig import write_source
+
+HEAD = "# Linux/x86 6.1.9 Kernel Configuration\n"
+A = f"{HEAD}CONFIG_SMP=y\nCONFIG_NUMA=y\nCONFIG_NUMA_BALANCING=y\nCONFIG_HAVE_NODES=y\nCONFIG_NR_CPUS=8\n"
+B = f"{HEAD}CONFIG_SMP=y\n# CONFIG_NUMA is not set\nCONFIG_NR_CPUS=8\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AJUSTE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "a").write_text(A)
+    (tmp_path / "b").write_text(B)
+    return tmp_path
+
+
+def run(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(app, ["diff", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def document(*arguments: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*arguments, "--json"))
+    return found
+
+
+def test_with_a_source_it_is_told_what_each_difference_comes_from(files: Path) -> None:
+    source = write_source(files / "linux")
+    shown = run(files / "a", files / "b", "--source", source)
+    assert "3 options are otherwise in B: 1 asked for, 2 following from others." in shown
+    assert "NUMA: y → n, asked for" in shown
+    assert "NUMA_BALANCING: y → absent, because of NUMA" in shown
+    assert "Memory placement aware NUMA scheduler" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_without_a_source_it_is_said_what_is_lacking_and_how_to_get_it(files: Path) -> None:
+    shown = run(files / "a", files / "b")
+    assert "NUMA: y → n\n" in shown
+    assert "3 whose reason is not known" in shown
+    assert "the source of a kernel 6.1 is not here" in shown
+    assert "--source debian:6.1 fetches it" in shown
+
+
+def test_the_document_has_every_change_with_its_cause(files: Path) -> None:
+    found = document(files / "a", files / "b", "--source", write_source(files / "linux"))
+    assert found["a"]["kernel"] == "6.1.9"
+    assert found["counts"] == {"total": 3, "asked": 1, "follows": 2, "in_neither": 0}
+    changes = {change["name"]: change for change in found["changes"]}
+    assert changes["HAVE_NODES"]["follows_from"] == ["NUMA"]
+    assert changes["NUMA"]["subsystem"] == "Processor type and features"
+
+
+def test_only_a_part_is_shown_where_that_is_wanted(files: Path) -> None:
+    assert [change["name"] for change in document(files / "a", files / "b", "--only", "nodes")["changes"]] == [
+        "HAVE_NODES"
+    ]
+    assert "No option with 'sound' is otherwise in B." in run(files / "a", files / "b", "--only", "sound")
+
+
+def test_of_very_many_changes_some_are_shown_and_all_if_wanted(files: Path) -> None:
+    (files / "b").write_text(HEAD + "".join(f"CONFIG_DRIVER_{number}=m\n" for number in range(100)))
+    assert "CONFIG" not in run(files / "a", files / "b")
+    assert "DRIVER_99" not in run(files / "a", files / "b")
+    assert "DRIVER_99" in run(files / "a", files / "b", "--all")
+
+
+def test_a_hostile_name_or_value_cannot_move_the_cursor(files: Path) -> None:
+    (files / "b").write_text(B + 'CONFIG_LOCALVERSION="\x1b[2J"\n')
+    assert "\x1b" not in run(files / "a", files / "b")
+
+
+def test_a_directory_that_was_built_in_stands_for_its_config(files: Path) -> None:
+    (files / "built").mkdir()
+    (files / "built/.config").write_text(B)
+    assert document(files / "b", files / "built")["changes"] == []
+
+
+def test_what_is_neither_file_nor_kernel_is_refused(files: Path) -> None:
+    with pytest.raises(RequestError, match="'nowhere' is no file") as error:
+        run("nowhere", files / "b")
+    assert "a .config file, or running" in (error.value.hint or "")
+
+
+def test_the_running_kernel_tells_its_configuration(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/config.gz").write_bytes(gzip.compress(A.encode()))
+    assert named_config("running", home(), print, root=tmp_path).config["NUMA"].text == "y"
+
+
+def test_a_distribution_keeps_it_in_boot(tmp_path: Path) -> None:
+    (tmp_path / "boot").mkdir()
+    (tmp_path / f"boot/config-{platform.release()}").write_text(B)
+    assert named_config("running", home(), print, root=tmp_path).config["NUMA"].text == "n"
+
+
+def test_a_running_kernel_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="does not tell its configuration"):
+        named_config("running", home(), print, root=tmp_path)
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.gz").write_bytes(gzip.compress(A.encode())[:60])
+    with pytest.raises(RequestError, match=r"config\.gz cannot be read"):
+        named_config(str(tmp_path / "config.gz"), home(), print)
