@@ -170,6 +170,15 @@ def test_a_compiler_error_is_shown_and_nothing_is_kept_of_it(workshop: Workshop)
     assert workshop.build(name="bad") == 1
 
 
+def test_a_disk_that_fills_up_is_told_as_such(workshop: Workshop) -> None:
+    makefile = workshop.tree / "Makefile"
+    full = "\t@echo 'as: /x/fork.o: No space left on device'; false\n"
+    makefile.write_text(makefile.read_text() + f"\n$(O)/core.o: full\nfull:\n{full}")
+    with pytest.raises(RequestError, match="the disk became full"):
+        workshop.build(name="base")
+    assert built_names(workshop.home) == []
+
+
 def test_no_kernel_at_all(workshop: Workshop) -> None:
     (workshop.tree / "Kconfig").unlink()
     with pytest.raises(RequestError, match="not the source of a Linux kernel: it has no Kconfig"):

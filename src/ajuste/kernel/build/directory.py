@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.kernel.build.listing import list_files
-from ajuste.kernel.build.origin import LINK, Manifest, Say, manifest_digest
+from ajuste.kernel.build.origin import LINK, PROGRAM, Manifest, Say, manifest_digest
 from ajuste.model.error import RequestError, RunError
 
 # What building in the tree itself leaves at its top.
@@ -69,12 +69,15 @@ class DirectorySource:
 
     def write(self, paths: Iterable[str], into: Path) -> None:
         for path in paths:
-            target = into / path
-            if self.manifest[path].startswith(LINK):
-                target.symlink_to(os.fsdecode(self.read(path)))
+            kind, _, sum_ = self.manifest[path].partition(":")
+            content = self.read(path)
+            if hashlib.sha256(content).hexdigest() != sum_:
+                raise RunError(f"{self.directory / path} was changed while it was read", hint="build again")
+            if kind == LINK:
+                (into / path).symlink_to(os.fsdecode(content))
             else:
-                shutil.copyfile(self.directory / path, target)
-                shutil.copymode(self.directory / path, target)
+                (into / path).write_bytes(content)
+                (into / path).chmod(0o755 if kind == PROGRAM else 0o644)
 
     def _ignored(self) -> frozenset[str]:
         if not any((self.directory / name).exists() for name in _BUILT):

@@ -86,8 +86,6 @@ def _environment(tree: Workspace, home: Home) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     cache = {
         "CCACHE_DIR": str(home.cache / "ccache"),
-        "CCACHE_BASEDIR": str(tree.directory),
-        "CCACHE_NOHASHDIR": "1",
         "CCACHE_MAXSIZE": _CACHE_SIZE,
     }
     if not tree.complete:

@@ -22,7 +22,7 @@ def open_source(text: str, home: Home, say: Say, *, refresh: bool = False) -> Or
     if "\0" in text or not text:
         raise RequestError(f"--source {text!r}: expected {FORMS}")
     if colon and kind == "git":
-        directory, _, revision = rest.partition("@")
+        directory, _, revision = (rest, "", "") if Path(rest).expanduser().is_dir() else rest.partition("@")
         return revision_source(Path(directory), revision or "HEAD")
     if colon and kind in kernel_sources():
         wanted = parse_spec(text)

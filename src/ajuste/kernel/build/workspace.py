@@ -182,4 +182,5 @@ def workspace(origin: Origin, home: Home, say: Say) -> Iterator[Workspace]:
         for part in ("source", "objects"):
             (directory / part).mkdir(exist_ok=True)
         (directory / "origin").write_text(origin.place + "\n", encoding="utf-8", errors="surrogateescape")
-        yield Workspace(directory)
+        # Make resolves links itself: one name for the directory keeps its commands the same.
+        yield Workspace(directory.resolve())
