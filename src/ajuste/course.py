@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 from ajuste.analysis.gridded import given_up, sampled
 from ajuste.analysis.pairs import clean_trials
@@ -26,8 +27,11 @@ class Course:
     the trials before the last review only (see ``design.looks``), never on when a process ended.
     """
 
-    def __init__(self, study: ResolvedStudy, trials: Iterable[Trial] = ()) -> None:
+    def __init__(
+        self, study: ResolvedStudy, trials: Iterable[Trial] = (), machines: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
         self._study = study
+        self._machines = dict(machines)
         self._kept: dict[int, dict[int, list[Trial]]] = {}
         self._found: dict[int, tuple[Finding, ...]] = {}
         self._known: dict[int, Known] = {}
@@ -35,8 +39,12 @@ class Course:
         for one in trials:
             self.add(one)
 
-    def add(self, trial: Trial) -> None:
-        """Keep a trial, attempt after attempt. What its programs printed is kept of the first block only."""
+    def add(self, trial: Trial, machine: str = "") -> None:
+        """Keep a trial, attempt after attempt, of one of several machines. What its programs printed is kept of the
+        first block only.
+        """
+        if machine:
+            self._machines[trial.slot.block] = machine
         kept = trial if trial.slot.block == 0 else trial.model_copy(update={"events": "", "console": ""})
         self._kept.setdefault(trial.slot.block, {}).setdefault(trial.slot.position, []).append(kept)
         self._spans.add(trial)
@@ -50,6 +58,10 @@ class Course:
             for _, own in sorted(slots.items())
             for one in own
         ]
+
+    def machine_of(self, number: int) -> str:
+        """Which of several machines has a block; empty if none has it yet."""
+        return self._machines.get(number, "")
 
     def attempts(self, slot: Slot) -> Sequence[Trial]:
         """What was tried in that slot."""
@@ -90,7 +102,7 @@ class Course:
     def findings(self, number: int) -> tuple[Finding, ...]:
         """What can be said after block ``number``, all of whose trials are kept."""
         if number not in self._found:
-            self._found[number] = findings(self._study, self.trials(number))
+            self._found[number] = findings(self._study, self.trials(number), self._machines)
         return self._found[number]
 
     @cached_property

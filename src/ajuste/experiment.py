@@ -25,6 +25,7 @@ from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.recordings import record_decisive, record_trials, to_record
 from ajuste.runner import Runner, Targets, Watcher
 from ajuste.store.store import Run, Store, lock_name, only_one
+from ajuste.study.files import study_directory
 from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver, resolve, resolver
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
@@ -36,8 +37,8 @@ from ajuste.target.host import HostTarget
 from ajuste.target.listing import of_this_machine
 from ajuste.target.machine_marks import machine_marks
 from ajuste.target.possible import require_possible
-from ajuste.target.prepared import PreparedHost
-from ajuste.target.target import Say, Target
+from ajuste.target.prepared import prepared_for
+from ajuste.target.target import Benches, Say, Target
 from ajuste.tuning.goal import Search
 from ajuste.version import ajuste_version
 from ajuste.vm.guest_files import GuestFiles
@@ -118,6 +119,8 @@ def prepare_resolved(resolved: ResolvedStudy, catalogue: Catalogue, means: Means
         for path in (native_program(AGENT), native_program(WORKLOADS), *map(Path, _taken_along(resolved)))
     }
     if study.target.kind == "host":
+        if means.cluster is not None:  # What is possible is each machine's own to say, and which they are may change.
+            return Experiment(resolved, {}, {}, fingerprint(resolved, marks | {"machine": "those of a cluster"}))
         require_possible(resolved, catalogue, accept_risk=means.accept_risk)
         return Experiment(resolved, {}, {}, fingerprint(resolved, marks | machine_marks()))
     from ajuste.kernel.fetch import fetch_kernel
@@ -201,6 +204,8 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
 
     def ready(machine: Machine, target: Target) -> None:
         environment[machine.name] = target.environment
+        if isinstance(target, Benches):
+            environment["machines"] = {**environment.get("machines", {}), **target.machines}
         store.set_environment(run, environment)
 
     def proved(machine: Machine) -> Machine:
@@ -219,7 +224,8 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
 
             return SearchRunner(experiment.resolved, run, store, targets, watcher, experiment.resolver).carry_out()
         stop = Runner(experiment.resolved, run, store, targets, watcher).carry_out()
-        if experiment.resolved.study.analysis.explain and stop.why != "failed":
+        alone = means.cluster is None or experiment.resolved.study.target.kind != "host"
+        if experiment.resolved.study.analysis.explain and stop.why != "failed" and alone:
             record_decisive(run, store, targets, means.say)
         return stop
 
@@ -262,13 +268,9 @@ def open_target(experiment: Experiment, machine: Machine, means: Means, connecti
     resolved, table = experiment.resolved, experiment.resolved.study.target
     image = experiment.images.get(machine.kernel)
     if table.kind == "host":
-        return PreparedHost(
-            HostTarget(means.home, means.say),
-            changes=[configuration.writes for configuration in resolved.configurations],
-            setup=resolved.setup,
-            cleanup=resolved.cleanup,
-            timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
-        )
+        if connection is not None:
+            return _benches(experiment, means, connection)
+        return prepared_for(resolved, HostTarget(means.home, means.say))
     from ajuste.target.cluster.packing import pack_guest
     from ajuste.target.cluster.target import ClusterTarget
     from ajuste.target.vm import GuestOptions, VmTarget
@@ -295,6 +297,21 @@ def open_target(experiment: Experiment, machine: Machine, means: Means, connecti
     if connection is not None:
         return ClusterTarget(connection, lambda directory: pack_guest(image, files, guest, directory), means.say)
     return VmTarget(image, files=files, jobs=means.jobs, **guest)
+
+
+def _benches(experiment: Experiment, means: Means, connection: Connection) -> Target:
+    from ajuste.target.cluster.benches import BenchTarget
+    from ajuste.target.cluster.parcel import HostParcel
+
+    study = experiment.resolved.study
+    parcel = HostParcel(
+        ajuste=ajuste_version(),
+        agent=sha256_of(native_program(AGENT)),
+        study=study.model_dump_json(),
+        directory=str(study_directory(study).absolute()),
+        accept_risk=means.accept_risk,
+    )
+    return BenchTarget(connection, parcel, experiment.resolved, means.say)
 
 
 def _taken_along(resolved: ResolvedStudy) -> tuple[str, ...]:

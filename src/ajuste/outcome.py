@@ -37,6 +37,7 @@ def results_of(run: Run, store: Store) -> Results:
         reproduce=_reproduce(run, resolved),
         created=run.created,
         ajuste=run.ajuste,
+        **({"machines": machines} if (machines := store.machines(run)) else {}),
     )
     recorded = store.recorded(run)
     if resolved.baseline not in recorded:

@@ -13,10 +13,11 @@ from ajuste.model.plan import Trace
 from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Slot
 from ajuste.outcome import results_of
-from ajuste.runner import Targets, plan_for
+from ajuste.runner import Targets
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.target.target import Say
+from ajuste.trial_plan import plan_for
 
 BUFFER_BYTES: Final = 128 << 20
 """Of the kernel's trace buffers at most: some million switches."""

@@ -16,7 +16,6 @@ from ajuste.analysis.precision import Precision
 from ajuste.analysis.results import means
 from ajuste.course import Course
 from ajuste.design.looks import look_from
-from ajuste.design.perturbation import perturbation
 from ajuste.design.stopping import (
     MOST_ATTEMPTS,
     Limits,
@@ -29,15 +28,16 @@ from ajuste.design.stopping import (
     wants_repeat,
 )
 from ajuste.model.observation import Observation
-from ajuste.model.plan import Perturbation, Plan, Write
+from ajuste.model.plan import Plan
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.model.verdict import Finding
 from ajuste.parse.ending import is_broken, last_words
-from ajuste.parse.trial import Reading, trial
+from ajuste.parse.trial import trial
 from ajuste.store.store import Run, Store
 from ajuste.study.resolve import HOST_KERNEL
 from ajuste.study.resolved import Machine, ResolvedStudy
-from ajuste.target.target import Batch, Brisk, Spread, Target
+from ajuste.target.target import Batch, Benches, Block, Brisk, Spread, Target
+from ajuste.trial_plan import plan_for, reading_of
 
 MOMENT_SECONDS = 0.25
 """Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more."""
@@ -95,60 +95,14 @@ class Targets:
         return self._entered[machine]
 
     @property
+    def any(self) -> Target | None:
+        """One that was prepared; all are of one kind."""
+        return next(iter(self._entered.values()), None)
+
+    @property
     def parallel(self) -> int:
         """How many plans may run at once on all of them."""
         return min((target.parallel for target in self._entered.values()), default=1)
-
-
-def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
-    """What one trial writes, runs and counts. Follows from study, slot and attempt alone."""
-    resolved = study.find(slot.configuration)
-    table = study.study.workload
-    disturbed = perturbation(slot.seed)
-    on_host = study.study.target.kind == "host"
-    return Plan(
-        id=f"b{slot.block}p{slot.position}a{attempt}",
-        writes=resolved.writes,
-        scratch=resolved.scratch,
-        before=resolved.before,
-        background=resolved.background,
-        settle_ns=round(table.settle_s * 1e9) if resolved.background or not on_host else 0,
-        workload=resolved.workload,
-        timeout_ns=round(table.timeout_s * 1e9),
-        counters=study.counters,
-        samplers=study.samplers,
-        observe_ns=round(table.observe_s * 1e9),
-        after=resolved.after,
-        perturbation=_on_a_host(disturbed) if on_host else disturbed,
-    )
-
-
-def _on_a_host(perturbation: Perturbation) -> Perturbation:
-    """A host's random pool is its own, and its trials start at any moment anyway."""
-    return Perturbation(environment_bytes=perturbation.environment_bytes)
-
-
-def reading_of(study: ResolvedStudy, configuration: str) -> Reading:
-    """How the outputs of the study's workload are read under that configuration."""
-    loads = study.find(configuration).loads
-    return Reading(
-        parser=study.parser,
-        patterns=study.patterns,
-        pointers=study.pointers,
-        timelines=study.timelines,
-        endless=tuple(load.endless for load in loads),
-        shares_of=tuple(load.number for load in loads) if study.shares else None,
-        any_exit=study.study.workload.ignore_failure,
-        rounded=frozenset(write.tunable for write in study.find(configuration).writes if _of_range(study, write)),
-    )
-
-
-def _of_range(study: ResolvedStudy, write: Write) -> bool:
-    """Whether its value is of a range, or suggested by a search: the kernel's next one is as good as any."""
-    if study.search is not None:
-        return True
-    names = (f"/{factor.name}/" for factor in study.factors if factor.span is not None and factor.span.points)
-    return any(f"/{write.tunable}/" in name for name in names)
 
 
 @dataclass
@@ -165,14 +119,14 @@ class Runner:
     targets: Targets
     watcher: Watcher
     _course: Course = field(init=False)
-    _before: dict[str, str] = field(default_factory=dict, init=False)
+    _before: dict[str, dict[str, str]] = field(default_factory=dict, init=False)  # by machine
     _found: tuple[Finding, ...] = field(default=(), init=False)
     _looked: int = field(default=0, init=False)
     _ended: threading.Event = field(default_factory=threading.Event, init=False)
 
     def carry_out(self) -> Stop:
         """Measure until the study is decided or a budget is spent. Raises what targets and store raise."""
-        self._course = Course(self.study, self.store.trials(self.run))
+        self._course = Course(self.study, self.store.trials(self.run), self.store.machines(self.run))
         tables = self.study.study
         budget = tables.budget
         limits = Limits(budget.min_blocks, budget.max_blocks, budget.max_minutes, budget.min_seconds)
@@ -224,12 +178,27 @@ class Runner:
         seconds = self._course.seconds_of(first - 1)
         if not seconds:  # The first block is judged before anything else is measured.
             return 0
+        if self._on_benches:
+            return self._more_on_benches(first, seconds, measured, limits)
         if self.targets.parallel == 1:
             return _in_a_moment(seconds, measured, limits) if self.study.study.target.kind == "host" else 0
         trials = len(self._course.block(first))
         left_s = 60 * max(0.0, limits.max_minutes - self._course.minutes)
         rounds = min(ROUNDS, left_s * trials / seconds)
         return _up_to_a_look(math.ceil(rounds * self.targets.parallel / trials) - 1, measured, limits)
+
+    @property
+    def _on_benches(self) -> bool:
+        return isinstance(self.targets.any, Benches)
+
+    def _more_on_benches(self, first: int, seconds: float, measured: int, limits: Limits) -> int:
+        """So many that every machine has a block, and more of those that take but a moment. What is under way when it
+        could have been decided is measured to its end, and counts.
+        """
+        machines = self.targets.parallel
+        each = max(1, int(MOMENT_SECONDS / seconds))
+        end = limits.min_blocks if measured < limits.min_blocks else limits.max_blocks
+        return max(0, min(machines * each - 1, end - measured - 1))
 
     def _next_attempt(self, slot: Slot) -> Attempt | None:
         attempts = self._course.attempts(slot)
@@ -242,6 +211,9 @@ class Runner:
             return
         for machine in dict.fromkeys(self.study.find(slot.configuration).machine for slot, _ in attempts):
             self.targets.prepare(machine)
+        if isinstance(target := self.targets[self.study.find(attempts[0][0].configuration).machine], Benches):
+            self._measure_blocks_elsewhere(target, attempts)
+            return
         if self.study.study.target.kind == "host":
             self._measure_in_turn(attempts)
             return
@@ -291,6 +263,29 @@ class Runner:
             ]
         )
 
+    def _measure_blocks_elsewhere(self, target: Benches, attempts: list[Attempt]) -> None:
+        """Whole blocks on machines of their own: what is repeated, on the one that has the block."""
+        by_block: dict[int, list[Attempt]] = {}
+        for slot, attempt in attempts:
+            by_block.setdefault(slot.block, []).append((slot, attempt))
+        blocks = [
+            Block(number, partial(self._plans, own), self._course.machine_of(number))
+            for number, own in by_block.items()
+        ]
+        for done in target.run_blocks(blocks):
+            found = [
+                self._read(slot, attempt, plan, started, observation, done.where)
+                for (slot, attempt), plan, (started, observation) in zip(
+                    by_block[done.number], done.plans, done.observed, strict=True
+                )
+            ]
+            self._keep(found, done.where)
+
+    def _plans(self, attempts: Sequence[Attempt], resolved: ResolvedStudy) -> tuple[Plan, ...]:
+        """Called when a block is on its way to a machine."""
+        self.watcher.trial_started(attempts[0][0].configuration, attempts[0][0].block)
+        return tuple(plan_for(resolved, slot, attempt) for slot, attempt in attempts)
+
     def _try(self, slot: Slot, attempt: int) -> None:
         plan = plan_for(self.study, slot, attempt)
         self.watcher.trial_started(slot.configuration, slot.block)
@@ -320,18 +315,21 @@ class Runner:
             if not self._ended.is_set():
                 self._keep(found)
 
-    def _read(self, slot: Slot, attempt: int, plan: Plan, started: str, observation: Observation) -> Trial:
+    def _read(
+        self, slot: Slot, attempt: int, plan: Plan, started: str, observation: Observation, where: str = ""
+    ) -> Trial:
         on_host = self.study.study.target.kind == "host"
         reading = reading_of(self.study, slot.configuration)
-        earlier = self._before if on_host else {}
+        before = self._before.setdefault(where, {})
+        earlier = before if on_host else {}
         found = trial(slot, attempt, plan, observation, reading, started=started, earlier=earlier)
-        self._before.update({event.tunable: event.before for event in found.written})
+        before.update({event.tunable: event.before for event in found.written})
         return found
 
-    def _keep(self, trials: Sequence[Trial]) -> None:
-        self.store.add_trials(self.run, trials)
+    def _keep(self, trials: Sequence[Trial], machine: str = "") -> None:
+        self.store.add_trials(self.run, trials, machine=machine)
         for one in trials:
-            self._course.add(one)
+            self._course.add(one, machine)
             self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status, one.host_seconds)
 
 

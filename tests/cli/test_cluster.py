@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
 
 from ajuste.home import home
+from labs import address_of, needs_root, scheduler, started, two_hosts
 from shell import SMALL, Shell
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -97,63 +95,17 @@ def test_a_cluster_that_does_not_answer_is_named_with_the_reason(undisturbed: tu
     assert complained.startswith("ajuste: the cluster tcp://127.0.0.1:1 cannot be reached: Connection refused\n")
 
 
-@dataclass(frozen=True)
-class Host:
-    """Another machine, as far as the network goes: ``address`` is its own, ``enter`` comes before a command on it."""
-
-    address: str
-    enter: tuple[str, ...] = ()
-
-
-@contextmanager
-def two_hosts() -> Iterator[tuple[Host, Host]]:
-    """Two network namespaces with a cable between them."""
-    names = [f"ajuste-{os.getpid()}-{which}" for which in "ab"]
-    hosts = [Host(f"10.213.77.{n}", ("ip", "netns", "exec", name)) for n, name in enumerate(names, 1)]
-    with ExitStack() as stack:
-        for name in names:
-            ip("netns", "add", name)
-            stack.callback(ip, "netns", "delete", name)
-        ip("link", "add", "cable", "netns", names[0], "type", "veth", "peer", "name", "cable", "netns", names[1])
-        for host, name in zip(hosts, names, strict=True):
-            ip("-n", name, "address", "add", f"{host.address}/24", "dev", "cable")
-            ip("-n", name, "link", "set", "cable", "up")
-            ip("-n", name, "link", "set", "lo", "up")
-        yield hosts[0], hosts[1]
-
-
-def ip(*words: str) -> None:
-    subprocess.run(("ip", *words), check=True)
-
-
-@contextmanager
-def started(host: Host, *words: str, says: str, home: Path) -> Iterator[subprocess.Popen[str]]:
-    """A program of the environment on ``host``, from when it ``says`` that on stderr."""
-    program = [*host.enter, str(Path(sys.executable).parent / words[0]), *words[1:]]
-    environment = {**os.environ, "AJUSTE_HOME": str(home)}
-    with subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stderr is not None
-        for line in running.stderr:
-            if says in line:
-                break
-        try:
-            yield running
-        finally:
-            running.kill()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces are made by root")
+@needs_root
 def test_another_host_is_sent_all_it_needs_and_when_the_cluster_is_lost_everything_is_kept(
     undisturbed: tuple[Shell, str], tmp_path: Path
 ) -> None:
     shell, digest = undisturbed
     there = tmp_path / "there"
-    with two_hosts() as (lab1, lab2):
-        address = f"tcp://{lab1.address}:8786"
-        scheduler = ("dask", "scheduler", "--host", lab1.address, "--no-dashboard")
+    with two_hosts(tmp_path) as (lab1, lab2):
+        address = address_of(lab1)
         worker = ("ajuste", "worker", "--scheduler", address, "--threads", "2")
         with (
-            started(lab1, *scheduler, says="Scheduler at", home=tmp_path) as scheduling,
+            started(lab1, *scheduler(lab1), says="Scheduler at", home=tmp_path) as scheduling,
             started(lab2, *worker, says="working for", home=there) as working,
         ):
             before = trials_kept(shell)

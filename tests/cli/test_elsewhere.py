@@ -35,9 +35,16 @@ def test_what_contradicts_itself_is_refused() -> None:
 
 
 @pytest.mark.parametrize("target", [{"kind": "host"}, {"kernel": "debian:5.10", "clock": "wall"}])
-def test_the_clock_of_a_machine_is_not_shared_out(target: dict[str, str]) -> None:
-    with pytest.raises(RequestError, match="cannot be shared out"):
+def test_workers_of_one_machine_do_not_measure_by_its_clock(target: dict[str, str]) -> None:
+    with pytest.raises(RequestError, match="would disturb each other"):
         chosen_cluster(study(**target), None, 2)
+
+
+def test_machines_measure_themselves_and_not_guests_by_their_clocks() -> None:
+    there = chosen_cluster(study(kind="host"), "tcp://lab1:8786", None)
+    assert str(there) == "the cluster tcp://lab1:8786"
+    with pytest.raises(RequestError, match="guests by the clock of a machine cannot be shared out"):
+        chosen_cluster(study(kernel="debian:5.10", clock="wall"), "tcp://lab1:8786", None)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,17 @@ def test_a_run_that_is_taken_up_again_is_the_one_that_its_study_stands_for(store
         assert store.find_run(newer.id).id == newer.id
 
 
+def test_the_machine_of_a_block_is_kept_with_its_trials(store_url: str) -> None:
+    with Store(store_url) as store:
+        run, other = begin(store), begin(store, seed=2)
+        store.add_trials(run, [trial(0, 0), trial(0, 1)], machine="lab1")
+        store.add_trials(run, [trial(0, 0, attempt=1)], machine="lab1")
+        store.add_trials(run, [trial(1, 0)], machine="lab2")
+        store.add_trials(run, [trial(2, 0)])
+        assert store.machines(run) == {0: "lab1", 1: "lab2"}
+        assert store.machines(other) == {}
+
+
 def test_one_attempt_is_never_kept_twice(store_url: str) -> None:
     with Store(store_url) as store:
         run = begin(store)

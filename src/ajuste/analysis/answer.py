@@ -41,7 +41,9 @@ def answer(
         if not own:
             known = next((mean for mean in means if mean.metric == metric), None)
             sentences.append(_only_described(metric, configurations, known))
-        elif metric.name in trends and trends[metric.name].direction and not _all_equivalent(own):
+        elif (
+            metric.name in trends and trends[metric.name].direction and not _all_equivalent(own) and not _disputed(own)
+        ):
             sentences.append(_trend(metric, trends[metric.name], own, configurations))
         elif sentences and len(own) > 1:
             sentences.append(f"{_tally(metric, own, smallest_effect)}.")
@@ -54,6 +56,11 @@ def answer(
 
 def _title(metric: Metric) -> str:
     return metric.title[:1].upper() + metric.title[1:]
+
+
+def _disputed(verdicts: Sequence[Verdict]) -> bool:
+    """Whether machines say different things of one of them."""
+    return any(v.depends_on_machine for v in verdicts)
 
 
 def _all_equivalent(verdicts: Sequence[Verdict]) -> bool:
@@ -97,6 +104,8 @@ def _each(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -
 
 def _one(verdict: Verdict, smallest_effect: float) -> str:
     name = verdict.configuration
+    if verdict.depends_on_machine:
+        return f"of {name} {verdict.reason}"
     if verdict.verdict == "undecided":
         return f"{_undecided(verdict)} (undecided)"
     if verdict.verdict == "equivalent":
@@ -115,6 +124,8 @@ def _size(verdict: Verdict) -> str:
 
 
 def _undecided(verdict: Verdict) -> str:
+    if verdict.depends_on_machine:
+        return f"{verdict.configuration}, where it depends on the machine"
     if verdict.more_blocks is None:
         return verdict.configuration
     more = "1 more block" if verdict.more_blocks == 1 else f"{number(verdict.more_blocks)} more blocks"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +12,8 @@ from numpy.typing import NDArray
 
 from ajuste.model.measurements import Measurements
 from ajuste.model.results import MOST_REASONS, Point, Tally
+
+NO_MACHINES: Final[Mapping[int, str]] = MappingProxyType({})
 
 MOST_WORDS: Final = 100_000
 """So many words may be told of single trials: a document of more is too large to be sent or opened."""
@@ -21,11 +25,11 @@ MOST_LEFT_OUT: Final = 200
 """Of the trials in other blocks that were flagged or failed, so many are told of nevertheless."""
 
 
-def points_of(measured: Measurements) -> tuple[Point, ...]:
+def points_of(measured: Measurements, machines: Mapping[int, str] = NO_MACHINES) -> tuple[Point, ...]:
     """Every trial in the order of the design; of very many those of whole blocks at even distances, the first and the
-    last among them, and the first that were flagged or failed.
+    last among them, and the first that were flagged or failed. ``machines`` are those of the blocks, if there are many.
     """
-    return tuple(_point(measured, int(row)) for row in np.flatnonzero(_told(measured)))
+    return tuple(_point(measured, int(row), machines) for row in np.flatnonzero(_told(measured)))
 
 
 def tally(measured: Measurements) -> Tally:
@@ -55,7 +59,7 @@ def _told(measured: Measurements) -> NDArray[np.bool_]:
     return told
 
 
-def _point(measured: Measurements, row: int) -> Point:
+def _point(measured: Measurements, row: int, machines: Mapping[int, str]) -> Point:
     return Point(
         configuration=measured.configuration[row],
         block=int(measured.block[row]),
@@ -66,6 +70,7 @@ def _point(measured: Measurements, row: int) -> Point:
         warm_up=bool(measured.warm_up[row]),
         attempt=int(measured.attempt[row]),
         metrics=measured.figures(row),
+        machine=machines.get(int(measured.block[row]), ""),
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from ajuste.analysis.as_run import AsRun, as_run
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.factor_answer import factor_answer
 from ajuste.analysis.factor_effects import Effects, factor_effects
+from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
 from ajuste.analysis.outliers import outlier_notes
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks
 from ajuste.analysis.points import points_of, tally
@@ -31,6 +34,7 @@ from ajuste.analysis.verdict import family, judge
 from ajuste.design.ablation import principal
 from ajuste.design.stopping import Why
 from ajuste.model.configuration import Configuration
+from ajuste.model.machine_effect import AcrossMachines
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.results import Explained, Results, Tally
@@ -40,6 +44,8 @@ from ajuste.model.verdict import Finding, LineEffect, Verdict
 from ajuste.study.ablation import line_sets
 from ajuste.study.design_words import design_words
 from ajuste.study.resolved import ResolvedStudy
+
+ONE_MACHINE: Machines = MappingProxyType({})
 
 MOST_NOTES = 4
 """Of one kind; more are counted."""
@@ -57,22 +63,42 @@ def configurations(resolved: ResolvedStudy) -> tuple[Configuration, ...]:
     return made[: len(principal(len(line_sets(resolved.study))))] if _is_ablation(resolved) else made
 
 
-def verdicts(resolved: ResolvedStudy, trials: Trials) -> tuple[Verdict, ...]:
-    """What can be said after these trials. May be looked at after every block."""
+def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMachines] = ()) -> tuple[Verdict, ...]:
+    """What can be said after these trials. May be looked at after every block. ``across`` is what several machines
+    have to say.
+    """
     analysis = resolved.study.analysis
     described = resolved.study.design.combine in ("screening", "ablation")
-    found = judge(
-        configurations(resolved),
-        trials,
-        resolved.deciding,
-        resolved.described,
-        confidence=analysis.confidence,
-        smallest_effect=analysis.smallest_effect,
-        order_matters=_order_matters(resolved),
+    found = right_for_all(
+        judge(
+            configurations(resolved),
+            trials,
+            resolved.deciding,
+            resolved.described,
+            confidence=analysis.confidence,
+            smallest_effect=analysis.smallest_effect,
+            order_matters=_order_matters(resolved),
+        ),
+        across,
     )
     if resolved.study.allocation == "refine":
         return tuple(v for v in found if v.blocks)  # Most points of the grid are not measured.
     return tuple(v.model_copy(update={"deciding": False}) for v in found) if described else found
+
+
+def compared_machines(resolved: ResolvedStudy, trials: Trials, machines: Machines) -> tuple[AcrossMachines, ...]:
+    """What each machine says, where several have measured; nothing otherwise."""
+    if len(names_of(machines)) < 2:
+        return ()
+    return across_machines(
+        configurations(resolved),
+        clean_trials(trials),
+        resolved.deciding,
+        resolved.described,
+        machines,
+        confidence=resolved.study.analysis.confidence,
+        smallest_effect=resolved.study.analysis.smallest_effect,
+    )
 
 
 def effects(resolved: ResolvedStudy, trials: Trials) -> Effects:
@@ -116,13 +142,24 @@ def _is_ablation(resolved: ResolvedStudy) -> bool:
     return resolved.study.design.combine == "ablation"
 
 
-def findings(resolved: ResolvedStudy, trials: Trials) -> tuple[Finding, ...]:
-    """What decides when to stop: the effects of a screening design or of a profile's lines, otherwise the verdicts."""
+def findings(resolved: ResolvedStudy, trials: Trials, machines: Machines = ONE_MACHINE) -> tuple[Finding, ...]:
+    """What decides when to stop: the effects of a screening design or of a profile's lines, otherwise the verdicts.
+    ``machines`` are those of the blocks, where there are several.
+    """
     if _is_ablation(resolved):
-        return lines(resolved, trials)
+        return _lines(resolved, clean_trials(trials), machines)
     if resolved.study.design.combine == "screening":
-        return effects(resolved, trials).found
-    return verdicts(resolved, trials)
+        return _effects(resolved, clean_trials(trials), machines).found
+    return verdicts(resolved, trials, compared_machines(resolved, trials, machines))
+
+
+def _lines(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> tuple[LineEffect, ...]:
+    return undisputed(lines(resolved, clean), clean, machines, lambda own: lines(resolved, own))
+
+
+def _effects(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> Effects:
+    found = effects(resolved, clean)
+    return replace(found, found=undisputed(found.found, clean, machines, lambda own: effects(resolved, own).found))
 
 
 def means(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
@@ -147,15 +184,19 @@ def assemble(
     notes: Sequence[str] = (),
     created: str = "",
     ajuste: str = "",
+    machines: Machines = ONE_MACHINE,
 ) -> Results:
-    """The results of ``trials``. ``notes`` are added to those that follow from study and trials."""
+    """The results of ``trials``. ``notes`` are added to those that follow from study and trials; ``machines`` are those
+    of the blocks, where there are several.
+    """
     study = resolved.study
     record = record_of(trials) if isinstance(trials, Sequence) else trials
     all_metrics = (*resolved.deciding, *resolved.described)
     columns = with_quantile_columns(record.measurements, all_metrics)
     clean = clean_trials(columns)
     made = configurations(resolved)
-    found = verdicts(resolved, clean)
+    across = compared_machines(resolved, clean, machines)
+    found = verdicts(resolved, clean, across)
     known = means(resolved, clean)
     summaries = with_intervals(with_quantiles(measured(made, clean), clean, all_metrics), known)
     group = family(made, resolved.deciding, study.analysis.confidence)
@@ -170,11 +211,11 @@ def assemble(
         smallest_effect=study.analysis.smallest_effect,
         means=known,
     )
-    worked = effects(resolved, clean)
+    worked = _effects(resolved, clean, machines)
     of_factors = factor_answer(_means_of(resolved.deciding), worked.found, study.analysis.smallest_effect)
     run_as = as_run(resolved.factors, made, summaries)
     shapes = _surfaces(resolved, run_as, clean, found)
-    apart = lines(resolved, clean)
+    apart = _lines(resolved, clean, machines)
     correction = worked.correction or (rates_of(resolved).words if apart else "")
     described = study.design.combine in ("screening", "ablation")
     predicted = predictions(resolved, summaries)
@@ -201,7 +242,8 @@ def assemble(
         configurations=tuple(c for c in summaries if c.metrics) if study.allocation == "refine" else summaries,
         factors=resolved.factors,
         metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
-        trials=points_of(columns),
+        trials=points_of(columns, machines),
+        machines=across,
         tally=counted,
         effects=worked.found,
         effects_correction=correction,

@@ -23,11 +23,22 @@ def chosen_cluster(study: Study, address: str | None, workers: int | None, jobs:
     if address is not None:
         check_address("--cluster", address)
     if study.target.clock == "wall":
-        raise RequestError(
-            "trials by the clock of a machine cannot be shared out",
-            hint="--workers and --cluster are for guests under the virtual clock",
-        )
+        _require_machines(study, workers)
     return Cluster(address=address or "", workers=workers or 0)
+
+
+def _require_machines(study: Study, workers: int | None) -> None:
+    """By the clock of a machine one thing at a time can be measured there. Raises RequestError."""
+    if workers is not None:
+        raise RequestError(
+            "workers of one machine would disturb each other: what is measured by its clock goes one at a time",
+            hint="--cluster shares whole blocks out among machines (ajuste worker --bench)",
+        )
+    if study.target.kind != "host":
+        raise RequestError(
+            "guests by the clock of a machine cannot be shared out",
+            hint='leave --cluster out, or take clock = "virtual"',
+        )
 
 
 def check_address(option: str, address: str) -> None:

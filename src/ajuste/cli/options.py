@@ -43,7 +43,7 @@ ClusterAddress = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Share trials out among the workers of a Dask scheduler: tcp://HOST:8786.",
+        help="Share trials out among the workers of a Dask scheduler: tcp://HOST:8786; on hosts: whole blocks.",
         show_default=False,
     ),
 ]

@@ -30,7 +30,7 @@ from ajuste.cli.options import (
 from ajuste.cli.showing import show_results
 from ajuste.experiment import Experiment, Means, conduct, goes_on, prepare_search
 from ajuste.home import home
-from ajuste.model.error import RunError
+from ajuste.model.error import RequestError, RunError
 from ajuste.outcome import results_of
 from ajuste.report.search_progress import SearchProgress
 from ajuste.store.store import Store
@@ -93,6 +93,11 @@ def tune(
     chosen = chosen_study(study, known, kernel, seed, target)
     search = _search(chosen, objective, constraint, trials, sampler)
     where = chosen_cluster(chosen, cluster, workers, jobs)
+    if where is not None and chosen.target.kind == "host":
+        raise RequestError(
+            "a search by the clock of a machine goes block by block on one machine: each block follows from the last",
+            hint="leave --cluster out; `ajuste compare --cluster` checks on many machines what was found",
+        )
     means = Means(home(), jobs=jobs, accept_risk=accept_risk, cluster=where)
     named = shlex.join(["ajuste", *sys.argv[1:]])
     with SearchProgress(allowed=search.trials, quiet=quiet) as progress:

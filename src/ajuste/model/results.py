@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.configuration import Factor
 from ajuste.model.diagnostic import Diagnostics
+from ajuste.model.machine_effect import AcrossMachines
 from ajuste.model.metric import Metric
 from ajuste.model.scheduling import Explanation
 from ajuste.model.surface import Correlation, Surface
@@ -62,7 +63,7 @@ class Measured(_Doc):
 
 class Point(_Doc):
     """One trial, as much of it as a plot needs. What was measured elsewhere has no ``position`` and ``seed``, and
-    where it was in no blocks ``block`` counts the values of the configuration.
+    where it was in no blocks ``block`` counts the values of the configuration. ``machine`` is the one of several.
     """
 
     configuration: str
@@ -74,6 +75,7 @@ class Point(_Doc):
     warm_up: bool = False
     attempt: int = 0
     metrics: dict[str, float] = Field(default_factory=dict)
+    machine: str = ""
 
 
 class Tally(_Doc):
@@ -235,6 +237,7 @@ class Results(_Doc):
     ``effects`` are those of the factors, where combinations of several were tried, a family of their own with
     ``effects_correction``; ``cells`` show the interactions of a full factorial.
     ``surfaces`` are there where numeric factors span one, with ``correlations`` of deciding metrics and all others.
+    ``machines`` compares the effects on several machines, where blocks were shared out among them.
     ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction`` too.
     ``explanations`` are there of configurations whose trials were recorded (``ajuste why``).
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
@@ -271,6 +274,7 @@ class Results(_Doc):
     surfaces: tuple[Surface, ...] = ()
     correlations: tuple[Correlation, ...] = ()
     lines: tuple[LineEffect, ...] = ()
+    machines: tuple[AcrossMachines, ...] = ()
     diagnostics: Diagnostics | None = None
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None

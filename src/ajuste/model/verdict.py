@@ -18,7 +18,8 @@ class Finding(BaseModel):
     They are ``None`` where too little is known for a number (``low``/``high`` = None: unbounded on that side).
     ``level`` is the confidence of the whole family, e.g. 0.95; ``blocks`` how many complete blocks it rests on;
     ``more_blocks`` about how many more would decide it (undecided only). ``reason`` is a plain sentence.
-    ``deciding`` is False for what is only described and does not keep the study going.
+    ``deciding`` is False for what is only described and does not keep the study going. What ``depends_on_machine`` is
+    undecided for good: two machines certainly say different things.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -34,6 +35,7 @@ class Finding(BaseModel):
     blocks: int
     more_blocks: int | None = None
     deciding: bool = True
+    depends_on_machine: bool = False
     reason: str
 
     @property

@@ -21,6 +21,8 @@ from ajuste.report.factor_effects import print_factor_effects
 from ajuste.report.format import NOTHING, Shown, count_of, shown_as, spread_percent
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.lines import print_lines
+from ajuste.report.listing import print_listing
+from ajuste.report.machines import machines_listing
 from ajuste.report.metric_table import print_metrics
 from ajuste.report.rows import deciding_metrics, is_screening, metric_rows, metric_shown, verdicts_of
 from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
@@ -45,6 +47,8 @@ def print_comparison(results: Results, console: Console, *, report: Path | None 
         print_factor_effects(out, results, labels)
         print_surfaces(out, results, labels)
         print_lines(out, results)
+        if (machines := machines_listing(results, labels)) is not None:
+            print_listing(out, machines)
         if not is_screening(results):
             _print_others(out, results, labels)
         _print_notes(out, results, report)

@@ -13,19 +13,22 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 def trials_csv(results: Results) -> str:
     """All trials in the order they have in ``results``, figures as exactly as they were measured.
 
-    Columns: configuration, the factors' levels, then block, position, seed, attempt, warm_up, status, reason, then the
-    metrics in their base units (``elapsed [s]``). A metric that a trial does not have is an empty field. Text that a
-    spreadsheet would take for a formula gets a leading apostrophe (OWASP, "CSV Injection").
+    Columns: configuration, the factors' levels, then block, position, seed, attempt, warm_up, status, reason,
+    the machine if there are several, then the metrics in their base units (``elapsed [s]``). A metric that a trial does
+    not have is an empty field. Text that a spreadsheet would take for a formula gets a leading apostrophe (OWASP, "CSV
+    Injection").
     """
     if results.elsewhere is not None:
         return _values_csv(results)
     levels = {configuration.name: configuration.levels for configuration in results.configurations}
+    machines = ["machine"] if any(trial.machine for trial in results.trials) else []
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(
         ["configuration"]
         + [_text(factor.name) for factor in results.factors]
         + ["block", "position", "seed", "attempt", "warm_up", "status", "reason"]
+        + machines
         + _metric_columns(results)
     )
     for trial in results.trials:
@@ -41,6 +44,7 @@ def trials_csv(results: Results) -> str:
                 "yes" if trial.warm_up else "no",
                 _text(trial.status),
                 _text(trial.reason),
+                *(_text(trial.machine) for _ in machines),
             ]
             + [_figure(trial.metrics.get(metric.name)) for metric in results.metrics]
         )

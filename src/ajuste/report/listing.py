@@ -32,7 +32,7 @@ class Group:
 @dataclass(frozen=True)
 class Listing:
     """``lead`` is said before the table and ``source`` after it. An ``optional`` last column is left out where there is
-    no room for it.
+    no room for it. ``heading`` stands above the names, which are configurations if it is empty.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Listing:
     groups: tuple[Group, ...]
     source: str = ""
     optional: bool = False
+    heading: str = ""
 
 
 def print_listing(out: Sheet, listing: Listing) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ajuste.model.results import Results
 from ajuste.report.labels import Labels
 from ajuste.report.listing import Listing
+from ajuste.report.machines import machines_listing
 from ajuste.report.predictions import predictions_listing
 from ajuste.report.proofs import proofs_listing
 from ajuste.report.three_sigma import three_sigma_listing
@@ -12,5 +13,10 @@ from ajuste.report.three_sigma import three_sigma_listing
 
 def listings_of(results: Results, labels: Labels) -> tuple[Listing, ...]:
     """Those that there are, in the order to be shown."""
-    found = (proofs_listing(results), predictions_listing(results, labels), three_sigma_listing(results, labels))
+    found = (
+        proofs_listing(results),
+        machines_listing(results, labels),
+        predictions_listing(results, labels),
+        three_sigma_listing(results, labels),
+    )
     return tuple(listing for listing in found if listing is not None)

@@ -341,24 +341,16 @@ def _left_out(results: Results, labels: Labels) -> tuple[str, ...]:
 
 
 def _environment(environment: Mapping[str, Any]) -> tuple[Branch, ...]:
-    """All branches, of which the inventory is a page of its own, folded."""
-    branches = []
-    for name, value in environment.items():
-        if name == PROOFS:
-            continue  # They have a table of their own.
-        if name == "inventory":
-            branches.append(Branch("inventory", parts=_inventory(value), folded=True))
-        else:
-            branches += _branches({name: value})
-    return tuple(branches)
+    """All branches, of which the inventory, here or of each of several machines, is a page of its own, folded."""
+    return _branches({name: value for name, value in environment.items() if name != PROOFS})  # They have a table.
 
 
-def _inventory(document: Any) -> tuple[Branch, ...]:
+def _inventory(document: Any, depth: int) -> tuple[Branch, ...]:
     """As ``ajuste inventory`` shows it; one that is not understood, as any other mapping."""
     try:
         areas = inventory_page(Inventory.model_validate(document))
     except ValidationError:
-        return _branches(document) if isinstance(document, Mapping) else (Branch("?", text=str(document)),)
+        return _branches(document, depth) if isinstance(document, Mapping) else (Branch("?", text=str(document)),)
     return tuple(
         Branch(area.title, parts=tuple(Branch(line.label, text=visible_line(line.text)) for line in area.lines))
         for area in areas
@@ -367,7 +359,9 @@ def _inventory(document: Any) -> tuple[Branch, ...]:
 
 def _branches(mapping: Mapping[str, Any], depth: int = 0) -> tuple[Branch, ...]:
     return tuple(
-        Branch(str(name), parts=_branches(value, depth + 1))
+        Branch("inventory", parts=_inventory(value, depth + 1), folded=True)
+        if name == "inventory" and depth < _DEEPEST
+        else Branch(str(name), parts=_branches(value, depth + 1))
         if isinstance(value, Mapping) and depth < _DEEPEST
         else Branch(str(name), text=_as_text(value))
         for name, value in mapping.items()

@@ -34,6 +34,8 @@ def verdict_text(verdict: Finding, smallest_effect: float) -> str:
     """``improves``, ``equivalent within ±5 %``, ``undecided, about 12 more blocks``."""
     if verdict.verdict == "equivalent":
         return f"equivalent within {effect_band(smallest_effect)}"
+    if verdict.depends_on_machine:
+        return "depends on the machine"
     if verdict.verdict == "undecided" and verdict.more_blocks is not None:
         noun = "block" if verdict.more_blocks == 1 else "blocks"
         return f"undecided, about {verdict.more_blocks:,} more {noun}"

@@ -78,6 +78,15 @@ class TrialRow(Base):
     run: Mapped[RunRow] = relationship(back_populates="trials")
 
 
+class MachineRow(Base):
+    """Which of several machines has measured a block: all of it."""
+
+    __tablename__ = "machines"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    block: Mapped[int] = mapped_column(primary_key=True)
+    machine: Mapped[str]
+
+
 class DigestRow(Base):
     """The digest of a run that ended, which holds as long as the run has so many trials: none is ever changed."""
 

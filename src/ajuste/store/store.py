@@ -25,7 +25,7 @@ from ajuste.model.trial import Slot, Trial
 from ajuste.store.columns import each_measured, read_measurements
 from ajuste.store.engine import POSTGRESQL, open_engine, shown
 from ajuste.store.packing import Packed, packed, unpacked
-from ajuste.store.schema import ColumnRow, DigestRow, RecordedRow, RunRow, TakenUpRow, TrialRow
+from ajuste.store.schema import ColumnRow, DigestRow, MachineRow, RecordedRow, RunRow, TakenUpRow, TrialRow
 
 _AT_ONCE: Final = 1_000
 Place: TypeAlias = tuple[int, int, int]
@@ -158,14 +158,22 @@ class Store:
         """Keep a trial; see ``add_trials``."""
         self.add_trials(run, (trial,))
 
-    def add_trials(self, run: Run, trials: Sequence[Trial]) -> None:
-        """Keep trials, all or none. Raises RunError if one of these attempts is there already: two processes on one
-        run.
+    def add_trials(self, run: Run, trials: Sequence[Trial], *, machine: str = "") -> None:
+        """Keep trials, all or none, and which ``machine`` has measured their blocks, if there are several. Raises
+        RunError if one of these attempts is there already: two processes on one run.
         """
         if not trials:
             return
         with self._writing() as session:
             session.execute(insert(TrialRow), [_trial_row(run, trial) for trial in trials])
+            for block in {trial.slot.block for trial in trials} if machine else ():
+                session.merge(MachineRow(run_id=run.id, block=block, machine=machine))
+
+    def machines(self, run: Run) -> dict[int, str]:
+        """By block, which of several machines has measured it."""
+        query = select(MachineRow.block, MachineRow.machine).where(MachineRow.run_id == run.id)
+        with self._reading() as session:
+            return {block: machine for block, machine in session.execute(query)}
 
     def trials(self, run: Run) -> list[Trial]:
         """All trials of a run in design order: block, position, attempt."""

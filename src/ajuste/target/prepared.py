@@ -11,6 +11,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Failed, Hello
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Command, Plan, Write
+from ajuste.study.resolved import ResolvedStudy
 from ajuste.target.host import HostTarget
 
 
@@ -94,3 +95,14 @@ class PreparedHost:
         failures = [event.message for event in observation.events if isinstance(event, Failed)]
         if failures or observation.problem:
             raise RunError(f"the {name} command failed: {'; '.join(failures) or observation.problem}")
+
+
+def prepared_for(resolved: ResolvedStudy, host: HostTarget) -> PreparedHost:
+    """``host``, made ready for that study."""
+    return PreparedHost(
+        host,
+        changes=[configuration.writes for configuration in resolved.configurations],
+        setup=resolved.setup,
+        cleanup=resolved.cleanup,
+        timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from ajuste.model.event import Hello
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
+from ajuste.study.resolved import ResolvedStudy
 
 Say = Callable[[str], None]
 """Told in a few words what happens now, e.g. ``booting debian:5.10``; for progress displays."""
@@ -83,5 +84,43 @@ class Spread(Protocol):
     def run_spread(self, batches: Iterable[Batch]) -> Iterator[list[Done]]:
         """Carry out ``batches``, many at once and in any order: they are taken as there is room for them, and given
         back as they are done. Ends early if the target is left meanwhile. Raises what ``Target.run`` does.
+        """
+        ...
+
+
+class Block(NamedTuple):
+    """Trials that one machine carries out, one after the other; ``number`` tells it from other blocks.
+
+    ``plans`` makes their plans of the study as that machine has resolved it. ``where`` is the machine that it must be;
+    empty where any will do.
+    """
+
+    number: int
+    plans: Callable[[ResolvedStudy], tuple[Plan, ...]]
+    where: str = ""
+
+
+class BlockDone(NamedTuple):
+    """A block that the machine ``where`` has carried out: its plans, and for each when it began and what came of it."""
+
+    number: int
+    plans: tuple[Plan, ...]
+    observed: list[tuple[str, Observation]]
+    where: str
+
+
+@runtime_checkable
+class Benches(Protocol):
+    """A target of machines that measure by their own clocks, each one block at a time."""
+
+    @property
+    def machines(self) -> dict[str, dict[str, Any]]:
+        """What each machine is that has been there, by its name."""
+        ...
+
+    def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
+        """Carry out ``blocks``, one on each machine at a time, and give them back as they are done, whole. What a
+        machine that is lost had begun is begun anew by another one. A block for a machine that is not there (any more)
+        is left out. Ends early if the target is left meanwhile. Raises what ``Target.run`` does.
         """
         ...

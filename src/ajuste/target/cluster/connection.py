@@ -9,7 +9,7 @@ import logging
 import queue
 import socket
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -22,6 +22,9 @@ from ajuste.target.target import Say
 
 CONNECT_SECONDS: Final = 10.0
 """So long a scheduler may take to answer."""
+
+BENCH: Final = "bench"
+"""Dask's resource of a worker that is offered for measuring by its machine's clock: it has one."""
 
 WORKER_SECONDS: Final = 60.0
 """So long a cluster may be without any worker before the run ends."""
@@ -43,10 +46,11 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Worker:
-    """``address`` is Dask's for it."""
+    """``address`` is Dask's for it. What ``benches`` is a whole machine, offered for measuring by its own clock."""
 
     address: str
     threads: int
+    benches: bool = False
 
 
 class Connection:
@@ -82,7 +86,10 @@ class Connection:
         """Those that there are now. Raises RunError where the scheduler does not answer any more."""
         self.require_alive()
         known = self._client.scheduler_info(n_workers=-1)["workers"]
-        return [Worker(address, one["nthreads"]) for address, one in known.items()]
+        return [
+            Worker(address, one["nthreads"], one.get("resources", {}).get(BENCH, 0) >= 1)
+            for address, one in known.items()
+        ]
 
     def ask(self, function: Callable[..., Any], *arguments: Any, workers: Sequence[str]) -> dict[str, Any]:
         """What each of ``workers`` answers, beside whatever it does. One that is lost meanwhile does not answer. Raises
@@ -102,9 +109,10 @@ class Connection:
         *,
         done: queue.SimpleQueue[Any],
         workers: Sequence[str] | None = None,
+        resources: Mapping[str, int] | None = None,
     ) -> list[Any]:
-        """Have ``function(first, one)`` called for each one of ``each``, on whichever of ``workers`` is free. The
-        futures that come back are put into ``done`` when they have ended, however they did.
+        """Have ``function(first, one)`` called for each one of ``each``, on whichever of ``workers`` is free and has
+        the ``resources``. The futures that come back are put into ``done`` when they have ended, however they did.
         """
         ones = list(each)
         futures: list[Any] = self._client.map(
@@ -113,6 +121,7 @@ class Connection:
             ones,
             key=[f"{self._prefix}-{next(self._names)}" for _ in ones],
             workers=workers,
+            resources=resources,
             pure=False,
         )
         for future in futures:

@@ -11,6 +11,21 @@ from ajuste.model.memory_node import MemoryNode
 from ajuste.model.results import Clock, InstructionNs
 
 
+class HostParcel(BaseModel):
+    """A study that is to be measured on machines as they are: each resolves it for itself.
+
+    ``ajuste`` is the version that a worker must have, too, and ``agent`` the SHA-256 of the agent, so that everywhere
+    the same program measures. ``directory`` is where the study's own files are, on every machine alike.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    ajuste: str
+    agent: str
+    study: str
+    directory: str
+    accept_risk: bool = False
+
+
 class Parcel(BaseModel):
     """A guest, by the SHA-256 of its ``kernel`` and of its ``initramfs``, in which everything is that it ever has.
 

@@ -9,25 +9,29 @@ import signal
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.target.cluster import workplace
-from ajuste.target.cluster.connection import CONNECT_SECONDS, quieten, reason_of
+from ajuste.target.cluster.bench import close_all as close_bench
+from ajuste.target.cluster.connection import BENCH, CONNECT_SECONDS, quieten, reason_of
 from ajuste.target.target import Say
 
 
-def serve(scheduler: str, home: Home, say: Say, *, threads: int | None = None) -> None:
-    """Carry out ``threads`` plans at once (as many as CPUs if not given) until the scheduler ends. Raises RequestError
-    where it cannot be reached, RunError when it is gone.
+def serve(scheduler: str, home: Home, say: Say, *, threads: int | None = None, bench: bool = False) -> None:
+    """Carry out ``threads`` plans at once (as many as CPUs if not given) until the scheduler ends. As a ``bench`` also
+    trials by the clock of this machine, and never two plans at once. Raises RequestError where it cannot be reached,
+    RunError when it is gone.
     """
     quieten()
+    count = 1 if bench else threads or len(os.sched_getaffinity(0))
     try:
-        interrupted = asyncio.run(_serve(scheduler, home, say, threads or len(os.sched_getaffinity(0))))
+        interrupted = asyncio.run(_serve(scheduler, home, say, count, {BENCH: 1} if bench else {}))
     finally:
         workplace.close_all()
+        close_bench()
     if interrupted:
         raise KeyboardInterrupt
     raise RunError(f"the scheduler {scheduler} has ended, or closed this worker")
 
 
-async def _serve(scheduler: str, home: Home, say: Say, threads: int) -> bool:
+async def _serve(scheduler: str, home: Home, say: Say, threads: int, resources: dict[str, float]) -> bool:
     """Whether a person ended it."""
     from distributed import Worker
 
@@ -35,6 +39,7 @@ async def _serve(scheduler: str, home: Home, say: Say, threads: int) -> bool:
     worker = Worker(
         scheduler,
         nthreads=threads,
+        resources=resources,
         memory_limit=0,
         local_directory=str(home.state / "workers"),
         dashboard=False,
@@ -46,7 +51,8 @@ async def _serve(scheduler: str, home: Home, say: Say, threads: int) -> bool:
             f"the scheduler {scheduler} cannot be reached: {reason_of(error)}",
             hint="`dask scheduler` starts one and says its address",
         ) from error
-    say(f"working for {scheduler} with {threads} thread{'s' if threads > 1 else ''}")
+    own = "this machine, one block at a time" if resources else f"{threads} thread{'s' if threads > 1 else ''}"
+    say(f"working for {scheduler} with {own}")
     interrupted = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, interrupted.set)

@@ -19,9 +19,9 @@ from ajuste.model.event import Hello
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.target.cluster import workplace
+from ajuste.target.cluster.answer import Answer, require
 from ajuste.target.cluster.connection import WORKER_SECONDS, Connection, Worker
 from ajuste.target.cluster.packing import Packed
-from ajuste.target.cluster.workplace import Answer
 from ajuste.target.stream import read_trial
 from ajuste.target.target import Batch, Done, Say
 
@@ -122,7 +122,7 @@ class ClusterTarget:
                 self._send(list(itertools.islice(waiting, room)), flying, ended)
                 if not flying or self._left.is_set():
                     return
-                if futures := _taken(ended):
+                if futures := taken(ended):
                     yield self._received(futures, flying, ended)
         finally:
             self._connection.cancel(list(flying))
@@ -151,7 +151,7 @@ class ClusterTarget:
             raise RunError(f"a worker of {self._connection.cluster} failed: {answer}") from answer
         if "done" in answer:
             return True
-        _require(answer)
+        require(answer)
         self._admit([worker for worker in self._connection.workers() if worker.address not in self._refused])
         return False
 
@@ -232,7 +232,7 @@ class ClusterTarget:
             self._say(f"sending {self._files[digest].name} to {len(lackers)} workers")
             content = self._files[digest].read_bytes()
             for answer in self._connection.ask(self._work.receive, digest, content, workers=lackers).values():
-                _require(answer)
+                require(answer)
 
     def _refusals(self) -> str:
         return "; ".join(self._refused.values())
@@ -245,12 +245,12 @@ class ClusterTarget:
             self._opening += self._connection.submit(
                 self._work.open_machine, self._parcel, [worker.address], done=ended, workers=[worker.address]
             )
-        while not (first := _taken(ended)):
+        while not (first := taken(ended)):
             self._connection.require_alive()
         answer = self._connection.answers(first[:1])[0]
         if isinstance(answer, Exception):
             raise RunError(f"a worker of {self._connection.cluster} failed: {answer}") from answer
-        _require(answer)
+        require(answer)
         self._hello = Hello.model_validate_json(answer["hello"])
         self._environment = dict(answer["environment"])
 
@@ -263,7 +263,7 @@ class ClusterTarget:
             return  # The cluster is gone, and its workers with it or soon.
 
 
-def _taken(ended: queue.SimpleQueue[Any]) -> list[Any]:
+def taken(ended: queue.SimpleQueue[Any]) -> list[Any]:
     """All that has come by now; waits a little for the first."""
     found = []
     try:
@@ -275,30 +275,29 @@ def _taken(ended: queue.SimpleQueue[Any]) -> list[Any]:
 
 
 def _done(number: int, batch: Batch, answer: Answer | Exception) -> Done:
-    now = datetime.now(UTC)
     if isinstance(answer, Exception):
         lost = Observation(problem="every worker that tried it was lost")
-        return Done(number, [(_stamp(now), lost) for _ in batch.plans], "")
+        return Done(number, [(_stamp(datetime.now(UTC)), lost) for _ in batch.plans], "")
+    return Done(number, observed_in(batch.plans, answer), str(answer["where"]))
+
+
+def observed_in(plans: Sequence[Plan], answer: Answer, *, restores: bool = False) -> list[tuple[str, Observation]]:
+    """When each of ``plans`` began and what came of it, by an answer that has just come. For ``restores`` see
+    ``read_trial``.
+    """
+    now = datetime.now(UTC)
     observed: list[tuple[str, Observation]] = []
-    for plan, said in zip(reversed(batch.plans), reversed(answer["done"]), strict=True):
-        observation = _observation(plan, said)
+    for plan, said in zip(reversed(plans), reversed(answer["done"]), strict=True):
+        observation = _observation(plan, said, restores=restores)
         now -= timedelta(seconds=observation.host_seconds)
         observed.append((_stamp(now), observation))
-    return Done(number, observed[::-1], str(answer["where"]))
+    return observed[::-1]
 
 
-def _observation(plan: Plan, said: dict[str, Any]) -> Observation:
-    """Only lines are sent: reading them again is cheaper than sending what they mean."""
-    stream = read_trial(said["lines"].encode(), plan)
+def _observation(plan: Plan, said: dict[str, Any], *, restores: bool) -> Observation:
+    stream = read_trial(said["lines"].encode(), plan, restores=restores)
     return Observation(**{**said, "events": stream.events, "problem": said["problem"] or stream.problem})
 
 
 def _stamp(now: datetime) -> str:
     return now.isoformat(timespec="milliseconds")
-
-
-def _require(answer: Answer) -> None:
-    """Raises the error that an answer tells of."""
-    if "error" in answer:
-        kind = RequestError if answer["wrong"] else RunError
-        raise kind(f"{answer['error']} (on {answer['where']})", hint=answer["hint"])

@@ -6,8 +6,6 @@ What comes and goes is text in JSON, so that two versions of Ajuste can tell eac
 from __future__ import annotations
 
 import asyncio
-import os
-import platform
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -20,10 +18,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ajuste.home import home
-from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.model.error import AjusteError, RunError
 from ajuste.model.kernel import KernelImage
-from ajuste.model.observation import Observation
-from ajuste.model.plan import Plan
+from ajuste.target.cluster.answer import Answer, carried_out, failure, from_here
 from ajuste.target.cluster.depot import Depot
 from ajuste.target.cluster.parcel import Parcel
 from ajuste.target.target import Target
@@ -34,11 +31,6 @@ from ajuste.vm.initramfs import Initramfs
 
 MOST_MACHINES: Final = 4
 """So many are kept ready. Each has a snapshot on the disk, as large as the guest's memory."""
-
-Answer = dict[str, Any]
-"""``where`` the worker is, and one of: ``refusal`` (why it can do nothing for the study), ``lacks`` (checksums of files
-that it needs), ``error`` (with ``hint`` and ``wrong``, whether the request is), or what was asked for.
-"""
 
 
 @dataclass
@@ -63,30 +55,30 @@ class Workplace:
         try:
             refusal, parcel = self._judge(text)
         except AjusteError as error:
-            return _answer(refusal=str(error))
+            return from_here(refusal=str(error))
         if parcel is None:
-            return _answer(refusal=refusal)
-        return _answer(lacks=[digest for digest in parcel.contents if self._depot.find(digest) is None])
+            return from_here(refusal=refusal)
+        return from_here(lacks=[digest for digest in parcel.contents if self._depot.find(digest) is None])
 
     def receive(self, digest: str, content: bytes) -> Answer:
         """Keep a file that was sent."""
         try:
             self._depot.put(digest, content)
         except AjusteError as error:
-            return _failure(error)
-        return _answer()
+            return failure(error)
+        return from_here()
 
     def open(self, text: str) -> Answer:
         """Make a parcel's machine ready, and say what it is."""
         answer, target = self._with(text, lambda target: target)
         if target is None:
             return answer
-        return _answer(hello=target.hello.model_dump_json(), environment=target.environment)
+        return from_here(hello=target.hello.model_dump_json(), environment=target.environment)
 
     def carry_out(self, text: str, plans: Sequence[str]) -> Answer:
         """Carry out plans, one after the other, and say what was observed."""
-        answer, done = self._with(text, lambda target: [_run(target, plan) for plan in plans])
-        return answer if done is None else _answer(done=done)
+        answer, done = self._with(text, lambda target: [carried_out(target, plan) for plan in plans])
+        return answer if done is None else from_here(done=done)
 
     def close(self, text: str) -> None:
         """End a parcel's machine, and whatever runs there."""
@@ -103,7 +95,7 @@ class Workplace:
             place.stack.close()
 
     def _with(self, text: str, use: Any) -> tuple[Answer, Any]:
-        survey = self.survey(text) if not self._is_open(text) else _answer()
+        survey = self.survey(text) if not self._is_open(text) else from_here()
         if survey.get("refusal") or survey.get("lacks"):
             return survey, None
         try:
@@ -113,7 +105,7 @@ class Workplace:
             finally:
                 self._leave(place)
         except AjusteError as error:
-            return _failure(error), None
+            return failure(error), None
 
     def _is_open(self, text: str) -> bool:
         with self._lock:
@@ -184,14 +176,6 @@ class Workplace:
         return path
 
 
-def _answer(**said: Any) -> Answer:
-    return {"where": platform.node(), "pid": os.getpid(), **said}
-
-
-def _failure(error: AjusteError) -> Answer:
-    return _answer(error=str(error), hint=error.hint, wrong=isinstance(error, RequestError))
-
-
 def _name(text: str) -> str:
     return Parcel.model_validate_json(text).name
 
@@ -203,11 +187,6 @@ def _version_of(clock: Any, several_cpus: bool) -> str:
 
 def _emulator_version(parcel: Parcel) -> str:
     return _version_of(parcel.clock, parcel.cpus > 1)
-
-
-def _run(target: Target, plan: str) -> dict[str, Any]:
-    observed: Observation = target.run(Plan.model_validate_json(plan))
-    return observed.model_dump(exclude={"events"})
 
 
 @cache

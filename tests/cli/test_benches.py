@@ -1,0 +1,121 @@
+"""Trials by the clocks of several machines: two that share nothing but a cable, with settings of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from labs import Host, address_of, needs_root, scheduler, started, two_hosts
+from shell import Shell
+
+pytestmark = [needs_root, pytest.mark.timeout(300)]
+
+PATIENCE_SECONDS = 120
+SETTING = "net.ipv4.tcp_fin_timeout"
+FOUND, TRIED = "60", "31"
+
+
+@dataclass(frozen=True)
+class Labs:
+    """``homes`` of both machines' workers, which are ``working``."""
+
+    shell: Shell
+    hosts: tuple[Host, Host]
+    working: tuple[subprocess.Popen[str], ...]
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+        """``ajuste`` on the first machine, with the cluster."""
+        given = (*words[: words.index("--")], "--cluster", address_of(self.hosts[0]), *words[words.index("--") :])
+        return self.shell.start(*given, enter=self.hosts[0].enter, **options)
+
+    @property
+    def settings(self) -> list[str]:
+        return [host.says("sysctl", "-n", SETTING) for host in self.hosts]
+
+    def wait_for_a_change(self) -> None:
+        """Until every machine is in the middle of a trial with the other value."""
+        seen: set[Host] = set()
+
+        def all_seen() -> bool:
+            seen.update(host for host in self.hosts if host.says("sysctl", "-n", SETTING) == TRIED)
+            return len(seen) == len(self.hosts)
+
+        wait_for(all_seen)
+
+    def journals(self) -> list[Path]:
+        return [path for host in self.hosts for path in (self.home(host) / "state" / "journals").glob("*.journal")]
+
+    def home(self, host: Host) -> Path:
+        return self.shell.directory / host.name
+
+
+@pytest.fixture(scope="module")
+def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
+    root = tmp_path_factory.mktemp("labs")
+    with ExitStack() as stack:
+        hosts = stack.enter_context(two_hosts(root))
+        stack.enter_context(started(hosts[0], *scheduler(hosts[0]), says="Scheduler at", home=root))
+        worker = ("ajuste", "worker", "--bench", "--scheduler", address_of(hosts[0]))
+        working = tuple(
+            stack.enter_context(started(host, *worker, says="one block at a time", home=root / host.name))
+            for host in hosts
+        )
+        yield Labs(Shell(root, root / "home"), hosts, working)
+
+
+def wait_for(happens: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not happens():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def blocks_of(shell: Shell, machine: str) -> int:
+    """How many blocks that machine has measured, in all runs."""
+    with closing(sqlite3.connect(shell.home / "data" / "store.sqlite")) as store:
+        return int(store.execute("SELECT count(*) FROM machines WHERE machine = ?", (machine,)).fetchone()[0])
+
+
+def test_what_is_interrupted_is_put_back_everywhere(labs: Labs) -> None:
+    running = labs.start("compare", "--set", f"{SETTING}={FOUND},{TRIED}", "--", "sleep", "0.3", start_new_session=True)
+    labs.wait_for_a_change()
+    os.killpg(running.pid, signal.SIGINT)  # as the terminal does
+    _, complained = running.communicate(timeout=PATIENCE_SECONDS)
+    assert running.returncode == 130
+    assert complained.startswith("ajuste: interrupted\n"), complained
+    assert labs.settings == [FOUND, FOUND], "at once, and not only some time later"
+    assert not labs.journals()
+
+
+def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_measured_elsewhere(labs: Labs) -> None:
+    words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", "8", "--json", "--", "sleep", "0.2")
+    running = labs.start("compare", *words)
+    wait_for(lambda: running.poll() is not None or blocks_of(labs.shell, "lab2") >= 2)
+    wait_for(lambda: labs.hosts[1].says("sysctl", "-n", SETTING) == TRIED)
+    psutil.Process(labs.working[1].pid).kill()
+    said, complained = running.communicate(timeout=PATIENCE_SECONDS)
+    assert running.returncode == 0, complained
+    wait_for(lambda: labs.settings == [FOUND, FOUND])
+    wait_for(lambda: not labs.journals())
+
+    results = json.loads(said)
+    trials = [(trial["block"], trial["machine"]) for trial in results["trials"]]
+    assert set(Counter(trials).values()) == {2}, "no block is split, half counted or there twice"
+    assert {machine for _, machine in trials} == {"lab1", "lab2"}
+    (compared,) = [one for one in results["machines"] if one["metric"] == "elapsed"]
+    assert sum(one["blocks"] for one in compared["machines"]) == results["blocks"] == 8
+    assert all("inventory" in results["environment"]["machines"][name] for name in ("lab1", "lab2"))
+    assert results["configurations"][1]["read_back"][SETTING] == TRIED

@@ -1,0 +1,154 @@
+"""A worker's machine: ready for one study, put back when that ends, however it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from ajuste.checksum import sha256_of
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Plan
+from ajuste.native import AGENT, native_program
+from ajuste.study.read import parse_study
+from ajuste.study.schema import Study
+from ajuste.target.cluster.bench import Bench
+from ajuste.target.cluster.parcel import HostParcel
+from ajuste.version import ajuste_version
+from played import PlayedTarget
+
+
+class Host(PlayedTarget):
+    """Remembers how often it was entered and left. A plan ``stuck`` waits until it is left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered = self.left = 0
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def __enter__(self) -> Self:
+        self.entered += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.left += 1
+        self.released.set()
+
+    def run(self, plan: Plan) -> Observation:
+        self.plans.append(plan)
+        if plan.id == "stuck":
+            self.begun.set()
+            self.released.wait(30)
+            raise RunError("the agent was ended")
+        return Observation(lines=plan.id, host_seconds=0.5)
+
+
+def study(name: str = "one", command: str = "true", factor: Sequence[Any] = ()) -> Study:
+    tables = {"target": {"kind": "host"}, "analysis": {"metrics": ["elapsed"]}, "factor": list(factor)}
+    return parse_study({"name": name, "workload": {"command": [command]}, **tables})
+
+
+def parcel(**more: str) -> str:
+    own = study(more.pop("name", "one"))
+    fields: dict[str, Any] = {"ajuste": ajuste_version(), "agent": sha256_of(native_program(AGENT))}
+    return HostParcel(**(fields | {"study": own.model_dump_json(), "directory": "/"} | more)).model_dump_json()
+
+
+def plans(*names: str) -> list[str]:
+    return [Plan(id=name).model_dump_json() for name in names]
+
+
+def wait_for(happens: Callable[[], object]) -> None:
+    pause = threading.Event()
+    for _ in range(600):
+        if happens():
+            return
+        pause.wait(0.05)
+    raise AssertionError("it did not happen")
+
+
+@pytest.fixture
+def host() -> Host:
+    return Host()
+
+
+def test_a_machine_is_made_ready_once_for_all_blocks_of_a_study(host: Host) -> None:
+    bench = Bench(lambda _: host)
+    said = bench.carry_out(parcel(), plans("a", "b"))
+    assert [one["lines"] for one in said["done"]] == ["a", "b"]
+    bench.carry_out(parcel(), plans("c"))
+    assert (host.entered, host.left) == (1, 0)
+    bench.close()
+    assert (host.entered, host.left) == (1, 1)
+
+
+def test_another_study_takes_the_place_of_the_one_before(host: Host) -> None:
+    bench = Bench(lambda _: host)
+    bench.carry_out(parcel(), plans("a"))
+    bench.carry_out(parcel(name="two"), plans("b"))
+    assert (host.entered, host.left) == (2, 1)
+    bench.close()
+
+
+def test_a_machine_that_nobody_comes_back_to_is_put_back_by_itself(host: Host) -> None:
+    bench = Bench(lambda _: host, lease_s=0.05)
+    bench.carry_out(parcel(), plans("a"))
+    wait_for(lambda: host.left == 1)
+    bench.carry_out(parcel(), plans("b"))
+    assert host.entered == 2, "and is made ready again for who does"
+    bench.close()
+
+
+def test_closing_ends_a_block_in_the_middle(host: Host) -> None:
+    bench = Bench(lambda _: host)
+    answers: list[Any] = []
+    working = threading.Thread(target=lambda: answers.append(bench.carry_out(parcel(), plans("stuck", "never"))))
+    working.start()
+    assert host.begun.wait(30)
+    bench.close()
+    assert host.left == 1, "everything is put back when it returns"
+    working.join(30)
+    assert "done" not in answers[0], "a block that was cut short is none"
+    assert [plan.id for plan in host.plans] == ["stuck"]
+
+
+def test_what_cannot_be_made_ready_leaves_nothing_and_says_why() -> None:
+    def refuse(_: Any) -> Host:
+        raise RequestError("another experiment goes on on this machine: process 7", hint="wait for it")
+
+    said = Bench(refuse).carry_out(parcel(), plans("a"))
+    assert said["error"].startswith("another experiment goes on")
+    assert (said["wrong"], said["hint"]) == (True, "wait for it")
+
+
+def test_a_machine_says_what_it_is_and_what_the_study_comes_to_there(host: Host) -> None:
+    said = Bench(lambda _: host).survey(parcel())
+    assert '"kind":"host"' in said["resolved"]
+    assert said["machine"]["inventory"]["kernel"]["release"] == Path("/proc/sys/kernel/osrelease").read_text().strip()
+    assert host.entered == 0, "asking changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [({"ajuste": "0.0.1"}, "instead of 0.0.1"), ({"agent": "0" * 64}, "its agent is not the coordinator's")],
+)
+def test_a_machine_with_other_programs_refuses(host: Host, changed: dict[str, str], reason: str) -> None:
+    assert reason in Bench(lambda _: host).survey(parcel(**changed))["refusal"]
+
+
+def test_a_machine_that_lacks_a_program_refuses_by_name(host: Host) -> None:
+    absent = study(command="no-such-job").model_dump_json()
+    assert "no-such-job" in Bench(lambda _: host).survey(parcel(study=absent))["refusal"]
+
+
+def test_a_machine_that_lacks_a_tunable_refuses_by_name(host: Host) -> None:
+    factor = {"name": "net.tx_queue_len[nowhere0]", "levels": [500, 1000]}
+    missing = study(factor=[factor]).model_dump_json()
+    assert "no network interface nowhere0" in Bench(lambda _: host).survey(parcel(study=missing))["refusal"]

@@ -1,0 +1,171 @@
+"""The runner with machines that measure whole blocks, which the test plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.design.stopping import Stop
+from ajuste.kernel.spec import parse_spec
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.observation import Observation
+from ajuste.model.plan import Plan
+from ajuste.outcome import results_of
+from ajuste.runner import Runner, Targets, now
+from ajuste.store.store import Run, Store
+from ajuste.study.read import read_study
+from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.target.target import Block, BlockDone
+from played import PlayedTarget, said
+from searched import Watching
+from shell import SMALL
+
+Switches = Callable[[str, Plan], int]
+"""By machine and plan."""
+
+
+class Labs(PlayedTarget):
+    """Two machines that take turns. ``spoilt`` plans fail; ``gone`` machines have nothing any more after that."""
+
+    parallel = 2
+
+    def __init__(self, study: ResolvedStudy, switches: Switches, spoilt: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.study, self.switches, self.spoilt = study, switches, spoilt
+        self.names = ["lab1", "lab2"]
+        self.machines: dict[str, dict[str, Any]] = {name: {} for name in self.names}
+        self.asked: list[list[Block]] = []
+        self.where: dict[str, str] = {}
+
+    def run(self, plan: Plan) -> Observation:
+        raise NotImplementedError
+
+    def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
+        self.asked.append(list(blocks))
+        for block in blocks:
+            name = block.where or self.names[block.number % len(self.names)]
+            if name not in self.names:
+                continue
+            plans = block.plans(self.study)
+            self.where |= {plan.id: name for plan in plans}
+            yield BlockDone(block.number, plans, [(now(), self._observed(name, plan)) for plan in plans], name)
+
+    def _observed(self, name: str, plan: Plan) -> Observation:
+        if plan.id in self.spoilt:
+            return Observation(problem="the agent ended early")
+        events = tuple(said(plan, self.switches(name, plan)))
+        return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.5)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> ResolvedStudy:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL.replace("max_blocks = 3", "max_blocks = 40").replace("instruction_ns = 8", 'clock = "wall"'))
+    read = read_study(path, catalogue(), parse_kernel=parse_spec)
+    return resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def begin(study: ResolvedStudy, store: Store) -> Run:
+    document = study.model_dump_json()
+    return store.new_run(
+        study="small", fingerprint="f", seed=1, ajuste="0", named="small", resolved=document, environment={}
+    )
+
+
+def carry_out(study: ResolvedStudy, run: Run, store: Store, target: Labs) -> Stop:
+    with Targets(lambda _: target, lambda *_: None) as targets:
+        return Runner(study, run, store, targets, Watching()).carry_out()
+
+
+def noise(plan: Plan) -> int:
+    return plan.perturbation.start_delay_ns % 3
+
+
+def fewer(_: str, plan: Plan) -> int:
+    """As everywhere: the larger value makes a tenth of the switches."""
+    return (1000 if plan.writes[0].value == "750000" else 100) + noise(plan)
+
+
+def test_every_block_is_asked_for_once_and_its_machine_kept(study: ResolvedStudy, store: Store) -> None:
+    target, run = Labs(study, fewer), begin(study, store)
+    assert carry_out(study, run, store, target).why == "decided"
+    blocks = [block.number for asked in target.asked for block in asked]
+    assert blocks == sorted(set(blocks))
+    assert store.machines(run) == {number: f"lab{number % 2 + 1}" for number in blocks}
+    assert len(store.trials(run)) == 2 * len(blocks)
+
+
+def test_after_the_first_block_every_machine_has_one(study: ResolvedStudy, store: Store) -> None:
+    target = Labs(study, fewer)
+    carry_out(study, begin(study, store), store, target)
+    assert [len(asked) for asked in target.asked][:2] == [1, 2]
+
+
+def test_what_is_repeated_is_repeated_where_its_block_is(study: ResolvedStudy, store: Store) -> None:
+    target, run = Labs(study, fewer, spoilt=["b1p0a0", "b2p1a0"]), begin(study, store)
+    carry_out(study, run, store, target)
+    assert (target.where["b1p0a1"], target.where["b2p1a1"]) == ("lab2", "lab1")
+    assert [one.status for one in store.trials(run) if one.attempt == 1] == ["ok", "ok"]
+
+
+def test_what_would_have_to_be_repeated_on_a_machine_that_is_gone_is_left_out(
+    study: ResolvedStudy, store: Store
+) -> None:
+    class Leaving(Labs):
+        def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
+            yield from super().run_blocks(blocks)
+            if "b1p0a0" in self.where:
+                self.names = ["lab1"]
+
+    target, run = Leaving(study, fewer, spoilt=["b1p0a0"]), begin(study, store)
+    assert carry_out(study, run, store, target).why == "decided"
+    assert "b1p0a1" not in target.where
+    results = results_of(store.find_run(run.id), store)
+    assert results.tally.failed == 1
+    assert results.verdicts[0].blocks == results.blocks == len(store.machines(run)) - 1
+
+
+def test_a_study_ends_when_its_machines_certainly_disagree_and_says_so(study: ResolvedStudy, store: Store) -> None:
+    def opposite(machine: str, plan: Plan) -> int:
+        larger = plan.writes[0].value == "75000000"
+        return (100 if larger == (machine == "lab1") else 1000) + noise(plan)
+
+    run = begin(study, store)
+    stopped = carry_out(study, run, store, Labs(study, opposite))
+    assert stopped.why == "decided"
+    results = results_of(store.find_run(run.id), store)
+    assert results.verdicts[0].verdict == "undecided"
+    assert results.verdicts[0].depends_on_machine
+    assert "it depends on the machine" in results.answer
+    assert [one.machine for one in results.machines[0].machines] == ["lab1", "lab2"]
+
+
+def test_a_run_goes_on_with_the_machines_that_its_blocks_have(study: ResolvedStudy, store: Store) -> None:
+    run = begin(study, store)
+    target = Labs(study, fewer, spoilt=["b0p0a0", "b0p1a1"])
+    with pytest.raises(ZeroDivisionError):
+        carry_out(study, run, store, Breaking(study, fewer, spoilt=target.spoilt))
+    assert store.machines(run) == {0: "lab1"}
+    target.names = ["lab2", "lab1"]
+    carry_out(study, run, store, target)
+    assert target.where["b0p0a1"] == "lab1"
+
+
+class Breaking(Labs):
+    """Falls down after its first block."""
+
+    def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
+        if self.asked:
+            raise ZeroDivisionError
+        yield from super().run_blocks(blocks)
