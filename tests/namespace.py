@@ -12,7 +12,7 @@ import pytest
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a network of its own needs root")
 
 
-def in_namespace(script: str, directory: Path) -> str:
+def in_namespace(script: str, directory: Path, *, limit_s: float = 60) -> str:
     """What ``script`` printed, run by a shell with an empty network and /run of its own; every command must succeed."""
     assert shutil.which("unshare")
     begin = "set -eu; mount -t tmpfs none /run; mount -t tmpfs none /var/log; ip link set lo up\n"
@@ -21,7 +21,7 @@ def in_namespace(script: str, directory: Path) -> str:
         cwd=directory,
         text=True,
         capture_output=True,
-        timeout=60,
+        timeout=limit_s,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

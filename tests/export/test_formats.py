@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,16 +15,8 @@ from ajuste.export.formats import RENDER, Format
 from ajuste.model.plan import Attributes
 from ajuste.model.plan import File as PlainFile
 from namespace import in_namespace, needs_root
+from tuned_daemon import serving
 
-BUS = """\
-<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
- "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig><type>system</type><listen>unix:path=/run/bus</listen><auth>EXTERNAL</auth>
-<policy context="default">
-<allow send_destination="*" eavesdrop="true"/><allow own="*"/><allow eavesdrop="true"/>
-</policy>
-</busconfig>
-"""
 READ = "cat /proc/sys/net/ipv4/tcp_fin_timeout /proc/sys/net/ipv4/tcp_rmem /sys/class/net/lo/mtu | tr '\\t' ' '; echo"
 
 
@@ -72,18 +63,10 @@ def test_sysctl_takes_the_file(network: Export, tmp_path: Path) -> None:
 
 @needs_root
 def test_tuned_adm_accepts_verifies_and_takes_back_the_profile(network: Export, tmp_path: Path) -> None:
-    assert shutil.which("tuned-adm"), "TuneD is among the packages of the tests"
     write(network, "tuned", tmp_path)
-    (tmp_path / "bus.conf").write_text(BUS)
     said = in_namespace(
         f"""
-        cp -a /etc/tuned /run/profiles; cp -a ajuste-network /run/profiles; mount --bind /run/profiles /etc/tuned
-        mkdir /run/profiles/nothing; echo "[main]" >/run/profiles/nothing/tuned.conf # not what TuneD would recommend
-        echo nothing >/etc/tuned/active_profile; echo manual >/etc/tuned/profile_mode
-        mkdir /run/tuned /var/log/tuned; export DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/bus
-        dbus-daemon --config-file="$PWD/bus.conf" --fork
-        tuned --daemon --log=/run/tuned.log --pid=/run/tuned.pid 2>/dev/null
-        n=0; until tuned-adm active >/dev/null 2>&1; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.2; done
+        {serving("ajuste-network")}
         {READ}
         tuned-adm profile ajuste-network; tuned-adm active; tuned-adm verify; {READ}
         tuned-adm off; {READ}
