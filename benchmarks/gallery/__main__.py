@@ -6,6 +6,7 @@ A study that was carried out already with this build is not measured again.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.study.builtin import find_study
 from ajuste.study.read import read_study
 from benchmarks.gallery.marks import put
-from benchmarks.gallery.pages import IMAGES, INDEX, Measured, Page, Shown, pages
+from benchmarks.gallery.pages import IMAGES, INDEX, Measured, Page, pages
 
 _AJUSTE = Path(sys.executable).parent / "ajuste"
 
@@ -41,38 +42,35 @@ def main(names: list[str]) -> int:
 
 def write(page: Page) -> None:
     """Carry out what a page shows, and put it there."""
+    for words in page.before:
+        _ajuste(*words)
     text = page.path.read_text(encoding="utf-8")
     for one in page.run:
-        text = put(text, one.mark, measured(one))
+        text = put(text, one.mark, measured(one, f"{page.file}-{page.run.index(one) + 1}"))
         page.path.write_text(text, encoding="utf-8")
     for command in page.show:
-        text = put(text, command.mark, shown(command))
+        text = put(text, command.mark, f"```text\n$ ajuste {command.mark}\n{_ajuste(*command.command).rstrip()}\n```")
         page.path.write_text(text, encoding="utf-8")
 
 
-def measured(one: Measured) -> str:
-    """The run of a study as Markdown, below its pictures."""
-    _ajuste("run", one.study, *one.arguments, "--quiet")
+def measured(one: Measured, name: str) -> str:
+    """What was measured as Markdown, below its pictures, whose files begin with ``name``."""
+    run = json.loads(_ajuste(*_quietly(one.command)))["run"]
     with tempfile.TemporaryDirectory() as folder:
         found, pictures = Path(folder) / "found.md", Path(folder) / "pictures"
         wanted = [word for metric in one.metrics for word in ("--metric", metric)]
         drawn = ["--pictures", str(pictures)] if one.pictures else []
-        _ajuste("report", one.study, "--markdown", str(found), *wanted, *drawn)
-        for name in one.pictures:
-            drawing = pictures / f"{name}.svg"
+        _ajuste("report", run, "--markdown", str(found), *wanted, *drawn)
+        links = []
+        for picture in one.pictures:
+            drawing = pictures / f"{picture}.svg"
             if not drawing.is_file():
                 there = ", ".join(sorted(path.stem for path in pictures.iterdir()))
-                raise SystemExit(f"gallery.toml: {one.study} has no picture {name}; there are {there}")
-            (IMAGES / _image(one, name)).write_bytes(drawing.read_bytes())
-        links = [f"![{name.replace('-', ' ')}](images/{_image(one, name)})\n\n" for name in one.pictures]
+                raise SystemExit(f"gallery.toml: {one.mark} has no picture {picture}; there are {there}")
+            image = f"{name}-{picture}.svg"
+            (IMAGES / image).write_bytes(drawing.read_bytes())
+            links.append(f"![{picture.replace('-', ' ')}](images/{image})\n\n")
         return "".join(links) + found.read_text(encoding="utf-8")
-
-
-def shown(one: Shown) -> str:
-    """The output of a command, as it was printed."""
-    for study in one.after:
-        _ajuste("run", study, "--quiet")
-    return f"```text\n{_ajuste(*one.command).rstrip()}\n```"
 
 
 def index(every: tuple[Page, ...]) -> str:
@@ -81,11 +79,11 @@ def index(every: tuple[Page, ...]) -> str:
     for page in sorted(every, key=lambda page: page.experiment):
         title = page.path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
         link = f"[{title}]({page.file}.md)"
-        for study in dict.fromkeys(one.study for one in page.run):
+        studies = dict.fromkeys(one.study for one in page.run if one.study is not None)
+        for study in studies:
             rows.append(f"| {page.experiment} | {link} | `{study}` | {question(study)} |")
-        if not page.run:
-            command = " ".join(("ajuste", *page.show[0].command[:1]))
-            rows.append(f"| {page.experiment} | {link} | `{command}` | |")
+        if not studies:
+            rows.append(f"| {page.experiment} | {link} | `ajuste {page.marks[0].split()[0]}` | |")
     return "\n".join(rows)
 
 
@@ -93,8 +91,10 @@ def question(study: str) -> str:
     return read_study(find_study(study), catalogue(), parse_kernel=parse_spec).question
 
 
-def _image(one: Measured, picture: str) -> str:
-    return f"{one.study}-{picture}.svg"
+def _quietly(command: tuple[str, ...]) -> tuple[str, ...]:
+    """With the options that have the results printed as a document; they stand before the command that is measured."""
+    place = command.index("--") if "--" in command else len(command)
+    return (*command[:place], "--quiet", "--json", *command[place:])
 
 
 def _ajuste(*words: str) -> str:

@@ -18,37 +18,42 @@ class _Entry(BaseModel):
 
 
 class Measured(_Entry):
-    """A built-in study whose run stands on a page. ``metrics`` are the columns of its table (those that decide if
-    there are none), ``pictures`` the names that ``ajuste report --pictures`` gives, ``arguments`` those of the run.
+    """A command of ``ajuste`` that measures (``run STUDY …``, ``compare …``) and what of its run stands on a page:
+    ``metrics`` are the columns of the table (those that decide if there are none), ``pictures`` the names that
+    ``ajuste report --pictures`` gives.
     """
 
-    study: str
-    arguments: tuple[str, ...] = ()
+    command: tuple[str, ...]
     metrics: tuple[str, ...] = ()
     pictures: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
         """What its place on the page is called."""
-        return " ".join(("run", self.study, *self.arguments))
+        return " ".join(self.command)
+
+    @property
+    def study(self) -> str | None:
+        """The built-in study, if it is one."""
+        return self.command[1] if self.command[0] == "run" else None
 
 
 class Shown(_Entry):
-    """A command of ``ajuste`` whose output stands on a page, with the studies that must have been carried out."""
+    """A command of ``ajuste`` whose output stands on a page."""
 
     command: tuple[str, ...]
-    after: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
-        return " ".join(("show", *self.command))
+        return " ".join(self.command)
 
 
 class Page(_Entry):
-    """A page and the experiment that it makes easy."""
+    """A page and the experiment that it makes easy; ``before`` are commands of ``ajuste`` that its others need."""
 
     file: str
     experiment: Literal["A", "B", "C", "D", "E", "F", "G", "H"]
+    before: tuple[tuple[str, ...], ...] = ()
     run: tuple[Measured, ...] = ()
     show: tuple[Shown, ...] = ()
 
