@@ -68,3 +68,15 @@ def test_wrong_parameters_say_what_would_be_right(given, told):
 def test_a_placeholder_without_a_parameter_is_refused():
     with pytest.raises(ValueError, match="arguments use"):
         WorkloadKind(name="x", title="X", what="It.", program="x", arguments=("{size}",))
+
+
+@pytest.mark.parametrize("name", ["fio.data", "/dev/nullb0", "a/b-c_d+e@f.1"])
+def test_plain_names_of_files_are_taken(name: str) -> None:
+    kind = catalogue().workloads["fio"]
+    assert f"--filename={name}" in arguments(kind, {"file": name})
+
+
+@pytest.mark.parametrize("name", ["", "/", "a:b", "-x", "a b", "$(x)", "a\nb", "/dev//x", "a/", "é", "a\\b"])
+def test_names_that_could_mean_anything_else_are_refused(name: str) -> None:
+    with pytest.raises(RequestError, match="no plain name of a file"):
+        arguments(catalogue().workloads["fio"], {"file": name})

@@ -142,7 +142,7 @@ max_blocks = 1
 
 
 def test_of_many_requests_the_mean_does_not_depend_on_their_order_and_of_a_single_readers_it_does(run: Run) -> None:
-    small = ("size_mib = 256, milliseconds = 500", "size_mib = 64, milliseconds = 200")
+    small = ("size_mib = 512, milliseconds = 500", "size_mib = 64, milliseconds = 200")
     results = run("io-scheduler", ('"none", "mq-deadline", "kyber", "bfq"', '"none", "mq-deadline"'), small)
     many = means(results, "fio.reads.read.latency")
     single = means(results, "fio.reader.read.latency")

@@ -58,3 +58,17 @@ def test_a_study_stays_as_it_is_where_it_belongs() -> None:
 def test_a_study_for_this_machine_can_be_tried_in_a_guest() -> None:
     there = relocated(relocated(builtin("nice-share"), "host"), "vm")
     assert (there.target.kind, there.target.clock, there.kernels) == ("vm", "wall", ())
+
+
+def test_a_study_of_a_disk_has_the_one_of_this_machine_wherever_it_names_its_own() -> None:
+    here = relocated(builtin("io-scheduler"), "host", "loop7")
+    assert [factor.name for factor in here.factors] == ["block.scheduler[loop7]"]
+    assert here.workload.parameters["file"] == "/dev/loop7"
+    assert here.workload.parameters["size_mib"] == "128"
+    assert "nullb0" not in here.model_dump_json()
+    assert check(here, catalogue()) == []
+
+
+def test_a_study_of_a_disk_needs_one_here() -> None:
+    with pytest.raises(RequestError, match="it is about the guest's disk nullb0"):
+        relocated(builtin("io-scheduler"), "host")

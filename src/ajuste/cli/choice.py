@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import Place, RequestError
 from ajuste.study.builtin import find_study
+from ajuste.study.job import DiskTable
 from ajuste.study.parameters import with_parameters
 from ajuste.study.read import read_study
 from ajuste.study.relocation import Where, relocated
@@ -21,21 +22,31 @@ def chosen_study(
     seed: int | None,
     target: Where | None = None,
     parameter: Sequence[str] | None = None,
+    disk: Callable[[DiskTable], str] | None = None,
 ) -> Study:
-    """The study of that name or file, with the choices of the command line. Raises RequestError."""
+    """The study of that name or file, with the choices of the command line. ``disk`` gives the name of one on this
+    machine to a study that is about a disk. Raises RequestError.
+    """
     if kernel is not None:
         parse_spec(kernel)
     study = read_study(find_study(name), catalogue, parse_kernel=parse_spec)
     if kernel is not None and any(factor.kernels for factor in study.factors):
         raise RequestError(f"--kernel {kernel}: the kernel is a factor of {name}; change its levels in the study")
     if target is not None:
-        study = relocated(study, target)
+        study = relocated(study, target, disk(study.disk) if target == "host" and disk and study.disk else "")
         if target == "vm" and not (kernel or study.kernels):
             raise RequestError("--target vm: which kernel is to be booted?", hint="--kernel debian:6.12, for example")
     if kernel is not None and study.target.kind == "host":
         raise RequestError(f"--kernel {kernel}: this machine has one kernel, the running one", hint="--target vm")
     study = study.with_choices(kernel=kernel, seed=seed)
     return with_parameters(study, dict(_named(text) for text in parameter), catalogue) if parameter else study
+
+
+def require_disk_wanted(study: Study, disk: str | None) -> None:
+    """Raises RequestError for a ``--disk`` that means nothing."""
+    if disk is not None and (study.disk is None or study.target.kind != "host"):
+        why = "the study is about no disk" if study.disk is None else "the guest has a disk of its own"
+        raise RequestError(f"--disk {disk}: {why}", hint=None if study.disk is None else "--target host")
 
 
 def _named(text: str) -> tuple[str, str]:

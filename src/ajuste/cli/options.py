@@ -17,6 +17,13 @@ Target = Annotated[
     Literal["vm", "host"] | None,
     typer.Option(help="Elsewhere than the study says: in a guest, or on this machine by its own clock."),
 ]
+Disk = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DEVICE",
+        help="With --target host: the disk that a study about one may overwrite. Without it a loop device is made.",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(min=0, help="Another seed than the study's.")]
 Parameter = Annotated[
     list[str] | None,

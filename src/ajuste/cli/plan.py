@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import chosen_study
+from ajuste.cli.choice import chosen_study, require_disk_wanted
 from ajuste.cli.example import example
-from ajuste.cli.options import Json, Kernel, Parameter, Seed, StudyName, Target
+from ajuste.cli.options import Disk, Json, Kernel, Parameter, Seed, StudyName, Target
 from ajuste.cli.planned import show_plan
 from ajuste.experiment import Means
 from ajuste.home import home
+from ajuste.target.disk import disk_in_plan
 
 
 @example(
@@ -22,9 +23,11 @@ def plan(
     seed: Seed = None,
     target: Target = None,
     parameter: Parameter = None,
+    disk: Disk = None,
     as_json: Json = False,
 ) -> None:
     """Show every write, command and trial of STUDY, and do nothing."""
     known = catalogue()
-    chosen = chosen_study(study, known, kernel, seed, target, parameter)
+    chosen = chosen_study(study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk))
+    require_disk_wanted(chosen, disk)
     show_plan(chosen, known, Means(home()), as_json=as_json)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import chosen_study
+from ajuste.cli.choice import chosen_study, require_disk_wanted
 from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
 from ajuste.cli.options import (
     AcceptRisk,
     ClusterAddress,
+    Disk,
     Jobs,
     Json,
     Kernel,
@@ -28,6 +30,8 @@ from ajuste.cli.options import (
 )
 from ajuste.experiment import Means
 from ajuste.home import home
+from ajuste.study.job import DiskTable
+from ajuste.target.disk import disk_for_run
 
 
 @example(
@@ -41,6 +45,7 @@ def run(
     seed: Seed = None,
     target: Target = None,
     parameter: Parameter = None,
+    disk: Disk = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure anew what is in the store already.")] = False,
     report: Report = None,
     jobs: Jobs = None,
@@ -59,15 +64,26 @@ def run(
     """
     check_report(report)
     known = catalogue()
-    chosen = chosen_study(study, known, kernel, seed, target, parameter)
-    where = chosen_cluster(chosen, cluster, workers, jobs)
-    measure(
-        chosen,
-        known,
-        Showing(report, quiet, as_json),
-        named=shlex.join([study, *(word for text in parameter for word in ("--parameter", text))])
-        if parameter
-        else study,
-        means=Means(home(), jobs=jobs, snapshot=snapshot, accept_risk=accept_risk, cluster=where),
-        fresh=lambda *_: fresh,
-    )
+    with ExitStack() as stack:
+
+        def opened(table: DiskTable) -> str:
+            return stack.enter_context(disk_for_run(disk, table.size_mib, accept_risk=accept_risk))
+
+        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened)
+        require_disk_wanted(chosen, disk)
+        measure(
+            chosen,
+            known,
+            Showing(report, quiet, as_json),
+            named=shlex.join([study, *(word for text in parameter for word in ("--parameter", text))])
+            if parameter
+            else study,
+            means=Means(
+                home(),
+                jobs=jobs,
+                snapshot=snapshot,
+                accept_risk=accept_risk,
+                cluster=chosen_cluster(chosen, cluster, workers, jobs),
+            ),
+            fresh=lambda *_: fresh,
+        )

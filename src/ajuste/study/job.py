@@ -120,6 +120,24 @@ class ScratchTable(Table):
     mount_options: str = Field(default="", description="More mount options, separated by commas.")
 
 
+class DiskTable(Table):
+    """The disk that the study is about, which may be overwritten. All of the study that names ``device`` means it."""
+
+    device: str = Field(pattern=r"^/dev/[A-Za-z0-9]{1,32}$", description="In a guest: one that a module makes.")
+    size_mib: Whole = Field(
+        default=512,
+        ge=1,
+        le=1048576,
+        description="On this machine: how large it must be at least. If --disk names no other, a loop device is made "
+        "for the run.",
+    )
+
+    @property
+    def name(self) -> str:
+        """As the kernel calls it."""
+        return self.device.removeprefix("/dev/")
+
+
 class _Job(Table):
     kind: str | None = Field(default=None, description="A workload of the catalogue.")
     command: Argv | None = Field(

@@ -2,32 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Literal
 
 from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import RequestError
+from ajuste.study.job import DiskTable
 from ajuste.study.schema import FactorTable, Study, TargetTable
 from ajuste.study.settings import KERNEL_ARGUMENTS, names_set
 
 Where = Literal["vm", "host"]
 
 
-def relocated(study: Study, where: Where) -> Study:
+def relocated(study: Study, where: Where, disk: str = "") -> Study:
     """``study`` with a target of that kind; as it is if it has one.
 
     On this machine the kernel, clock and size of the guest mean nothing, and neither do the guest's own devices: a file
     system is made on a loop device instead, and fixed settings of the device are left out. The workload has its
-    parameters for this machine. Raises RequestError where
-    the study cannot be carried out without them.
+    parameters for this machine, and a study of a disk has ``disk``, by the kernel's name for it. Raises RequestError
+    where the study cannot be carried out without them.
     """
     if study.target.kind == where:
         return study
-    return _in_guest(study) if where == "vm" else _on_host(study)
+    if where == "vm":
+        return _in_guest(study)
+    if study.disk is not None and not disk:
+        raise _impossible(study, f"it is about the guest's disk {study.disk.name}")
+    return _on_host(_on_disk(study, study.disk, disk) if study.disk is not None else study)
 
 
 def _in_guest(study: Study) -> Study:
     return study.model_copy(update={"target": TargetTable(kind="vm", clock="wall")})
+
+
+def _on_disk(study: Study, own: DiskTable, name: str) -> Study:
+    """``study`` of the disk ``name`` instead of its ``own``."""
+
+    def renamed(text: str) -> str:
+        return text.replace(f"[{own.name}]", f"[{name}]")
+
+    def moved(values: Mapping[str, str]) -> dict[str, str]:
+        return {key: f"/dev/{name}" if value == own.device else value for key, value in values.items()}
+
+    factors = tuple(
+        factor.model_copy(
+            update={
+                "name": renamed(factor.name),
+                "settings": {
+                    level: {renamed(key): value for key, value in table.items()}
+                    for level, table in factor.settings.items()
+                },
+            }
+        )
+        for factor in study.factors
+    )
+    job = study.workload
+    workload = job.model_copy(
+        update={"parameters": moved(job.parameters), "host_parameters": moved(job.host_parameters)}
+    )
+    disk = own.model_copy(update={"device": f"/dev/{name}"})
+    return study.model_copy(update={"factors": factors, "workload": workload, "disk": disk})
 
 
 def _on_host(study: Study) -> Study:

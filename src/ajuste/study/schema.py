@@ -19,7 +19,7 @@ from ajuste.model.memory_node import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.model.span import Scale
 from ajuste.study.fields import Argument, Claimed, Level, Name, Real, Switch, Table, Whole
-from ajuste.study.job import ScratchTable, WorkloadTable
+from ajuste.study.job import DiskTable, ScratchTable, WorkloadTable
 from ajuste.study.source import Origin
 from ajuste.tuning.goal import DEFAULT_TRIALS
 from ajuste.tuning.samplers.sampler import SamplerName
@@ -309,6 +309,7 @@ class Study(Table):
     )
     workload: WorkloadTable
     scratch: ScratchTable | None = Field(default=None, description="A file system made for every trial.")
+    disk: DiskTable | None = Field(default=None, description="The disk that the study is about.")
     target: TargetTable = TargetTable()
     analysis: AnalysisTable
     design: DesignTable = DesignTable()
