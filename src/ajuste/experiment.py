@@ -19,7 +19,9 @@ from ajuste.home import Home
 from ajuste.inventory.summary import summary_of
 from ajuste.inventory.take import take_inventory
 from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.kernel import KernelImage, KernelVersion
+from ajuste.model.kernel_options import KERNEL_OPTIONS
 from ajuste.model.proof import PROOFS, Proof
 from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.recordings import record_decisive, record_trials, to_record
@@ -214,6 +216,9 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
             store.set_environment(run, environment)
         return machine
 
+    if KERNEL_OPTIONS not in environment and (options := _kernel_options(experiment, means)):
+        environment[KERNEL_OPTIONS] = options
+        store.set_environment(run, environment)
     with ExitStack() as stack:
         connection = stack.enter_context(Connection(means.cluster, means.home, means.say)) if means.cluster else None
         targets = stack.enter_context(
@@ -228,6 +233,18 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         if experiment.resolved.study.analysis.explain and stop.why != "failed" and alone:
             record_decisive(run, store, targets, means.say)
         return stop
+
+
+def _kernel_options(experiment: Experiment, means: Means) -> dict[str, Any]:
+    """In which options the kernels of a study differ, if it compares any."""
+    study = experiment.resolved.study
+    compared = next((factor for factor in study.factors if factor.name == KERNEL_FACTOR), None)
+    if compared is None or study.target.kind == "host" or len(experiment.images) < 2:
+        return {}
+    from ajuste.kernel.diff.compared import compared_options
+
+    found = compared_options(compared.baseline_level, experiment.images, means.home, means.say)
+    return {spec: options.model_dump(mode="json") for spec, options in found.items()}
 
 
 def _proof(experiment: Experiment, machine: Machine, means: Means) -> Proof | None:

@@ -17,7 +17,6 @@ from ajuste.report.visible import visible_line
 MOST_SHOWN: Final = 60
 """With more changes than that only some are shown of each subsystem, unless ``every`` is wanted."""
 _MOST_OF_A_GROUP: Final = 6
-_MOST_CAUSES: Final = 4
 
 _COUNTED: Final[dict[Reason, str]] = {
     "asked": "asked for",
@@ -86,28 +85,12 @@ def _print_group(out: Sheet, name: str, changes: Sequence[Change], *, short: boo
 def _print_change(out: Sheet, change: Change, *, with_help: bool) -> None:
     line = Text(change.name, style="bold" if change.reason == "asked" else "")
     line.append(f": {visible_line(change.a)} → {visible_line(change.b)}")
-    said = _said(change)
-    if said:
-        line.append(f", {said}", style="dim")
+    if change.said:
+        line.append(f", {visible_line(change.said)}", style="dim")
     out.say(line, indent=INDENT)
     if change.title:
         words = f"{change.title}: {change.help}" if with_help and change.help else change.title
         out.say(visible_line(words), style="dim", indent=3 * INDENT)
-
-
-def _said(change: Change) -> str:
-    if change.kind != "changed":
-        return "new in B's version" if change.kind == "new" else "gone in B's version"
-    if change.reason == "asked":
-        return "asked for"
-    if change.reason == "follows":
-        names = list(change.follows_from[:_MOST_CAUSES])
-        if change.follows_from[_MOST_CAUSES:]:
-            names.append("others")
-        return f"because of {', '.join(names)}"
-    if change.reason == "unknown":
-        return ""
-    return visible_line(change.why.partition("\n")[0])
 
 
 def _print_neither(out: Sheet, difference: Difference) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ajuste.model.results import Results
+from ajuste.report.kernel_options import kernel_options_listing
 from ajuste.report.labels import Labels
 from ajuste.report.listing import Listing
 from ajuste.report.machines import machines_listing
@@ -14,6 +15,7 @@ from ajuste.report.three_sigma import three_sigma_listing
 def listings_of(results: Results, labels: Labels) -> tuple[Listing, ...]:
     """Those that there are, in the order to be shown."""
     found = (
+        kernel_options_listing(results),
         proofs_listing(results),
         machines_listing(results, labels),
         predictions_listing(results, labels),

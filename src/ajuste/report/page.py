@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ajuste.inventory.document import Inventory
+from ajuste.model.kernel_options import KERNEL_OPTIONS
 from ajuste.model.metric import Metric
 from ajuste.model.proof import PROOFS
 from ajuste.model.results import Measured, Point, Results
@@ -342,7 +343,8 @@ def _left_out(results: Results, labels: Labels) -> tuple[str, ...]:
 
 def _environment(environment: Mapping[str, Any]) -> tuple[Branch, ...]:
     """All branches, of which the inventory, here or of each of several machines, is a page of its own, folded."""
-    return _branches({name: value for name, value in environment.items() if name != PROOFS})  # They have a table.
+    own = {PROOFS, KERNEL_OPTIONS}  # They have tables.
+    return _branches({name: value for name, value in environment.items() if name not in own})
 
 
 def _inventory(document: Any, depth: int) -> tuple[Branch, ...]:

@@ -15,6 +15,7 @@ Reason = Literal["asked", "follows", "default", "rules", "compiler", "unknown"]
 Kind = Literal["changed", "new", "gone"]
 
 ELSEWHERE: Final = "Elsewhere"
+_MOST_CAUSES: Final = 4
 
 
 class Change(BaseModel):
@@ -39,6 +40,18 @@ class Change(BaseModel):
     def subsystem(self, depth: int = 2) -> str:
         """The ``depth`` outermost menus it is in: a name to group by."""
         return " › ".join(self.menus[:depth]) or ELSEWHERE
+
+    @property
+    def said(self) -> str:
+        """In a few words where the difference comes from; empty where that is not known."""
+        if self.kind != "changed":
+            return "new in B's version" if self.kind == "new" else "gone in B's version"
+        if self.reason == "asked":
+            return "asked for"
+        if self.reason == "follows":
+            others = ("others",) if self.follows_from[_MOST_CAUSES:] else ()
+            return f"because of {', '.join((*self.follows_from[:_MOST_CAUSES], *others))}"
+        return "" if self.reason == "unknown" else self.why.partition("\n")[0]
 
     @property
     def in_neither(self) -> bool:

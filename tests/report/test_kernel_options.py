@@ -1,0 +1,49 @@
+"""In which options the kernels of a run differ, in terminal and HTML."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from tests.report.simulated import HOSTILE
+
+from ajuste.model.kernel_options import KERNEL_OPTIONS, KernelOptions, Option
+from ajuste.model.results import Results
+from ajuste.report.html import render_html
+from ajuste.report.kernel_options import kernel_options_listing
+from ajuste.report.terminal import print_results
+
+NUMA = Option(name="NUMA", title=f"NUMA {HOSTILE}", baseline="y", own="n", because="asked for")
+BALANCING = Option(name="NUMA_BALANCING", title="", baseline="y", own="absent", because="because of NUMA")
+OPTIONS = KernelOptions(baseline="mine:base", total=7, options=(NUMA, BALANCING))
+
+
+def compared(results: Results) -> Results:
+    kept = {"mine:non-numa": OPTIONS.model_dump(mode="json"), "spoilt": {"options": 7}}
+    return results.model_copy(update={"environment": {**results.environment, KERNEL_OPTIONS: kept}})
+
+
+def test_a_run_of_one_kernel_has_no_table_of_options(granularity: Results) -> None:
+    assert kernel_options_listing(granularity) is None
+
+
+def test_each_option_has_both_values_and_its_reason(granularity: Results) -> None:
+    listing = kernel_options_listing(compared(granularity))
+    assert listing is not None
+    (group,) = listing.groups
+    assert group.title == "mine:non-numa: 7 options otherwise than in mine:base, of which 2 are shown"
+    assert [(line.name, *line.cells[:3]) for line in group.lines] == [
+        ("NUMA", "y", "n", "asked for"),
+        ("NUMA_BALANCING", "y", "absent", "because of NUMA"),
+    ]
+
+
+def test_terminal_and_page_show_it_once_and_harmlessly(granularity: Results) -> None:
+    results = compared(granularity)
+    console = Console(file=io.StringIO(), width=200)
+    print_results(results, console)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().count("because of NUMA") == 1
+    page = render_html(results)
+    assert page.count(">because of NUMA<") == 1
+    assert HOSTILE not in page
