@@ -16,6 +16,7 @@ from ajuste.analysis.as_run import AsRun, as_run
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.factor_answer import factor_answer
 from ajuste.analysis.factor_effects import Effects, factor_effects
+from ajuste.analysis.history import histories
 from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
 from ajuste.analysis.outliers import outlier_notes
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks
@@ -34,6 +35,7 @@ from ajuste.analysis.verdict import family, judge
 from ajuste.design.ablation import principal
 from ajuste.design.stopping import Why
 from ajuste.model.configuration import Configuration
+from ajuste.model.history import History
 from ajuste.model.machine_effect import AcrossMachines
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
@@ -252,6 +254,7 @@ def assemble(
         correlations=correlations(summaries, _means_of(resolved.deciding), all_means, study.analysis.confidence)
         if shapes
         else (),
+        histories=_histories(resolved, made, clean),
         lines=apart,
         diagnostics=diagnose(clean, _means_of(resolved.deciding), study.target.clock),
         three_sigma=three_sigma(made, clean, _means_of(resolved.deciding), found, study.analysis.confidence)
@@ -294,6 +297,14 @@ def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, found: Seque
         found,
         Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved)),
     )
+
+
+def _histories(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean) -> tuple[History, ...]:
+    analysis = resolved.study.analysis
+    if resolved.study.design.combine in ("screening", "ablation"):
+        return ()
+    promise = Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved))
+    return histories(resolved.factors, made, clean, _means_of(resolved.deciding), promise)
 
 
 def _means_of(metrics: Sequence[Metric]) -> tuple[Metric, ...]:

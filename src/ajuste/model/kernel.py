@@ -25,6 +25,11 @@ class KernelVersion(BaseModel):
             raise RequestError(f"{text!r} is no kernel version; expected something like 5.10 or 6.12.94-amd64")
         return cls(major=int(match[1]), minor=int(match[2]))
 
+    @property
+    def scheduler(self) -> str:
+        """Of ordinary tasks. Source: Linux 6.6, kernel/sched/fair.c, where EEVDF took the place of CFS."""
+        return "CFS" if self < KernelVersion(major=6, minor=6) else "EEVDF"
+
     def __lt__(self, other: KernelVersion) -> bool:
         return (self.major, self.minor) < (other.major, other.minor)
 

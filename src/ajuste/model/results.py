@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.configuration import Factor
 from ajuste.model.diagnostic import Diagnostics
+from ajuste.model.history import History
 from ajuste.model.machine_effect import AcrossMachines
 from ajuste.model.metric import Metric
 from ajuste.model.scheduling import Explanation
@@ -236,7 +237,8 @@ class Results(_Doc):
     ``tally`` counts all trials; of very many ``trials`` has only some, see ``analysis.points``.
     ``effects`` are those of the factors, where combinations of several were tried, a family of their own with
     ``effects_correction``; ``cells`` show the interactions of a full factorial.
-    ``surfaces`` are there where numeric factors span one, with ``correlations`` of deciding metrics and all others.
+    ``histories`` are there where versions of the kernel are compared, ``surfaces`` where numeric factors span one, with
+    ``correlations`` of deciding metrics and all others.
     ``machines`` compares the effects on several machines, where blocks were shared out among them.
     ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction`` too.
     ``explanations`` are there of configurations whose trials were recorded (``ajuste why``).
@@ -273,6 +275,7 @@ class Results(_Doc):
     cells: tuple[FactorCell, ...] = ()
     surfaces: tuple[Surface, ...] = ()
     correlations: tuple[Correlation, ...] = ()
+    histories: tuple[History, ...] = ()
     lines: tuple[LineEffect, ...] = ()
     machines: tuple[AcrossMachines, ...] = ()
     diagnostics: Diagnostics | None = None

@@ -20,6 +20,7 @@ from ajuste.report.elsewhere import facts_of, method_of
 from ajuste.report.excerpt import Excerpt, excerpt_of
 from ajuste.report.factor_effects import effects_of
 from ajuste.report.format import count_of
+from ajuste.report.history import history_sections
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.lines import HEADS, LineGroup, line_groups, role_counts
@@ -160,7 +161,11 @@ def page_of(results: Results) -> Page:
         excerpt=excerpt.remark,
         warnings=warnings_of(results),
         facts=_facts(results),
-        surfaces=(*search_sections(results, labels), *surface_sections(results, labels)),
+        surfaces=(
+            *search_sections(results, labels),
+            *history_sections(results, labels),
+            *surface_sections(results, labels),
+        ),
         sections=tuple(
             _section(results, excerpt, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)
         ),

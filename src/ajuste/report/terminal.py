@@ -18,6 +18,7 @@ from ajuste.report.effect import effect_style
 from ajuste.report.excerpt import excerpt_of
 from ajuste.report.factor_effects import print_factor_effects
 from ajuste.report.format import count_of
+from ajuste.report.history import HISTORY_TITLE, history_sentences
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.lines import print_lines
 from ajuste.report.listing import print_listing
@@ -143,13 +144,14 @@ def _print_verdicts(out: Sheet, results: Results, labels: Labels) -> None:
 
 
 def print_surfaces(out: Sheet, results: Results, labels: Labels) -> None:
-    """What is known of the shape over numeric factors; the pictures are in the report."""
+    """What is known of versions of the kernel and of the shape over numeric factors; pictures are in the report."""
     names = dict(zip((factor.name for factor in labels.factors), factor_columns(labels), strict=True))
     if results.tuning is not None:
         out.heading("The search")
         for sentence in search_sentences(results.tuning):
             out.say(sentence, indent=INDENT)
-    for title, said in surface_sentences(results, labels, names):
+    histories = ((HISTORY_TITLE, said),) if (said := history_sentences(results, labels)) else ()
+    for title, said in (*histories, *surface_sentences(results, labels, names)):
         out.heading(title)
         for sentence in said:
             out.say(sentence, indent=INDENT)

@@ -104,8 +104,8 @@ def _surface(
         deciding=verdicts is not None,
         axes=part.axes,
         fixed=part.fixed,
-        points=_points(blocks, place, reference, alpha),
-        curves=tuple(_curves(part.axes, measured, blocks, _margin(blocks, reference, promise), promise)),
+        points=measured_points(blocks, place, reference, alpha),
+        curves=tuple(_curves(part.axes, measured, blocks, margin_of(blocks, reference, promise), promise)),
         best=blocks.names[best.best] if best else None,
         best_set=tuple(blocks.names[member] for member in best.members) if best else (),
         flat=flat,
@@ -115,12 +115,12 @@ def _surface(
     )
 
 
-def _margin(blocks: Blocks, reference: float, promise: Promise) -> float:
+def margin_of(blocks: Blocks, reference: float, promise: Promise) -> float:
     share = promise.smallest_effect
     return math.log1p(share) if blocks.scale == "ratio" else share * abs(reference)
 
 
-def _points(blocks: Blocks, place: int, reference: float, alpha: float) -> tuple[SurfacePoint, ...]:
+def measured_points(blocks: Blocks, place: int, reference: float, alpha: float) -> tuple[SurfacePoint, ...]:
     """Values relative to the figure at ``place``, whose mean is ``reference``, as the verdicts' estimates are."""
     levels = blocks.levels + (math.log(reference) - blocks.levels[place] if blocks.scale == "ratio" else 0.0)
     natural = np.exp if blocks.scale == "ratio" else np.asarray

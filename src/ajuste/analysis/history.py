@@ -1,0 +1,208 @@
+"""A metric over the versions of the kernel, and between which of them it changed.
+
+Optimal partitioning as in ``analysis.surface.regions``, into stretches in which a metric stays the same: versions are
+no numbers, with no slope between them. A further stretch costs as much as noise alone would gain by one with
+the error rate asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from scipy.special import fdtri
+
+from ajuste.analysis.pairs import Clean
+from ajuste.analysis.surface.blocks import Array, Blocks, blocks_of
+from ajuste.analysis.surface.noise import moderated
+from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
+from ajuste.model.configuration import KERNEL_FACTOR, Configuration, Factor
+from ajuste.model.history import History, VersionChange, VersionPoint
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.metric import Metric
+
+FEWEST_VERSIONS: Final = 3
+MOST_LINES: Final = 6
+"""Flavours and combinations of other factors' levels that have histories of their own."""
+
+_SPEC: Final = re.compile(r"[a-z]+:(\d+\.\d+)(?:\.\d+)?(?:/([a-z]+))?")
+_SMALLEST_ERROR: Final = 1e-9
+
+
+class _Named(NamedTuple):
+    """What the spec of a kernel says of it."""
+
+    version: KernelVersion
+    flavour: str
+
+
+class _Line(NamedTuple):
+    """Configurations in the order of their versions."""
+
+    flavour: str
+    fixed: dict[str, str]
+    configurations: tuple[Configuration, ...]
+
+
+def histories(
+    factors: Sequence[Factor],
+    configurations: Sequence[Configuration],
+    clean: Clean,
+    deciding: Sequence[Metric],
+    promise: Promise,
+) -> tuple[History, ...]:
+    """Of each deciding metric a history for each flavour and each combination of the other factors' levels; nothing
+    where the kernel is no factor, or its levels do not say a version.
+    """
+    factor = next((one for one in factors if one.name == KERNEL_FACTOR), None)
+    if factor is None:
+        return ()
+    named = {level: found for level in factor.levels if (found := _named(level)) is not None}
+    lines = list(_lines(named, configurations))
+    if not 0 < len(lines) <= MOST_LINES:
+        return ()
+    alpha = (1 - promise.confidence) / (len(lines) * max(1, len(deciding)))
+    made = (_history(line, named, clean, metric, promise, alpha) for metric in deciding for line in lines)
+    return tuple(history for history in made if history is not None)
+
+
+def _named(level: str) -> _Named | None:
+    match = _SPEC.fullmatch(level)
+    return _Named(KernelVersion.parse(match[1]), match[2] or "") if match else None
+
+
+def _lines(named: Mapping[str, _Named], configurations: Sequence[Configuration]) -> Iterator[_Line]:
+    """That of the baseline first."""
+    groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Configuration]] = {}
+    for one in sorted(configurations, key=lambda c: not c.baseline):
+        if (level := one.levels.get(KERNEL_FACTOR, "")) in named:
+            fixed = tuple((name, other) for name, other in one.levels.items() if name != KERNEL_FACTOR)
+            groups.setdefault((named[level].flavour, fixed), []).append(one)
+    varied = {pair for _, fixed in groups for pair in fixed if any(pair not in other for _, other in groups)}
+    for (flavour, fixed), own in groups.items():
+        in_order = sorted(own, key=lambda c: _order(named[c.levels[KERNEL_FACTOR]].version))
+        if len({named[c.levels[KERNEL_FACTOR]].version for c in own}) >= FEWEST_VERSIONS:
+            yield _Line(flavour, {name: level for name, level in fixed if (name, level) in varied}, tuple(in_order))
+
+
+def _order(version: KernelVersion) -> tuple[int, int]:
+    return version.major, version.minor
+
+
+def _history(
+    line: _Line, named: Mapping[str, _Named], clean: Clean, metric: Metric, promise: Promise, alpha: float
+) -> History | None:
+    blocks = blocks_of(clean, [c.name for c in line.configurations], metric, order_matters=promise.order_matters)
+    if blocks is None or len(blocks.names) < FEWEST_VERSIONS:
+        return None
+    level_of = {c.name: c.levels[KERNEL_FACTOR] for c in line.configurations}
+    baseline = next((c.name for c in line.configurations if c.baseline), blocks.names[0])
+    place = blocks.names.index(baseline) if baseline in blocks.names else 0
+    reference = float(np.mean(clean.values(blocks.names[place], metric.column)))
+    points = tuple(
+        VersionPoint(
+            configuration=point.configuration,
+            level=(level := level_of[point.configuration]),
+            version=str(named[level].version),
+            scheduler=named[level].version.scheduler,
+            value=point.value,
+            low=point.low,
+            high=point.high,
+        )
+        for point in measured_points(blocks, place, reference, alpha)
+    )
+    starts = _stretches(blocks, alpha, margin_of(blocks, reference, promise))
+    return History(
+        metric=metric.name,
+        scale=blocks.scale,
+        flavour=line.flavour,
+        fixed=line.fixed,
+        points=points,
+        changes=tuple(_changes(points, blocks, starts or [0])),
+        known=starts is not None,
+        level=promise.confidence,
+        blocks=blocks.values.shape[1],
+    )
+
+
+def _changes(points: Sequence[VersionPoint], blocks: Blocks, starts: Sequence[int]) -> Iterator[VersionChange]:
+    bounds = [*starts, len(points)]
+    means = [float(np.mean(blocks.levels[start:end])) for start, end in pairwise(bounds)]
+    for start, (before, after) in zip(starts[1:], pairwise(means), strict=True):
+        change = after - before
+        yield VersionChange(
+            before=points[start - 1].version,
+            after=points[start].version,
+            change=math.exp(change) if blocks.scale == "ratio" else change,
+        )
+
+
+def _stretches(blocks: Blocks, alpha: float, margin: float) -> list[int] | None:
+    """Where each stretch begins; ``None`` while no noise is known."""
+    variances, freedoms = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
+    freedom = float(np.sum(np.maximum(0, blocks.counts - 1)))
+    if freedom < 1 or not np.all(np.isfinite(variances)) or not np.all(freedoms > 0):
+        return None
+    errors = np.sqrt(variances / np.maximum(1, blocks.counts))
+    weights = 1 / np.maximum(errors, _SMALLEST_ERROR * max(float(np.ptp(blocks.levels)), _SMALLEST_ERROR)) ** 2
+    return _joined(blocks.levels, change_points(blocks.levels, weights, freedom, alpha), margin)
+
+
+def change_points(levels: Array, weights: Array, freedom: float, alpha: float) -> list[int]:
+    """Where each stretch begins, of ``levels`` whose variances are the inverse ``weights``, known from ``freedom``
+    degrees of freedom. Noise alone makes more than one stretch with probability ``alpha`` at most.
+    """
+    # Two stretches can be parted at each place: the best gains as much as the largest of so many F(1, freedom).
+    penalty = float(fdtri(1, freedom, 1 - alpha / max(1, len(levels) - 1)))
+    search = _pelt()(custom_cost=_cost_class()(levels, weights), min_size=1, jump=1)
+    ends: list[int] = search.fit_predict(np.zeros((len(levels), 1)), pen=penalty)
+    return [0, *ends[:-1]]
+
+
+@cache
+def _pelt() -> Any:
+    from ruptures import Pelt  # not at the top: it takes a noticeable part of a second, and few studies need it
+
+    return Pelt
+
+
+@cache
+def _cost_class() -> Any:
+    from ruptures.base import BaseCost
+
+    class MeanCost(BaseCost):  # type: ignore[misc]
+        """The χ² of the points from ``start`` to before ``end`` about their mean."""
+
+        model = "mean with known noise"
+        min_size = 1
+
+        def __init__(self, levels: Array, weights: Array) -> None:
+            self._levels = levels
+            self._weights = weights
+
+        def fit(self, signal: Array) -> MeanCost:
+            self.signal = signal
+            return self
+
+        def error(self, start: int, end: int) -> float:
+            own, weights = self._levels[start:end], self._weights[start:end]
+            return float(np.sum(weights * (own - np.average(own, weights=weights)) ** 2))
+
+    return MeanCost
+
+
+def _joined(levels: Array, starts: list[int], margin: float) -> list[int]:
+    """Neighbouring stretches as one, the most alike first, until all differ by more than ``margin``."""
+    while len(starts) > 1:
+        means = [float(np.mean(own)) for own in np.split(levels, starts[1:])]
+        apart = [abs(two - one) for one, two in pairwise(means)]
+        least = int(np.argmin(apart))
+        if apart[least] > margin:
+            break
+        starts = [*starts[: least + 1], *starts[least + 2 :]]
+    return starts

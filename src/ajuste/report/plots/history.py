@@ -1,0 +1,178 @@
+"""A metric through the versions of the kernel: a line for each flavour, change points, and where EEVDF began."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from ajuste.analysis.wording import change
+from ajuste.model.history import History, VersionPoint
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.metric import Metric
+from ajuste.model.results import Results
+from ajuste.report.format import Shown
+from ajuste.report.labels import Labels
+from ajuste.report.palette import SERIES, variable
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain
+from ajuste.report.plots.trial_marks import exact, figure_axis
+from ajuste.report.visible import visible_line
+
+_HEIGHT: Final = 320
+_REACH: Final = 1.0  # times the distance of the points: as far as intervals are drawn beyond them
+_PAD: Final = 0.12  # of the axis, for the figures at change points
+
+
+def history_plot(results: Results, histories: Sequence[History], labels: Labels, name: str) -> Plot:
+    """``histories`` are those of one metric."""
+    metric = next(metric for metric in results.metrics if metric.name == histories[0].metric)
+    shown = exact(metric, [point.value for history in histories for point in history.points])
+    versions = _versions(histories)
+    at = {version: place for place, version in enumerate(versions)}
+    traces: list[dict[str, Any]] = []
+    for place, history in enumerate(histories):
+        own = mark(place if len(histories) > 1 else 1)
+        traces += [_line(history, at, own, shown), *_changes(history, at, metric, shown)]
+    unit = f", in\u00a0{shown.unit}" if shown.unit else ""
+    border = _border(histories, at)
+    return Plot(
+        name=name,
+        title=f"{visible_line(metric.title)} through the versions{unit}",
+        description=f"{metric.title} for each version of the kernel, with intervals, and where it changed.",
+        figure=figure(
+            traces,
+            xaxis={
+                "tickmode": "array",
+                "tickvals": list(range(len(versions))),
+                "ticktext": [plain(version) for version in versions],
+                "range": [-0.4, len(versions) - 0.6],
+                "title": {"text": "Linux"},
+            },
+            yaxis=_y_axis(histories, shown),
+            shapes=[] if border is None else [_border_line(border)],
+            annotations=[] if border is None else _schedulers(border),
+        ),
+        height=_HEIGHT,
+        legend=_legend(histories, labels),
+        wide=True,
+    )
+
+
+def flavour_name(history: History) -> str:
+    """What kernels of one flavour are called together."""
+    return {"": "cloud", "rt": "PREEMPT_RT"}.get(history.flavour, history.flavour)
+
+
+def _versions(histories: Sequence[History]) -> list[str]:
+    found = {KernelVersion.parse(point.version) for history in histories for point in history.points}
+    return [str(version) for version in sorted(found)]
+
+
+def _line(history: History, at: dict[str, int], own: Mark, shown: Shown) -> dict[str, Any]:
+    points = history.points
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [at[point.version] for point in points],
+        "y": [shown.scaled(point.value) for point in points],
+        "line": {"color": own.colour, "width": 2},
+        "marker": {"symbol": own.symbol, "size": 9, "color": own.colour},
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [0.0 if p.high is None else shown.scaled(p.high - p.value) for p in points],
+            "arrayminus": [0.0 if p.low is None else shown.scaled(p.value - p.low) for p in points],
+            "color": own.colour,
+            "thickness": 1.2,
+            "width": 4,
+        },
+        "hoverinfo": "text",
+        "hovertext": [_hover(point, shown) for point in points],
+    }
+
+
+def _hover(point: VersionPoint, shown: Shown) -> str:
+    bounds = ""
+    if point.low is not None and point.high is not None:
+        bounds = f"<br>{plain(shown.text(point.low))} … {plain(shown.with_unit(point.high))}"
+    return f"<b>{plain(point.level)}</b>, {plain(point.scheduler)}<br>{plain(shown.with_unit(point.value))}{bounds}"
+
+
+def _changes(history: History, at: dict[str, int], metric: Metric, shown: Shown) -> list[dict[str, Any]]:
+    """A diamond half way between the versions, with the change."""
+    if not history.changes:
+        return []
+    values = {point.version: shown.scaled(point.value) for point in history.points}
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers+text",
+            "x": [(at[one.before] + at[one.after]) / 2 for one in history.changes],
+            "y": [(values[one.before] + values[one.after]) / 2 for one in history.changes],
+            "marker": {"symbol": "diamond", "size": 9, "color": variable("ink")},
+            "text": [plain(change(one.change, history.scale, metric.unit)) for one in history.changes],
+            "textposition": "top center",
+            "textfont": {"size": 12, "color": variable("ink")},
+            "cliponaxis": False,
+            "hoverinfo": "skip",
+        }
+    ]
+
+
+def _border(histories: Sequence[History], at: dict[str, int]) -> float | None:
+    """Half way between the last version with CFS and the first with EEVDF."""
+    scheduler = {at[point.version]: point.scheduler for history in histories for point in history.points}
+    return next((one + 0.5 for one, two in pairwise(sorted(scheduler)) if scheduler[one] != scheduler[two]), None)
+
+
+def _border_line(border: float) -> dict[str, Any]:
+    line = {"color": variable("muted"), "width": 1, "dash": "dash"}
+    return {
+        "type": "line",
+        "x0": border,
+        "x1": border,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "layer": "below",
+        "line": line,
+    }
+
+
+def _schedulers(border: float) -> list[dict[str, Any]]:
+    common = {"x": border, "yref": "paper", "y": 1, "yanchor": "top", "showarrow": False}
+    font = {"size": 12, "color": variable("muted")}
+    return [
+        {**common, "text": "CFS", "xanchor": "right", "xshift": -6, "font": font},
+        {**common, "text": "EEVDF", "xanchor": "left", "xshift": 6, "font": font},
+    ]
+
+
+def _y_axis(histories: Sequence[History], shown: Shown) -> dict[str, Any]:
+    """With room for all points, and for intervals as far as these lie apart."""
+    points = [point for history in histories for point in history.points]
+    values = [shown.scaled(point.value) for point in points]
+    axis = figure_axis(values)
+    if axis.get("type") == "log":
+        low, high = math.log10(min(values)), math.log10(max(values))
+        return {**axis, "range": [low - _PAD * (high - low), high + 2 * _PAD * (high - low)]}
+    reach = _REACH * (max(values) - min(values)) or abs(values[0]) / 10 or 1.0
+    ends = [shown.scaled(end) for point in points for end in (point.low, point.high) if end is not None]
+    near = [*values, *(min(max(values) + reach, max(min(values) - reach, end)) for end in ends)]
+    pad = _PAD * (max(near) - min(near) or reach)
+    return {**axis, "range": [min(near) - pad, max(near) + 2 * pad]}
+
+
+def _legend(histories: Sequence[History], labels: Labels) -> tuple[LegendEntry, ...]:
+    lines = [
+        LegendEntry(
+            ", ".join([flavour_name(history), *(labels.level(name, x) for name, x in history.fixed.items())]),
+            mark(place % SERIES).symbol,
+            mark(place % SERIES).role,
+        )
+        for place, history in enumerate(histories)
+        if len(histories) > 1
+    ]
+    changed = any(history.changes for history in histories)
+    return (*lines, *((LegendEntry("change point", "diamond", "ink"),) if changed else ()))

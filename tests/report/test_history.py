@@ -1,0 +1,84 @@
+"""Versions of the kernel in the report: what is said and drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ajuste.model.history import History, VersionChange, VersionPoint
+from ajuste.model.results import Results
+from ajuste.report.history import history_sections, history_sentences
+from ajuste.report.labels import labels_of
+
+from .simulated import HOSTILE
+
+VERSIONS = {"5.10": ("CFS", 2.0), "6.1": ("CFS", 2.02), "6.12": ("EEVDF", 1.5)}
+
+
+def history(metric: str, **about: Any) -> History:
+    points = tuple(
+        VersionPoint(
+            configuration=f"kernel=debian:{version}",
+            level=f"debian:{version}",
+            version=version,
+            scheduler=scheduler,
+            value=value,
+            low=value - 0.1,
+            high=value + 0.1,
+        )
+        for version, (scheduler, value) in VERSIONS.items()
+    )
+    fields = {"metric": metric, "scale": "ratio", "flavour": "", "points": points, "known": True, "level": 0.95}
+    return History.model_validate({**fields, "blocks": 6, **about})
+
+
+@pytest.fixture
+def told(grid: Results) -> Any:
+    """``told(history, …)``: results with these histories of the first metric."""
+
+    def made(*abouts: dict[str, Any]) -> Results:
+        name = grid.metrics[0].name
+        return grid.model_copy(update={"histories": tuple(history(name, **about) for about in abouts)})
+
+    return made
+
+
+FALL = {"changes": (VersionChange(before="6.1", after="6.12", change=0.75),)}
+
+
+def sentences(results: Results) -> list[str]:
+    title = results.metrics[0].title
+    return [one.removeprefix(title).strip() for one in history_sentences(results, labels_of(results))]
+
+
+def test_a_change_is_named_with_the_scheduler_that_came_with_it(told: Any) -> None:
+    assert sentences(told(FALL)) == [
+        "changes at 1 place: from 6.1 to 6.12, where EEVDF took the place of CFS, by −25 %.",
+    ]
+
+
+def test_no_change_and_no_knowledge_are_told_apart(told: Any) -> None:
+    assert sentences(told({}, {"known": False, "flavour": "rt"})) == [
+        "(cloud) changes nowhere from 5.10 to 6.12 by more than 5 %.",
+        "(PREEMPT_RT) is not known well enough yet from 5.10 to 6.12 to say where it changes.",
+    ]
+
+
+def test_the_picture_has_versions_in_order_the_border_and_the_change(told: Any) -> None:
+    results = told(FALL)
+    (section,) = history_sections(results, labels_of(results))
+    drawn = section.plots[0].figure.to_plotly_json()
+    assert list(drawn["layout"]["xaxis"]["ticktext"]) == list(VERSIONS)
+    assert drawn["layout"]["shapes"][0]["x0"] == 1.5
+    assert list(drawn["data"][1]["text"]) == ["−25 %"]
+
+
+def test_names_are_text(told: Any) -> None:
+    results = told({"flavour": HOSTILE}, {"fixed": {"factor": HOSTILE}})
+    (section,) = history_sections(results, labels_of(results))
+    assert "<script>" not in section.plots[0].figure.to_json()
+
+
+def test_nothing_is_told_where_no_versions_are_compared(grid: Results) -> None:
+    assert history_sections(grid, labels_of(grid)) == ()
