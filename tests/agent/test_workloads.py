@@ -8,6 +8,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -154,6 +155,42 @@ def test_others_take_the_place_of_those_whose_time_is_over(workloads: str) -> No
         crowd.wait()
 
 
+def written(process: psutil.Process) -> int:
+    return int(process.io_counters().write_chars)
+
+
+def pages_taken(process: psutil.Process) -> int:
+    """Minor faults so far (proc_pid_stat(5))."""
+    return int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[7])
+
+
+@pytest.mark.parametrize(("work", "done", "enough"), [("write", written, 20 << 20), ("memory", pages_taken, 10_000)])
+def test_a_crowd_does_the_work_it_is_asked_for(
+    workloads: str, tmp_path: Path, work: str, done: Callable[[psutil.Process], int], enough: int
+) -> None:
+    crowd = subprocess.Popen([workloads, "crowd", "--processes", "1", "--work", work], cwd=tmp_path)
+    try:
+        wait_for(lambda: len(psutil.Process(crowd.pid).children(recursive=True)) == 2)
+        (worker,) = crowd_of(crowd.pid)
+        wait_for(lambda: done(worker) > enough)
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        crowd.kill()
+        crowd.wait()
+
+
+def test_a_crowd_that_cannot_write_ends(workloads: str) -> None:
+    done = subprocess.run([workloads, "crowd", "--work", "write"], cwd="/proc", capture_output=True, timeout=60)
+    assert done.returncode == 1
+
+
+def test_a_hog_says_what_it_got_and_how_often_it_was_interrupted(workloads: str) -> None:
+    told = dict(word.split("=") for word in printed(workloads, "hog", "--milliseconds", "50").split()[1:])
+    assert told["milliseconds"] == "50"
+    assert 0 < float(told["cpu_ms"]) < 60_000
+    assert int(told["involuntary"]) >= 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -173,6 +210,8 @@ def test_others_take_the_place_of_those_whose_time_is_over(workloads: str) -> No
         (["frames", "--profile", "opera"], '--profile must be audio, video, drag, game, not "opera"'),
         (["frames", "--milliseconds", "99"], "--milliseconds must be"),
         (["crowd", "--processes", "0"], "--processes must be"),
+        (["crowd", "--work", "sleep"], '--work must be compute, write or memory, not "sleep"'),
+        (["crowd", "--work", "write", "--lifetime-ms", "9"], "--lifetime-ms is for processes that compute"),
     ],
 )
 def test_a_wrong_request_names_the_option(workloads: str, arguments: list[str], words: str) -> None:

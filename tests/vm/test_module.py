@@ -61,6 +61,12 @@ def test_modules_come_after_what_they_need_and_unpacked(kernel: KernelImage) -> 
     assert str(modules[-1].path) == "/lib/modules/6.1.0-test/kernel/net/top.ko"
 
 
+def test_soft_dependencies_may_be_algorithms_or_missing(kernel: KernelImage) -> None:
+    add(kernel, "ext4.ko", depends="", softdep="pre: crypto-crc32c nowhere")
+    add(kernel, "crc32c_generic.ko", depends="")
+    assert [module.name for module in modules_for(("ext4",), kernel)] == ["crc32c_generic", "ext4"]
+
+
 def test_what_is_built_in_needs_no_loading(kernel: KernelImage) -> None:
     assert modules_for(("built_in_one", "built-in-one"), kernel) == ()
 

@@ -1,7 +1,12 @@
-//! Many processes that compute, in a session of their own, as a build in another terminal is: what sched_autogroup
-//! takes together (kernel/sched/autogroup.c: each session is a task group).
+//! Many processes in a session of their own, as a build in another terminal is: what sched_autogroup takes together
+//! (kernel/sched/autogroup.c: each session is a task group).
+//!
+//! They compute, write, or use memory, like the background loads of Con Kolivas's interbench: `write` fills a file of
+//! its own in the working directory and has it written to the disk, over and over; `memory` takes memory from the kernel,
+//! touches every page of it and gives it back.
 
-use std::io::Error;
+use std::fs::File;
+use std::io::{Error, Seek, SeekFrom, Write};
 
 use lexopt::prelude::*;
 
@@ -11,35 +16,102 @@ use crate::{number, Fault};
 
 /// Iterations between two looks at the CPU time: some microseconds.
 const BATCH: u32 = 1 << 13;
+const CHUNK: usize = 1 << 16;
+const FILE: usize = 1 << 23;
+const MEMORY: usize = 1 << 24;
+const PAGE: usize = 1 << 12;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Work {
+    Compute,
+    Write,
+    Memory,
+}
 
 pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
-    let (mut processes, mut lifetime_ms) = (4, 0);
+    let (mut processes, mut lifetime_ms, mut work) = (4, 0, Work::Compute);
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("processes") => processes = number(&mut arguments, "processes", 1, 10_000)?,
+            Long("work") => work = work_of(&arguments.value()?.string()?)?,
             Long("lifetime-ms") => lifetime_ms = number(&mut arguments, "lifetime-ms", 0, 3_600_000)?,
             other => return Err(other.unexpected().into()),
         }
     }
+    if lifetime_ms > 0 && work != Work::Compute {
+        return Err(Fault::Request("--lifetime-ms is for processes that compute".into()));
+    }
     // Whoever leads a process group, as this process may, cannot have a session of its own (setsid(2)).
-    let leader = child(&|| lead(processes, lifetime_ms))?;
+    let leader = child(&|| lead(processes, &|| labour(work, lifetime_ms)))?;
     await_child(leader)?;
     Err(Fault::Run("the processes have ended".into()))
 }
 
-/// Begin a session, and keep so many processes in it computing.
-fn lead(processes: u64, lifetime_ms: u64) -> Result<(), Fault> {
+fn work_of(name: &str) -> Result<Work, lexopt::Error> {
+    match name {
+        "compute" => Ok(Work::Compute),
+        "write" => Ok(Work::Write),
+        "memory" => Ok(Work::Memory),
+        _ => Err(format!("--work must be compute, write or memory, not {name:?}").into()),
+    }
+}
+
+/// Begin a session, and keep so many processes in it doing `work`.
+fn lead(processes: u64, work: &dyn Fn() -> Result<(), Fault>) -> Result<(), Fault> {
     // SAFETY: takes and gives numbers only.
     if unsafe { libc::setsid() } < 0 {
         return Err(failed("begin a session"));
     }
-    let work = || compute(lifetime_ms);
     for _ in 0..processes {
-        child(&work)?;
+        child(work)?;
     }
     loop {
-        await_child(-1)?;
-        child(&work)?;
+        // One that failed would fail again.
+        if await_child(-1)? != 0 {
+            return Err(Fault::Run("a process failed".into()));
+        }
+        child(work)?;
+    }
+}
+
+fn labour(work: Work, lifetime_ms: u64) -> Result<(), Fault> {
+    match work {
+        Work::Compute => compute(lifetime_ms),
+        Work::Write => write(),
+        Work::Memory => use_memory(),
+    }
+}
+
+/// For ever: a file that nobody else can open, filled and written to the disk.
+fn write() -> Result<(), Fault> {
+    let name = format!("crowd-{}", std::process::id());
+    let mut file = File::create_new(&name)?;
+    std::fs::remove_file(&name)?;
+    let chunk = vec![0x5a; CHUNK];
+    loop {
+        file.seek(SeekFrom::Start(0))?;
+        for _ in 0..FILE / CHUNK {
+            file.write_all(&chunk)?;
+        }
+        file.sync_data()?;
+    }
+}
+
+/// For ever: memory from the kernel, touched and given back.
+fn use_memory() -> Result<(), Fault> {
+    loop {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: new memory, at a place that the kernel chooses.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), MEMORY, access, kind, -1, 0) };
+        if memory == libc::MAP_FAILED {
+            return Err(failed("take memory"));
+        }
+        for page in 0..MEMORY / PAGE {
+            // SAFETY: within what was taken.
+            unsafe { memory.cast::<u8>().add(page * PAGE).write_volatile(1) };
+        }
+        // SAFETY: nothing refers to it.
+        unsafe { libc::munmap(memory, MEMORY) };
     }
 }
 
@@ -67,12 +139,14 @@ pub fn child(work: &dyn Fn() -> Result<(), Fault>) -> Result<libc::pid_t, Fault>
     }
 }
 
-fn await_child(which: libc::pid_t) -> Result<(), Fault> {
-    // SAFETY: nothing is written.
-    if unsafe { libc::waitpid(which, std::ptr::null_mut(), 0) } < 0 {
+/// The status (waitpid(2)) of a process that has ended.
+fn await_child(which: libc::pid_t) -> Result<i32, Fault> {
+    let mut status = 0;
+    // SAFETY: the place is ours and of the right type.
+    if unsafe { libc::waitpid(which, &mut status, 0) } < 0 {
         return Err(failed("wait for a process"));
     }
-    Ok(())
+    Ok(status)
 }
 
 fn failed(what: &str) -> Fault {

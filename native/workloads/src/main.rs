@@ -37,9 +37,9 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
        ajuste-workloads frames [--profile audio|video|drag|game] [--milliseconds N]
            draw frames that need CPU time and have a deadline, for N ms (5000); print how many were late, and how long
            they took
-       ajuste-workloads crowd [--processes N] [--lifetime-ms L]
-           keep N processes (4) computing for ever in a session of their own; with L > 0 each ends after L ms of CPU
-           time and another takes its place
+       ajuste-workloads crowd [--processes N] [--work compute|write|memory] [--lifetime-ms L]
+           keep N processes (4) working for ever in a session of their own: computing, writing to the disk, or taking
+           and touching memory; with L > 0 each that computes ends after L ms of CPU time and another takes its place
        ajuste-workloads pages [--policy local|remote|interleave|default] [--mib N] [--rounds R]
            from a CPU of the first node, fill N MiB (64) that the policy places, and read them R times (4); print on
            which nodes the pages are

@@ -19,7 +19,7 @@ from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.surface.blocks import Array, Blocks, blocks_of
-from ajuste.analysis.surface.noise import moderated
+from ajuste.analysis.surface.noise import believed
 from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
 from ajuste.model.configuration import KERNEL_FACTOR, Configuration, Factor
 from ajuste.model.history import History, VersionChange, VersionPoint
@@ -144,7 +144,7 @@ def _changes(points: Sequence[VersionPoint], blocks: Blocks, starts: Sequence[in
 
 def _stretches(blocks: Blocks, alpha: float, margin: float) -> list[int] | None:
     """Where each stretch begins; ``None`` while no noise is known."""
-    variances, freedoms = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
+    variances, freedoms = believed(blocks)
     freedom = float(np.sum(np.maximum(0, blocks.counts - 1)))
     if freedom < 1 or not np.all(np.isfinite(variances)) or not np.all(freedoms > 0):
         return None

@@ -92,27 +92,40 @@ def _add(
         )
     path = files[name]
     content = _decompressed(path)
-    for dependency in _dependencies(path, content):
+    hard, soft = _dependencies(path, content)
+    wanted = (_soft(dependency, files) for dependency in soft)
+    for dependency in (*hard, *(found for found in wanted if found is not None)):
         _add(_canonical(dependency), kernel, files, built_in, ordered, (*above, name))
     assert kernel.modules is not None
     place = PurePosixPath("/lib/modules") / kernel.release / path.relative_to(kernel.modules).as_posix()
     ordered[name] = Module(name, place.with_name(f"{_stem(path)}.ko"), content)
 
 
-def _dependencies(path: Path, content: bytes) -> list[str]:
-    """``depends`` and the ``pre:`` part of ``softdep``."""
+def _soft(name: str, files: dict[str, Path]) -> str | None:
+    """The module that a soft dependency stands for, if it is to be loaded. It may be missing (modprobe.d(5)), or an
+    algorithm instead of a module: ``crypto-crc32c`` (crypto/api.c), whose plain implementation is ``crc32c_generic``.
+    """
+    own = _canonical(name)
+    algorithm = own.removeprefix("crypto_")
+    candidates = (own, f"{algorithm}_generic", algorithm) if algorithm != own else (own,)
+    return next((candidate for candidate in candidates if candidate in files), None)
+
+
+def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
+    """``depends``, and the ``pre:`` part of ``softdep``."""
     try:
         section = ELFFile(io.BytesIO(content)).get_section_by_name(".modinfo")
     except ELFError as error:
         raise RequestError(f"{path} is no kernel module: {error}") from error
-    names: list[str] = []
+    hard: list[str] = []
+    soft: list[str] = []
     for field in section.data().split(b"\0") if section is not None else ():
         key, _, value = field.decode(errors="replace").partition("=")
         if key == "depends":
-            names += [name for name in value.split(",") if name]
+            hard += [name for name in value.split(",") if name]
         elif key == "softdep" and "pre:" in value:
-            names += value.split("pre:", 1)[1].split("post:", 1)[0].split()
-    return names
+            soft += value.split("pre:", 1)[1].split("post:", 1)[0].split()
+    return hard, soft
 
 
 def _decompressed(path: Path) -> bytes:

@@ -100,7 +100,7 @@ def _hover(point: VersionPoint, shown: Shown) -> str:
 
 
 def _changes(history: History, at: dict[str, int], metric: Metric, shown: Shown) -> list[dict[str, Any]]:
-    """A diamond half way between the versions, with the change."""
+    """A diamond half way between the versions, with the change beside the line."""
     if not history.changes:
         return []
     values = {point.version: shown.scaled(point.value) for point in history.points}
@@ -112,7 +112,9 @@ def _changes(history: History, at: dict[str, int], metric: Metric, shown: Shown)
             "y": [(values[one.before] + values[one.after]) / 2 for one in history.changes],
             "marker": {"symbol": "diamond", "size": 9, "color": variable("ink")},
             "text": [plain(change(one.change, history.scale, metric.unit)) for one in history.changes],
-            "textposition": "top center",
+            "textposition": [
+                "top left" if values[one.after] > values[one.before] else "top right" for one in history.changes
+            ],
             "textfont": {"size": 12, "color": variable("ink")},
             "cliponaxis": False,
             "hoverinfo": "skip",
