@@ -21,6 +21,8 @@ PARAMETER: Final = " --parameter "
 """In how a run is named whose study was given other parameters: the words of the command, quoted for a shell."""
 TUNE: Final = "ajuste tune "
 """How a search is named: by its whole command."""
+BISECT: Final = "ajuste kernel bisect "
+"""How a step of a bisection is named, likewise: which kernels it takes follows from that."""
 _STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "time", "failed": "failed"}
 
 
@@ -57,6 +59,8 @@ def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     """The command that measures the same again. A series of kernels moves on, so the very release is named."""
     study = resolved.study
+    if run.named.startswith(BISECT):
+        return [run.named]
     if run.named.startswith(TUNE):
         words = [word for word in shlex.split(run.named) if word != "--fresh"]
         return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ajuste.cli.example import example, examples
+from ajuste.cli.kernel_bisect import bisect
 from ajuste.cli.kernel_build import build, described, remove
 from ajuste.cli.kernel_diff import diff
 from ajuste.cli.kernel_prove import prove_kernel
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.command("build")(build)
 app.command("remove")(remove)
 app.command("diff")(diff)
+app.command("bisect")(bisect)
 
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Fetch the package lists anew, and the newest kernel of a series.")

@@ -1,0 +1,1 @@
+"""Which version, option or revision of a kernel a difference came with."""

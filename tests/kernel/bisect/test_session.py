@@ -1,0 +1,93 @@
+"""The steps of a bisection, on played measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.choice import chosen_study
+from ajuste.kernel.bisect.session import Session, step_study
+from ajuste.model.error import RequestError, RunError
+
+if TYPE_CHECKING:
+    from conftest import Lab
+
+In = Callable[["Lab"], Callable[[str, int], Session]]
+
+
+def opened(session_in: In, lab: Lab, bad: str = "bad") -> Session:
+    session = session_in(lab)("good", 3)
+    session.measure_ends(bad, bad)
+    return session
+
+
+def test_a_candidate_has_the_difference_or_has_it_not(session_in: In, lab: type[Lab]) -> None:
+    session = opened(session_in, lab({"bad": 2.0, "middle": 1.9}))
+    assert session.test("middle", lambda: "middle") == "there"
+    assert session.test("early", lambda: "early") == "absent"
+    assert [(step.candidate, step.outcome, step.run) for step in session.steps] == [
+        ("bad", "there", "run-bad"),
+        ("middle", "there", "run-middle"),
+        ("early", "absent", "run-early"),
+    ]
+
+
+def test_a_small_difference_is_not_the_one_that_is_sought(session_in: In, lab: type[Lab]) -> None:
+    assert opened(session_in, lab({"bad": 4.0, "other": 1.3})).test("other", lambda: "other") == "absent"
+
+
+def test_an_undecided_step_goes_on_with_more_blocks(session_in: In, lab: type[Lab]) -> None:
+    played = lab({"bad": 2.0, "near": 1.45}, width=0.6)
+    assert opened(session_in, played).test("near", lambda: "near") == "there"
+    blocks = [count for kernel, count in played.asked if kernel == "near"]
+    assert blocks == sorted(set(blocks))
+    assert len(blocks) > 1
+
+
+def test_what_stays_undecided_is_said_to_be_so_when_the_budget_is_spent(session_in: In, lab: type[Lab]) -> None:
+    played = lab({"bad": 2.0, "half": 2.0**0.5})
+    session = opened(session_in, played)
+    assert session.test("half", lambda: "half") == "undecided"
+    assert played.asked[-1] == ("half", session.study.budget.max_blocks)
+
+
+def test_what_cannot_be_measured_is_noted_and_goes_by(session_in: In, lab: type[Lab]) -> None:
+    session = opened(session_in, lab({"bad": 2.0}, frozenset({"dead"})))
+    assert session.test("dead", lambda: "dead") == "unusable"
+    assert session.steps[-1].note == "dead does not boot"
+
+    def unbuildable() -> str:
+        raise RunError("fair.c:7: error: expected a semicolon")
+
+    assert session.test("broken", unbuildable) == "unusable"
+    assert "fair.c:7" in session.steps[-1].note
+
+
+def test_ends_that_do_not_differ_leave_nothing_to_seek(session_in: In, lab: type[Lab]) -> None:
+    with pytest.raises(RunError, match="bad does not certainly differ from good in elapsed"):
+        opened(session_in, lab({"bad": 1.0}))
+
+
+def test_an_end_that_does_not_boot_is_an_error(session_in: In, lab: type[Lab]) -> None:
+    with pytest.raises(RequestError, match="bad does not boot"):
+        opened(session_in, lab({}, frozenset({"bad"})))
+
+
+def test_a_step_asks_about_two_kernels_and_nothing_else() -> None:
+    study = chosen_study("granularity", catalogue(), None, None)
+    step = step_study(study, "elapsed", "debian:5.10", "debian:6.1", 5)
+    assert [(factor.name, factor.levels) for factor in step.factors] == [("kernel", ("debian:5.10", "debian:6.1"))]
+    assert (step.analysis.metrics, step.target.kernel) == (("elapsed",), None)
+    assert step.workload == study.workload
+    # Five verdicts, all of which hold together with 95 %.
+    assert step.analysis.confidence == pytest.approx(0.99)
+
+
+def test_this_machine_has_no_kernels_to_choose_from() -> None:
+    study = chosen_study("granularity", catalogue(), None, None)
+    here = study.model_copy(update={"target": study.target.model_copy(update={"kind": "host"})})
+    with pytest.raises(RequestError, match="which has one kernel"):
+        step_study(here, "elapsed", "a", "b", 1)
