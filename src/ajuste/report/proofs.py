@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from ajuste.model.proof import PROOFS, Proof, Shown
 from ajuste.model.results import Results
 from ajuste.report.listing import Group, Line, Listing
+from ajuste.report.visible import visible_line
 
 _COLUMNS: Final = ("Taken for", "Seen", "Its configuration", "Evidence")
 _LEAD: Final = (
@@ -41,4 +42,5 @@ def proofs_listing(results: Results) -> Listing | None:
 def _line(shown: Shown) -> Line:
     options = ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in shown.options.items())
     evidence = "; ".join(f"{sight.what}: {sight.found}" for sight in shown.evidence)
-    return Line(name=shown.feature, cells=(shown.claim, shown.state, options, evidence))
+    cells = (shown.claim, shown.state, options, evidence)
+    return Line(name=visible_line(shown.feature), cells=tuple(map(visible_line, cells)))
