@@ -24,6 +24,7 @@ from ajuste.report.page import page_of
 from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import pictures_of
 from ajuste.report.plots.trial_marks import kind_of, place_word
+from ajuste.report.proofs import LEAD, options_in_words
 from ajuste.report.verdict_words import effect_band
 from ajuste.report.visible import visible
 
@@ -44,6 +45,8 @@ def render_html(results: Results) -> str:
             results=results,
             band=effect_band(results.smallest_effect),
             kind_of=kind_of,
+            proofs_lead=LEAD,
+            options_in_words=options_in_words,
             place_word=place_word(results),
             names={c.name: page.labels.short(c) for c in results.configurations},
             file_stem=_file_stem(results.study),

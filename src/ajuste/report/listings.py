@@ -1,4 +1,4 @@
-"""The tables that a study may have besides the verdicts."""
+"""The tables that a study may ask for besides the verdicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from ajuste.report.labels import Labels
 from ajuste.report.listing import Listing
 from ajuste.report.machines import machines_listing
 from ajuste.report.predictions import predictions_listing
-from ajuste.report.proofs import proofs_listing
 from ajuste.report.three_sigma import three_sigma_listing
 
 
@@ -16,7 +15,6 @@ def listings_of(results: Results, labels: Labels) -> tuple[Listing, ...]:
     """Those that there are, in the order to be shown."""
     found = (
         kernel_options_listing(results),
-        proofs_listing(results),
         machines_listing(results, labels),
         predictions_listing(results, labels),
         three_sigma_listing(results, labels),

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ajuste.inventory.document import Inventory
 from ajuste.model.kernel_options import KERNEL_OPTIONS
 from ajuste.model.metric import Metric
-from ajuste.model.proof import PROOFS
+from ajuste.model.proof import PROOFS, Proof
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.verdict import Finding
 from ajuste.report.clock_words import clock_name, warnings_of
@@ -39,6 +39,7 @@ from ajuste.report.plots.small import small_plot
 from ajuste.report.plots.timelines import timelines_plot
 from ajuste.report.plots.trial_marks import kind_of
 from ajuste.report.plots.trials import trials_plot
+from ajuste.report.proofs import proofs_of
 from ajuste.report.rows import (
     Row,
     deciding_metrics,
@@ -126,6 +127,7 @@ class Page:
     timelines: Plot | None
     scheduling: tuple[SchedulingSection, ...]
     settings: tuple[Setting, ...]
+    proofs: tuple[tuple[str, Proof], ...]
     method: tuple[tuple[str, str], ...]
     left_out: tuple[str, ...]
     environment: tuple[Branch, ...]
@@ -186,6 +188,7 @@ def page_of(results: Results) -> Page:
         timelines=timelines_plot(results, labels, "timelines"),
         scheduling=scheduling_sections(results, labels),
         settings=_settings(results, labels),
+        proofs=tuple(proofs_of(results).items()),
         method=method_of(results, results.elsewhere) if results.elsewhere else _method(results, labels),
         left_out=_left_out(results, labels),
         environment=_environment(results.environment),

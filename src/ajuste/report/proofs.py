@@ -12,8 +12,8 @@ from ajuste.model.results import Results
 from ajuste.report.listing import Group, Line, Listing
 from ajuste.report.visible import visible_line
 
-_COLUMNS: Final = ("Taken for", "Seen", "Its configuration", "Evidence")
-_LEAD: Final = (
+_COLUMNS: Final = ("Taken for", "Seen", "Its configuration")
+LEAD: Final = (
     "Read from each kernel while it ran, before anything was measured. The configuration is what it was built from, "
     "and proves nothing."
 )
@@ -32,15 +32,18 @@ def proofs_of(results: Results) -> dict[str, Proof]:
 
 
 def proofs_listing(results: Results) -> Listing | None:
-    """The table, or ``None`` if nothing had to be proved."""
+    """The table of the terminal, without the evidence, or ``None`` if nothing had to be proved."""
     groups = tuple(Group(name, tuple(map(_line, proof.features))) for name, proof in proofs_of(results).items())
     if not groups:
         return None
-    return Listing("proofs", "What the kernels were seen to have", _LEAD, _COLUMNS, groups, optional=True)
+    return Listing("proofs", "What the kernels were seen to have", LEAD, _COLUMNS, groups)
+
+
+def options_in_words(shown: Shown) -> str:
+    """``NUMA=y, ACPI_NUMA=y``."""
+    return ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in shown.options.items())
 
 
 def _line(shown: Shown) -> Line:
-    options = ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in shown.options.items())
-    evidence = "; ".join(f"{sight.what}: {sight.found}" for sight in shown.evidence)
-    cells = (shown.claim, shown.state, options, evidence)
+    cells = (shown.claim, shown.state, options_in_words(shown))
     return Line(name=visible_line(shown.feature), cells=tuple(map(visible_line, cells)))

@@ -24,6 +24,7 @@ from ajuste.report.lines import print_lines
 from ajuste.report.listing import print_listing
 from ajuste.report.listings import listings_of
 from ajuste.report.metric_table import factor_columns, factor_key, print_metrics
+from ajuste.report.proofs import proofs_listing
 from ajuste.report.rows import (
     deciding_metrics,
     described_with_effects,
@@ -62,6 +63,8 @@ def print_results(results: Results, console: Console, *, report: Path | None = N
         print_lines(out, results)
         for listing in listings_of(shown, labels):
             print_listing(out, listing)
+        if (proofs := proofs_listing(results)) is not None:
+            print_listing(out, proofs)
         _print_described(out, shown, labels)
         _print_diagnostics(out, results)
         _print_answer(out, results)
