@@ -39,8 +39,11 @@ from ajuste.study.resolved import Machine, ResolvedStudy
 from ajuste.target.target import Batch, Benches, Block, Brisk, Spread, Target
 from ajuste.trial_plan import plan_for, reading_of
 
-MOMENT_SECONDS = 0.25
-"""Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more."""
+MOMENT_SECONDS = 1.0
+"""Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more.
+
+To read and keep a run of ``true`` takes as long as the run itself: what is read in between makes the whole longer.
+"""
 
 ROUNDS = 20
 """Where several trials run at once, blocks are measured together until each of those has come so often, unless it may

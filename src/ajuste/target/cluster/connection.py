@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import logging
@@ -218,6 +217,8 @@ def quieten() -> None:
 
 def reason_of(error: BaseException) -> str:
     """Why nothing answered, in the system's words."""
+    import asyncio  # It takes long to load, and whoever comes here has no cluster.
+
     while (deeper := error.__cause__ or error.__context__) is not None and not isinstance(
         deeper, asyncio.CancelledError
     ):
