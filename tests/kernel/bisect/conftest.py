@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
 from ajuste.home import Home
+from ajuste.kernel.bisect.bisect import Watching
 from ajuste.kernel.bisect.session import Measured, Session
 from ajuste.kernel.build.built import find_built
 from ajuste.model.error import RequestError
@@ -73,6 +75,20 @@ class LabByConfig(Lab):
 @pytest.fixture
 def lab_by_config() -> Callable[[Home, Callable[[str], float]], Lab]:
     return lambda home, of_config: LabByConfig(home=home, of_config=of_config)
+
+
+class _Silent:
+    def say(self, text: str) -> None: ...
+
+    def compiling(self, expected: int | None) -> None: ...
+
+    def compiled(self, count: int) -> None: ...
+
+
+@pytest.fixture
+def silent() -> Watching:
+    """Shows nothing of a build."""
+    return lambda: nullcontext(_Silent())
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,29 +12,16 @@ from ajuste.home import Home
 from ajuste.kernel.bisect.bisect import Ask, Workshop, bisect
 from ajuste.kernel.bisect.options import OptionChanges, bisect_options, option_changes, source_of
 from ajuste.kernel.bisect.session import Session
-from ajuste.kernel.build.build import BuildRequest, BuildWatcher, build_kernel
+from ajuste.kernel.build.build import BuildRequest, build_kernel
 from ajuste.kernel.build.built import find_built
 from ajuste.kernel.diff.difference import Change, Difference, Reason, Side
 from ajuste.model.error import RequestError
 from small_kernel import small_kernel
 
 if TYPE_CHECKING:
-    from conftest import Lab
+    from conftest import Lab, Watching
 
 In = Callable[["Lab"], Callable[[str, int], Session]]
-
-
-class Silent:
-    def say(self, text: str) -> None: ...
-
-    def compiling(self, expected: int | None) -> None: ...
-
-    def compiled(self, count: int) -> None: ...
-
-
-@contextmanager
-def silent() -> Iterator[BuildWatcher]:
-    yield Silent()
 
 
 def difference(*changes: tuple[str, str, Reason], source: str = "linux") -> Difference:
@@ -80,14 +66,18 @@ def test_the_record_of_a_kernel_says_its_source(title: str, source: str) -> None
 
 
 def test_of_the_options_of_two_built_kernels_the_guilty_one_is_named(
-    tmp_path: Path, session_in: In, lab_by_config: Callable[[Home, Callable[[str], float]], Lab]
+    tmp_path: Path,
+    session_in: In,
+    lab_by_config: Callable[[Home, Callable[[str], float]], Lab],
+    silent: Watching,
 ) -> None:
     home = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
     tree = small_kernel(tmp_path / "linux")
     (tmp_path / "config").write_text("CONFIG_EXPERT=y\nCONFIG_BLOCK=y\nCONFIG_KYBER=y\nCONFIG_MODULES=y\n")
 
     def build(name: str, *settings: str) -> None:
-        build_kernel(BuildRequest(str(tree), str(tmp_path / "config"), settings, name=name), home, Silent())
+        with silent() as watcher:
+            build_kernel(BuildRequest(str(tree), str(tmp_path / "config"), settings, name=name), home, watcher)
 
     build("a")
     build("b", "KYBER=n", "HZ=100", "MODULES=n")
