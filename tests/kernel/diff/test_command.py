@@ -52,6 +52,19 @@ def test_with_a_source_it_is_told_what_each_difference_comes_from(files: Path) -
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_a_fragment_is_taken_to_be_for_the_source_that_was_named(files: Path) -> None:
+    for name in ("a", "b"):
+        (files / name).write_text((files / name).read_text().removeprefix(HEAD))
+    assert "does not say which kernel it is for" in run(files / "a", files / "b")
+    assert "NUMA: y → n, asked for" in run(files / "a", files / "b", "--source", write_source(files / "linux"))
+
+
+def test_a_source_of_another_series_explains_nothing(files: Path) -> None:
+    (files / "b").write_text(B.replace("6.1.9", "5.10.9"))
+    shown = run(files / "a", files / "b", "--source", write_source(files / "linux"))
+    assert "the source of a kernel 5.10 is not here" in shown
+
+
 def test_without_a_source_it_is_said_what_is_lacking_and_how_to_get_it(files: Path) -> None:
     shown = run(files / "a", files / "b")
     assert "NUMA: y → n\n" in shown

@@ -25,11 +25,12 @@ _SERIES: Final = re.compile(r"\d+\.\d+")
 
 @dataclass(frozen=True)
 class KconfigSource:
-    """``tree`` has at least the Kconfig files and what they call."""
+    """``tree`` has at least the Kconfig files and what they call; ``named`` if a person named it."""
 
     title: str
     version: str
     tree: Path
+    named: bool = False
 
     @property
     def series(self) -> str:
@@ -54,13 +55,17 @@ def kconfig_sources(named: Sequence[str], home: Home, say: Say) -> Iterator[list
 
 
 def source_for(config: NamedConfig, sources: Sequence[KconfigSource]) -> KconfigSource | None:
-    """The source that a configuration was made for: exactly that one, or else one of the same series."""
+    """The source that a configuration was made for: exactly that one, or else one of the same series. One that does
+    not say what it was made for is taken to be for the source that was named.
+    """
     for source in sources:
         if config.source and config.source == source.title:
             return source
     version = config.config.kernel
+    if not version:
+        return next((source for source in sources if source.named), None)
     for source in sources:
-        if version and source.version == version:
+        if source.version == version:
             return source
     return next((source for source in sources if source.series and source.series == series_of(version)), None)
 
@@ -68,14 +73,14 @@ def source_for(config: NamedConfig, sources: Sequence[KconfigSource]) -> Kconfig
 def _opened(origin: Origin, folder: Path) -> KconfigSource:
     version = version_of(origin)
     if isinstance(origin, PackagedSource):
-        return KconfigSource(origin.title, version, origin.tree)
+        return KconfigSource(origin.title, version, origin.tree, named=True)
     if isinstance(origin, DirectorySource):
-        return KconfigSource(origin.title, version, origin.directory)
+        return KconfigSource(origin.title, version, origin.directory, named=True)
     paths = [path for path in origin.manifest if _is_needed(path)]
     for parent in {path.rpartition("/")[0] for path in paths}:
         (folder / parent).mkdir(parents=True, exist_ok=True)
     origin.write(paths, folder)
-    return KconfigSource(origin.title, version, folder)
+    return KconfigSource(origin.title, version, folder, named=True)
 
 
 def _is_needed(path: str) -> bool:
