@@ -191,7 +191,7 @@ def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str,
         raise _not_so(lost, recipe.settings, options, tree)
     require_tools_for(options)
     fell = fallen(recipe.start, recipe.settings, options, symbols)
-    return options, [f"{name} is {value}" for name, value in fell.items()]
+    return options, [f"{name} is {value}, which {recipe.config} has otherwise" for name, value in fell.items()]
 
 
 def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace) -> RequestError:
