@@ -9,6 +9,7 @@ from typing import Final
 from ajuste.analysis.explanation import explanations
 from ajuste.analysis.results import assemble
 from ajuste.design.stopping import Why
+from ajuste.kernel.spec import BUILT
 from ajuste.model.results import Results
 from ajuste.record import KeptRecord
 from ajuste.store.store import Run, Store
@@ -83,6 +84,8 @@ def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list
     for place, word in enumerate(words):
         if word == "--":
             break
+        if word.partition("=")[0] == "--source":  # It says itself what is built.
+            return words
         if word == "--kernel":
             return [*words[: place + 1], exact, *words[place + 2 :]]
         if word.startswith("--kernel="):
@@ -93,4 +96,4 @@ def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list
 def _exact(spec: str, run: Run) -> str:
     source, _, _ = spec.partition(":")
     release = run.environment.get(spec, {}).get("kernel")
-    return f"{source}:{release}" if release and source != "path" else spec
+    return f"{source}:{release}" if release and source not in ("path", BUILT) else spec

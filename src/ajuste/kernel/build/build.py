@@ -45,7 +45,7 @@ Say = Callable[[str], None]
 _FIRST_BYTES: Final = 4_000_000_000
 _AGAIN_BYTES: Final = 500_000_000
 # Debian's 6.1 with `lab`: objects that were compiled for each option that is set. An estimate for the display only.
-_OBJECTS_PER_OPTION: Final = 1.7
+_OBJECTS_PER_OPTION: Final = 2.1
 _IMAGE: Final = "arch/x86/boot/bzImage"
 _LONGEST_NAME: Final = 80
 
