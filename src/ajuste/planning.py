@@ -11,7 +11,7 @@ from ajuste.analysis.results import configurations, effects, rates_of
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.course import Course
-from ajuste.model.configuration import Configuration
+from ajuste.model.configuration import KERNEL_FACTOR, Configuration
 from ajuste.model.plan import Command, Write, location_words
 from ajuste.report.planned import (
     PlannedBudget,
@@ -77,7 +77,7 @@ def planned_study(
         smallest_effect=study.analysis.smallest_effect,
         correction=_correction(resolved),
         needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
-        notes=(*_further(resolved, made), *resolved.notes),
+        notes=(*_looked_at(study), *_further(resolved, made), *resolved.notes),
     )
 
 
@@ -92,6 +92,14 @@ def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
         PlannedNeed(run_percent=percent, blocks=blocks_needed(effect, pair_variance(percent / 100), alpha))
         for percent in RUN_PERCENTS
     )
+
+
+def _looked_at(study: Study) -> tuple[str, ...]:
+    """What the study takes its kernels for."""
+    own = next((factor.prove for factor in study.factors if factor.name == KERNEL_FACTOR), {})
+    said = [", ".join(study.target.prove), *(f"{kernel}: {', '.join(claims)}" for kernel, claims in own.items())]
+    claims = "; ".join(filter(None, said))
+    return (f"Before anything is measured, each kernel is booted and looked at: {claims}.",) if claims else ()
 
 
 def _further(resolved: ResolvedStudy, made: Sequence[Configuration]) -> tuple[str, ...]:
