@@ -12,7 +12,7 @@ from ajuste.kernel.prove.prove import judged, option_values, require
 from ajuste.kernel.prove.registry import FEATURES, parse_claims
 from ajuste.model.error import RunError
 from ajuste.model.kernel import KernelImage
-from shell import Shell
+from shell import SMALL, Shell
 
 
 @pytest.fixture
@@ -60,3 +60,16 @@ def test_one_boot_shows_what_a_real_kernel_has(tmp_path: Path, ajuste_home: Path
     }
     assert seen["mptcp"]["subflows of the connection"].startswith("2: ")
     assert seen["numa"]["4 MiB asked for on the far node"] == "1024 of 1024 pages are on the far node"
+
+
+@pytest.mark.vm
+def test_a_study_measures_nothing_on_a_kernel_that_is_not_what_it_takes_it_for(
+    tmp_path: Path, ajuste_home: Path
+) -> None:
+    (tmp_path / "small.toml").write_text(SMALL.replace("[target]", '[target]\nprove = ["numa", "no-psi"]'))
+    shell = Shell(tmp_path, ajuste_home)
+    _, complaint = shell("run", "small.toml", "--quiet", expect=1)
+    assert "debian:5.10" in complaint
+    assert "no-psi was claimed, and the running kernel says yes" in " ".join(complaint.split())
+    assert "numa was claimed" not in complaint
+    assert shell.json("report") == []

@@ -46,7 +46,8 @@ def test_claims_that_contradict_each_other_are_refused() -> None:
         ("no-numa", True, "", False),
         ("hz=250", True, "250", True),
         ("hz=1000", True, "250", False),
-        ("preempt=none", True, "none or voluntary", True),
+        ("preempt=none", True, "none", True),
+        ("preempt=none", True, "none or voluntary", False),
         ("preempt=full", True, "none or voluntary", False),
     ],
 )

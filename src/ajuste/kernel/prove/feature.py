@@ -11,7 +11,7 @@ from ajuste.model.proof import Sight
 
 @dataclass(frozen=True)
 class Finding:
-    """``present`` is ``None`` where it cannot be told; ``value`` may name several by ``or``."""
+    """``present`` is ``None`` where it cannot be told. A ``value`` that names several by ``or`` proves none of them."""
 
     present: bool | None
     evidence: tuple[Sight, ...]

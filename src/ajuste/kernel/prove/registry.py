@@ -49,7 +49,7 @@ class Claim(NamedTuple):
         if finding.present is None:
             return False
         if self.value:
-            return finding.present and self.value in finding.value.split(" or ")
+            return finding.present and self.value == finding.value
         return finding.present != self.absent
 
 
