@@ -78,7 +78,8 @@ def list_kernels(
     if mine:
         console.print("Built here", style="bold")
         console.print(_built_table(mine))
-    print("debian:7 is the newest 7.x; a kernel of your own is path:VMLINUZ,modules=DIR, or built: ajuste kernel build")
+    print("debian:7 is the newest 7.x; a kernel of your own is path:VMLINUZ,modules=DIR")
+    print("or built, as mine:NAME: ajuste kernel build")
     print(f"QEMU {qemu.version} is fetched" if qemu else "QEMU 10 is fetched with: ajuste kernel fetch qemu")
 
 
