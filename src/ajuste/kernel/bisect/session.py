@@ -69,7 +69,7 @@ class Session:
         """Whether the difference is in a candidate. ``kernel`` gives its spec, and may build it first; what cannot be
         built or booted is unusable.
         """
-        self.say(f"step {len(self.steps)} of about {max(self.tests, len(self.steps))}: {label}{self._left()}")
+        self.say(f"step {len(self.steps)} of about {max(self.tests - 1, len(self.steps))}: {label}{self._left()}")
         began = time.monotonic()
         spec = ""
         try:
@@ -88,9 +88,9 @@ class Session:
 
     def _left(self) -> str:
         left = self.tests - len(self.steps)
-        if not self._seconds or left < 0:
+        if not self._seconds or left < 1:
             return ""
-        return f", about {duration((left + 1) * sum(self._seconds) / len(self._seconds))} left"
+        return f", about {duration(left * sum(self._seconds) / len(self._seconds))} left"
 
     def _measured(self, kernel: str, ends: Verdict | None) -> Measured:
         """The verdict on ``kernel``, with more blocks until it tells or the budget is spent."""
