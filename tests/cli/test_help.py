@@ -47,7 +47,7 @@ EXAMPLES = [
     example
     for example in dict.fromkeys(example for text in HELP.values() for example in examples_in(text))
     if f"$ {example}\n" not in DOCUMENTS
-    and not example.startswith(("ajuste worker", "ajuste kernel build", "ajuste kernel bisect"))
+    and not example.startswith(("ajuste worker", "ajuste kernel build", "ajuste kernel bisect", "ajuste kernel remove"))
 ]
 
 

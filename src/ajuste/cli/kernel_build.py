@@ -59,6 +59,7 @@ def build(
         print(f"  {visible_line(note)}")
 
 
+@example("ajuste kernel remove non-numa")
 def remove(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of built kernels, with or without mine:.")],
 ) -> None:
