@@ -20,7 +20,7 @@ _SAID: Final[dict[Outcome, str]] = {
     "there": "there",
     "absent": "not there",
     "undecided": "undecided",
-    "unusable": "could not be measured",
+    "unusable": "not measured",
 }
 
 

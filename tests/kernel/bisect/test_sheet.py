@@ -1,0 +1,61 @@
+"""How the result of a bisection looks on a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from ajuste.cli.kernel_bisect_sheet import print_found
+from ajuste.design.bisection import Outcome
+from ajuste.kernel.bisect.found import Found, Step
+from ajuste.model.verdict import Verdict
+
+
+def step(candidate: str, outcome: Outcome, ratio: float | None, note: str = "") -> Step:
+    if ratio is None:
+        return Step(candidate=candidate, outcome=outcome, note=note)
+    verdict = Verdict(
+        metric="elapsed", unit="s", direction="lower", scale="ratio", verdict="worsens", estimate=ratio,
+        low=ratio - 0.01, high=ratio + 0.01, level=0.99, blocks=5, reason="", configuration=candidate,
+    )  # fmt: skip
+    return Step(candidate=candidate, outcome=outcome, verdict=verdict, report=f"/reports/{candidate}.html")
+
+
+def shown(*culprits: str, steps: tuple[Step, ...]) -> str:
+    found = Found(
+        kind="versions", study="granularity", metric="elapsed", good="debian:5.10", bad="debian:7.3", among=4,
+        steps=steps, culprits=culprits,
+    )  # fmt: skip
+    out = io.StringIO()
+    print_found(found, Console(file=out, width=80, highlight=False))
+    return out.getvalue()
+
+
+STEPS = (
+    step("debian:7.3", "there", 1.4),
+    step("debian:6.12", "unusable", None, "debian:6.12 does not \x1b[2Jboot"),
+    step("debian:6.1", "absent", 1.01),
+)
+
+
+def test_the_answer_and_every_step_with_its_verdict_are_shown() -> None:
+    text = shown("debian:6.12", steps=STEPS)
+    assert " ".join(text.split()).startswith(
+        "The difference came with debian:6.12 (of 4 versions; debian:5.10 does not have it yet)."
+    )
+    (row,) = [line for line in text.splitlines() if line.strip().startswith("2")]
+    assert row.split() == ["2", "debian:6.1", "+1.0", "%", "0.0", "…", "+2.0", "%", "5", "not", "there"]
+    assert "/reports/debian:7.3.html" in text
+
+
+def test_all_suspects_are_named_where_there_are_several() -> None:
+    text = " ".join(shown("debian:6.12", "debian:7.3", steps=STEPS).split())
+    assert "one of debian:6.12, debian:7.3: what lies between could not be told" in text
+
+
+def test_why_a_step_could_not_be_measured_is_said_and_harmless() -> None:
+    text = shown("debian:6.12", steps=STEPS)
+    assert "not measured" in text
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 80
