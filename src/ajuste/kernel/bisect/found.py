@@ -29,7 +29,8 @@ class Step(BaseModel):
 
 class Found(BaseModel):
     """``culprits`` are the versions or revisions with one of which the difference came, oldest first, or the options
-    that together make it; ``good`` is known not to have it, ``among`` how many candidates there were. The first of ``steps`` is the bad end.
+    that together make it. ``good`` is known not to have it, ``among`` is how many candidates there were. The first of
+    ``steps`` is the bad end.
     """
 
     model_config = ConfigDict(frozen=True)
