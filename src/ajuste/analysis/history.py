@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
+from ajuste.analysis.partition import partition
 from ajuste.analysis.surface.blocks import Array, Blocks, blocks_of
 from ajuste.analysis.surface.noise import believed
 from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
@@ -159,41 +159,13 @@ def change_points(levels: Array, weights: Array, freedom: float, alpha: float) -
     """
     # Two stretches can be parted at each place: the best gains as much as the largest of so many F(1, freedom).
     penalty = float(fdtri(1, freedom, 1 - alpha / max(1, len(levels) - 1)))
-    search = _pelt()(custom_cost=_cost_class()(levels, weights), min_size=1, jump=1)
-    ends: list[int] = search.fit_predict(np.zeros((len(levels), 1)), pen=penalty)
-    return [0, *ends[:-1]]
 
+    def cost(start: int, end: int) -> float:
+        """The χ² about their mean."""
+        own, known = levels[start:end], weights[start:end]
+        return float(np.sum(known * (own - np.average(own, weights=known)) ** 2))
 
-@cache
-def _pelt() -> Any:
-    from ruptures import Pelt  # not at the top: it takes a noticeable part of a second, and few studies need it
-
-    return Pelt
-
-
-@cache
-def _cost_class() -> Any:
-    from ruptures.base import BaseCost
-
-    class MeanCost(BaseCost):  # type: ignore[misc]
-        """The χ² of the points from ``start`` to before ``end`` about their mean."""
-
-        model = "mean with known noise"
-        min_size = 1
-
-        def __init__(self, levels: Array, weights: Array) -> None:
-            self._levels = levels
-            self._weights = weights
-
-        def fit(self, signal: Array) -> MeanCost:
-            self.signal = signal
-            return self
-
-        def error(self, start: int, end: int) -> float:
-            own, weights = self._levels[start:end], self._weights[start:end]
-            return float(np.sum(weights * (own - np.average(own, weights=weights)) ** 2))
-
-    return MeanCost
+    return [0, *partition(len(levels), cost, penalty)[:-1]]
 
 
 def _joined(levels: Array, starts: list[int], margin: float) -> list[int]:

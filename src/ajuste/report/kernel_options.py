@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
-
-from pydantic import ValidationError
 
 from ajuste.model.kernel_options import KERNEL_OPTIONS, KernelOptions, Option
 from ajuste.model.results import Results
 from ajuste.report.format import count_of
+from ajuste.report.kept import kept
 from ajuste.report.listing import Group, Line, Listing
 
 _COLUMNS: Final = ("Baseline", "Here", "Because", "What it is")
@@ -18,23 +16,12 @@ _LEAD: Final = "By the configurations that they were built from, against the bas
 
 def kernel_options_listing(results: Results) -> Listing | None:
     """The table, or ``None`` if there is nothing to be told."""
-    groups = tuple(Group(_title(name, one), tuple(map(_line, one.options))) for name, one in _known(results).items())
+    found = kept(results, KERNEL_OPTIONS, KernelOptions)
+    groups = tuple(Group(_title(name, one), tuple(map(_line, one.options))) for name, one in found.items())
     if not groups:
         return None
     title = "How the kernels' options differ"
     return Listing("kernel-options", title, _LEAD, _COLUMNS, groups, optional=True, heading="Option")
-
-
-def _known(results: Results) -> dict[str, KernelOptions]:
-    """By kernel; what is not understood is left out."""
-    kept = results.environment.get(KERNEL_OPTIONS)
-    found = {}
-    for name, document in kept.items() if isinstance(kept, Mapping) else ():
-        try:
-            found[str(name)] = KernelOptions.model_validate(document)
-        except ValidationError:
-            continue
-    return found
 
 
 def _title(name: str, found: KernelOptions) -> str:

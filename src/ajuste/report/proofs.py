@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
-
-from pydantic import ValidationError
 
 from ajuste.model.proof import PROOFS, Proof, Shown
 from ajuste.model.results import Results
+from ajuste.report.kept import kept
 from ajuste.report.listing import Group, Line, Listing
 from ajuste.report.visible import visible_line
 
@@ -21,14 +19,7 @@ LEAD: Final = (
 
 def proofs_of(results: Results) -> dict[str, Proof]:
     """The proofs by the name of the machine; one that is not understood is left out."""
-    kept = results.environment.get(PROOFS)
-    found = {}
-    for name, document in kept.items() if isinstance(kept, Mapping) else ():
-        try:
-            found[str(name)] = Proof.model_validate(document)
-        except ValidationError:
-            continue
-    return found
+    return kept(results, PROOFS, Proof)
 
 
 def proofs_listing(results: Results) -> Listing | None:

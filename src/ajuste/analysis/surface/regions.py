@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import groupby, pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtri, stdtrit
 
+from ajuste.analysis.partition import partition
 from ajuste.model.surface import Shape
 
 Array = NDArray[np.float64]
@@ -81,41 +81,8 @@ def _change_points(line: Line, alpha: float) -> list[int]:
     """The last point of each region."""
     steps = len(line.x) - 1
     penalty = 2 * float(fdtri(2, line.freedom, 1 - alpha / max(1, steps - 1)))
-    search = _pelt()(custom_cost=_cost_class()(line), min_size=1, jump=1)
-    found: list[int] = search.fit_predict(np.zeros((steps, 1)), pen=penalty)
-    return found
-
-
-@cache
-def _pelt() -> Any:
-    from ruptures import Pelt  # not at the top: it takes a noticeable part of a second, and few studies need it
-
-    return Pelt
-
-
-@cache
-def _cost_class() -> Any:
-    from ruptures.base import BaseCost
-
-    class LineCost(BaseCost):  # type: ignore[misc]
-        """The χ² of the best line through the points of steps ``start`` to ``end``, which ruptures counts half-open."""
-
-        model = "line with known noise"
-        min_size = 1
-
-        def __init__(self, line: Line) -> None:
-            self._weights = 1 / line.error**2
-            terms = (self._weights, line.x, line.y)
-            self._sums = _running_sums(*terms)
-
-        def fit(self, signal: Array) -> LineCost:
-            self.signal = signal
-            return self
-
-        def error(self, start: int, end: int) -> float:
-            return _chi_squared(self._sums[:, end + 1] - self._sums[:, start])
-
-    return LineCost
+    sums = _running_sums(1 / line.error**2, line.x, line.y)
+    return partition(steps, lambda start, end: _chi_squared(sums[:, end + 1] - sums[:, start]), penalty)
 
 
 def _running_sums(weights: Array, x: Array, y: Array) -> Array:
