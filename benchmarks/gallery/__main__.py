@@ -70,7 +70,8 @@ def measured(one: Measured, name: str) -> str:
             image = f"{name}-{picture}.svg"
             (IMAGES / image).write_bytes(drawing.read_bytes())
             links.append(f"![{picture.replace('-', ' ')}](images/{image})\n\n")
-        return "".join(links) + found.read_text(encoding="utf-8")
+        _question, _, told = found.read_text(encoding="utf-8").partition("\n\n")  # The page asks it above.
+        return "".join(links) + told
 
 
 def index(every: tuple[Page, ...]) -> str:
