@@ -24,7 +24,7 @@ DOCUMENTS = "\n".join(
     for root in [Path(__file__).parents[2]]
     for document in (root / "README.md", *(root / "docs").rglob("*.md"))
 )
-GUESTS = re.compile(r"ajuste (run|tune|kernel|why)|--kernel|--vm")
+GUESTS = re.compile(r"ajuste (run|tune|kernel|why)\b|--kernel|--vm")
 """Examples that boot a guest, or want the kernels that are fetched for guests."""
 
 
