@@ -5,6 +5,7 @@ from __future__ import annotations
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from ajuste.model.proof import PROOFS, Proof, Shown
 from ajuste.model.results import Results
 from ajuste.report.markdown import markdown
 
@@ -64,6 +65,15 @@ def test_the_metrics_that_are_named_are_shown(granularity: Results) -> None:
 def test_a_screening_shows_the_effects_of_its_factors(crowded: Results) -> None:
     assert text(crowded)
     assert tables(crowded)
+
+
+def test_tables_that_a_study_has_besides_are_there_too(granularity: Results) -> None:
+    claim = Shown(feature="numa", title="NUMA", present=False, options={"CONFIG_NUMA": "n"}, claim="no-numa")
+    proof = Proof(kernel="mine:other", release="6.1.0", build="#1", features=(claim,))
+    environment = {**granularity.environment, PROOFS: {"mine:other": proof.model_dump(mode="json")}}
+    assert ["numa", "no-numa", "no", "NUMA=n"] in tables(granularity.model_copy(update={"environment": environment}))[
+        -1
+    ]
 
 
 def test_what_others_wrote_is_no_markup(hostile: Results) -> None:

@@ -16,6 +16,9 @@ from ajuste.report.excerpt import excerpt_of
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.lines import HEADS, line_groups
+from ajuste.report.listing import Listing
+from ajuste.report.listings import listings_of
+from ajuste.report.proofs import proofs_listing
 from ajuste.report.rows import deciding_metrics, is_screening, metric_rows
 from ajuste.report.search import search_sentences
 from ajuste.report.surfaces import surface_sentences
@@ -45,6 +48,8 @@ def markdown(results: Results, metrics: Sequence[str] = ()) -> str:
         *map(_text, remarks(results)),
         *_verdicts(excerpt.results, labels),
         *_lines(results),
+        *(part for listing in listings_of(excerpt.results, labels) for part in _listing(listing)),
+        *(_listing(proofs) if (proofs := proofs_listing(results)) is not None else ()),
         *_sections(results, labels),
         f"**Answer.** {_text(results.answer)}",
         *(f"**Why.** {_sentences(one.sentences or one.notes)}" for one in results.explanations),
@@ -111,6 +116,15 @@ def _lines(results: Results) -> list[str]:
         rows = [(row.name, row.sets, *row.figures, f"{row.badge.sign} {row.badge.text}") for row in group.rows]
         tables.append(_table(("Line", "Sets", *(head.capitalize() for head in HEADS), "Verdict"), rows))
     return tables
+
+
+def _listing(listing: Listing) -> list[str]:
+    """A table that a study has besides the verdicts, group by group."""
+    parts = [f"**{_text(listing.title)}.** {_text(listing.lead)}"]
+    for group in listing.groups:
+        rows = [(line.name, *line.cells) for line in group.lines]
+        parts += [_text(group.title), _table((listing.heading or "What", *listing.columns), rows)]
+    return [*parts, _text(listing.source)]
 
 
 def _sections(results: Results, labels: Labels) -> list[str]:
