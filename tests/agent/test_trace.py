@@ -50,14 +50,24 @@ def alive(instance: Path) -> bool:
     return Path("/proc", instance.name.removeprefix("ajuste-")).exists()
 
 
+def is_on(instance: Path) -> bool:
+    """Whether it records; the kernel makes the directory before its files."""
+    try:
+        return (instance / "tracing_on").read_text() == "1\n"
+    except OSError:
+        return False
+
+
 def test_the_instance_of_a_killed_agent_is_removed(agent: str, journals: Path) -> None:
     arguments = Runner(agent, journals).arguments
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stdin is not None
-        process.stdin.write(json.dumps({"id": "t", "workload": Runner.command("sleep 1000"), **TRACE}))
-        process.stdin.close()
-        until(lambda: own(process.pid).is_dir() and (own(process.pid) / "tracing_on").read_text() == "1\n")
-        process.send_signal(signal.SIGKILL)
+        try:
+            process.stdin.write(json.dumps({"id": "t", "workload": Runner.command("sleep 1000"), **TRACE}))
+            process.stdin.close()
+            until(lambda: is_on(own(process.pid)))
+        finally:
+            process.send_signal(signal.SIGKILL)
     until(lambda: list(journals.iterdir()) == [])
     assert not own(process.pid).exists()
 
