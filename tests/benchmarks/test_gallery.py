@@ -1,0 +1,48 @@
+"""The gallery's pages have the places that their runs are put into, and these keep what is put there."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.gallery.marks import content, marks, put
+from benchmarks.gallery.pages import GALLERY, INDEX, pages
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ajuste.study.builtin import find_study
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=200).filter(lambda t: "<!--" not in t)
+
+
+@given(before=TEXT, inside=TEXT, after=TEXT, name=st.from_regex(r"[a-z-]+( [a-z-]+)*", fullmatch=True))
+def test_what_is_put_into_a_place_stands_there_and_nothing_else_changes(
+    before: str, inside: str, after: str, name: str
+) -> None:
+    page = f"{before}\n<!-- {name} -->\nold\n<!-- end {name} -->\n{after}"
+    written = put(page, name, inside)
+    assert content(written, name) == inside.strip("\n")
+    assert put(written, name, inside) == written
+    assert put(written, name, "old") == put(page, name, "old")
+    assert written.startswith(f"{before}\n<!--")
+    assert written.endswith(f"-->\n{after}")
+
+
+def test_a_place_that_is_not_there_or_twice_is_refused() -> None:
+    place = "<!-- a -->\n<!-- end a -->\n"
+    for page in ("", place * 2, "<!-- a -->\n"):
+        with pytest.raises(ValueError, match="'a'"):
+            put(page, "a", "x")
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.file)
+def test_every_page_has_a_place_for_each_of_its_runs_and_it_is_filled(page) -> None:  # type: ignore[no-untyped-def]
+    text = page.path.read_text(encoding="utf-8")
+    assert sorted(marks(text)) == sorted(page.marks)
+    assert all(content(text, mark) for mark in page.marks)
+    for one in page.run:
+        assert one.study is None or find_study(one.study)
+        assert "Digest" in content(text, one.mark)
+
+
+def test_every_page_is_made_and_every_experiment_has_one() -> None:
+    assert {page.path.name for page in pages()} == {path.name for path in GALLERY.glob("*.md")} - {INDEX.name}
+    assert {page.experiment for page in pages()} == set("ABCDEFGH")
