@@ -45,8 +45,8 @@ def write(page: Page) -> None:
     for words in page.before:
         _ajuste(*words)
     text = page.path.read_text(encoding="utf-8")
-    for one in page.run:
-        text = put(text, one.mark, measured(one, f"{page.file}-{page.run.index(one) + 1}"))
+    for number, one in enumerate(page.run, start=1):
+        text = put(text, one.mark, measured(one, f"{page.file}-{number}"))
         page.path.write_text(text, encoding="utf-8")
     for command in page.show:
         text = put(text, command.mark, f"```text\n$ ajuste {command.mark}\n{_ajuste(*command.command).rstrip()}\n```")

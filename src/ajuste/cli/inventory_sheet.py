@@ -31,6 +31,7 @@ def print_inventory(inventory: Inventory, console: Console, areas: Sequence[str]
     """
     page = {area.title.casefold(): area for area in inventory_page(inventory)}
     titles = [area.title for area in page.values()]
+    wanted = {name.casefold() for name in areas}
     for name in areas:
         if name.casefold() not in page:
             raise RequestError(
@@ -39,7 +40,7 @@ def print_inventory(inventory: Inventory, console: Console, areas: Sequence[str]
             )
     with sheet(console) as out:
         for title, area in page.items():
-            if not areas or title in {name.casefold() for name in areas}:
+            if not wanted or title in wanted:
                 _print_area(out, area)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from ajuste.cli.kernel_build import build, described, remove
 from ajuste.cli.kernel_diff import diff
 from ajuste.cli.kernel_prove import prove_kernel
 from ajuste.cli.options import Json
+from ajuste.cli.telling import telling
 from ajuste.home import Home, home
 from ajuste.kernel.available import AvailableKernel, available_kernels
 from ajuste.kernel.build.built import BuiltKernel, built_kernels
@@ -25,6 +26,7 @@ from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelImage
 from ajuste.report.visible import visible_line
+from ajuste.target.target import Say
 
 QEMU = "qemu"
 
@@ -55,7 +57,7 @@ def list_kernels(
     """Show the kernels that can be booted: what to type for each, its scheduler, and whether it is fetched already."""
     place = home()
     mine = built_kernels(place)
-    kernels = available_kernels(place, _say(), every=every, refresh=refresh)
+    kernels = available_kernels(place, telling(), every=every, refresh=refresh)
     qemu = cached_qemu(place)
     if as_json:
         document = {
@@ -99,7 +101,7 @@ def fetch(
             parse_spec(spec)
     fetched = []
     for spec in specs:
-        image = _fetch_one(spec, home(), _say(), refresh)
+        image = _fetch_one(spec, home(), telling(), refresh)
         fetched.append({"spec": spec, **image.model_dump(mode="json")})
         if not as_json:
             print(f"{spec}: {_described(image)}")
@@ -107,16 +109,10 @@ def fetch(
         print(json.dumps({"fetched": fetched}, indent=2))
 
 
-def _fetch_one(spec: str, place: Home, say: Callable[[str], None], refresh: bool) -> KernelImage | QemuImage:
+def _fetch_one(spec: str, place: Home, say: Say, refresh: bool) -> KernelImage | QemuImage:
     if spec == QEMU:
         return fetch_qemu(place, say, refresh=refresh)
     return fetch_kernel(spec, place, say=say, refresh=refresh)
-
-
-def _say() -> Callable[[str], None]:
-    """Tells on stderr what happens now, a line each."""
-    console = Console(stderr=True)
-    return lambda text: console.print(text, markup=False, highlight=False, style="dim", soft_wrap=True)
 
 
 def _described(image: KernelImage | QemuImage) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed
+from ajuste.cli.telling import telling
 from ajuste.home import home
 from ajuste.report.build_progress import BuildProgress
 
@@ -58,12 +59,7 @@ def bisect(
     from ajuste.kernel.bisect.bisect import Ask, Workshop
     from ajuste.kernel.bisect.bisect import bisect as carry_out
 
-    place = home()
-    stderr = Console(stderr=True)
-
-    def say(text: str) -> None:
-        if not quiet:
-            stderr.print(text, markup=False, highlight=False, style="dim", soft_wrap=True)
+    place, say = home(), telling(quiet=quiet)
 
     @contextmanager
     def watching() -> Iterator[BuildProgress]:

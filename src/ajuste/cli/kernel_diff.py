@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
+from ajuste.cli.telling import telling
 from ajuste.home import home
 from ajuste.kernel.diff.difference import Difference
 
@@ -44,12 +45,7 @@ def diff(
     from ajuste.kernel.diff.kconfig_source import kconfig_sources
     from ajuste.kernel.diff.named import named_config
 
-    place = home()
-    stderr = Console(stderr=True)
-
-    def say(text: str) -> None:
-        stderr.print(text, markup=False, highlight=False, style="dim", soft_wrap=True)
-
+    place, say = home(), telling()
     first, second = (named_config(text, place, say) for text in (a, b))
     with kconfig_sources(source or (), place, say) as sources:
         found = compare(first, second, sources, say)

@@ -11,6 +11,7 @@ from rich.console import Console
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.cli.proof_sheet import print_proof
+from ajuste.cli.telling import telling
 from ajuste.home import home
 
 
@@ -40,12 +41,7 @@ def prove_kernel(
     from ajuste.kernel.prove.registry import parse_claims
 
     claimed = parse_claims(claims or ())
-    complaints = Console(stderr=True)
-
-    def say(text: str) -> None:
-        complaints.print(text, markup=False, highlight=False, style="dim", soft_wrap=True)
-
-    place = home()
+    place, say = home(), telling()
     proof = prove(fetch_kernel(kernel, place, say=say), claimed, place, say, tuple(arguments or ()))
     if as_json:
         print(json.dumps({**proof.model_dump(mode="json"), "holds": not proof.broken}, indent=2, ensure_ascii=False))
