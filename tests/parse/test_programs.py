@@ -99,6 +99,10 @@ def test_linpacks_longest_row_counts_and_its_normalised_residual() -> None:
     assert linpack.parse(LINPACK) == {"linpack.kflops": 546888.889, "linpack.residual": 6.54321}
 
 
+def test_linpack_may_have_counted_interrupts() -> None:
+    assert linpack.parse(LINPACK + "Interrupts 52 on CPU 1\n")["linpack.interrupts"] == 52
+
+
 def test_a_finished_matrix_product_is_accepted_and_has_no_figure() -> None:
     assert matrix.parse("matrix size=200 repetitions=40 checksum=-1.5e3\n") == {}
 

@@ -17,6 +17,10 @@
 //! classic has it), shares of dgefa, dgesl and the rest (making the matrix anew), and the speed
 //! n (2n³/3 + 2n²) / (1000 (time − overhead)) for n repetitions. A row whose time without overhead is 0 (the clock was
 //! too coarse for it) is replaced by `%8d too short to measure`.
+//!
+//! The work itself is done in Rust, in C, or by the same C in the kernel with interrupts off (a module); there the times
+//! are by the kernel's clock. With `--interrupts` a last line says how many interrupts the CPU had on which it began
+//! (`Interrupts 52 on CPU 1`), from the first row to the last, of the module from its first repetition to its last.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -25,9 +29,12 @@ use lexopt::prelude::*;
 
 use crate::{cpu_time, number, Fault};
 
+mod interrupts;
+mod module;
 mod solve;
+mod twin;
 
-use solve::{dgefa, dgesl};
+use interrupts::Count;
 
 const N: usize = 200;
 const LEADING: usize = N + 1;
@@ -37,34 +44,71 @@ const MOST_REPETITIONS: u64 = 1 << 30;
 /// The normalised residual of a right solution is of the order of 1; this is the bound of the HPL benchmark.
 const LARGEST_RESIDUAL: f64 = 16.0;
 
-/// Which rows are measured.
-struct Rows {
+/// Which code does the work.
+#[derive(Clone, Copy, Default)]
+enum Code {
+    #[default]
+    Rust,
+    C,
+    Kernel,
+}
+
+impl Code {
+    fn of(name: &str) -> Result<Code, lexopt::Error> {
+        match name {
+            "rust" => Ok(Code::Rust),
+            "c" => Ok(Code::C),
+            "kernel" => Ok(Code::Kernel),
+            _ => Err(format!("--code is rust, c or kernel, not {name:?}").into()),
+        }
+    }
+}
+
+/// Which rows are measured, and how.
+struct Request {
     first: u64,
     longest: u64,
+    code: Code,
+    interrupts: bool,
 }
 
 pub fn run(arguments: lexopt::Parser) -> Result<(), Fault> {
-    let rows = parse(arguments)?;
+    let request = parse(arguments)?;
     let mut out = std::io::stdout();
     writeln!(out, "LINPACK double precision, {N} x {N}\n")?;
     writeln!(out, "    Reps Time(s)  DGEFA   DGESL OVERHEAD     KFLOPS")?;
-    let mut system = System::new();
-    let mut repetitions = rows.first;
-    while repetitions <= rows.longest {
-        writeln!(out, "{}", system.measure(repetitions).row())?;
+    let mut system = System::new(request.code);
+    let before = if request.interrupts { Some(Count::here().map_err(Fault::Run)?) } else { None };
+    let mut in_kernel = InKernel::default();
+    let mut repetitions = request.first;
+    while repetitions <= request.longest {
+        let measured = match request.code {
+            Code::Kernel => in_kernel.measure(&mut system, repetitions).map_err(Fault::Run)?,
+            _ => system.measure(repetitions),
+        };
+        writeln!(out, "{}", measured.row())?;
         out.flush()?;
         repetitions *= 2;
     }
+    let interrupts = match (&before, request.code) {
+        (Some(_), Code::Kernel) => Some((in_kernel.interrupts, in_kernel.cpu)),
+        (Some(count), _) => Some((count.since().map_err(Fault::Run)?, count.cpu)),
+        (None, _) => None,
+    };
     let residual = system.residual();
     writeln!(out, "Residual {} normalised {:.6}", exponential(residual.absolute), residual.normalised)?;
+    if let Some((number, cpu)) = interrupts {
+        writeln!(out, "Interrupts {number} on CPU {cpu}")?;
+    }
     if residual.normalised < LARGEST_RESIDUAL {
         return Ok(());
     }
     Err(Fault::Run(format!("the solution is wrong: normalised residual not below {LARGEST_RESIDUAL}")))
 }
 
-fn parse(mut arguments: lexopt::Parser) -> Result<Rows, lexopt::Error> {
+fn parse(mut arguments: lexopt::Parser) -> Result<Request, lexopt::Error> {
     let (mut first, mut longest, mut only) = (None, None, None);
+    let (mut code, mut interrupts) = (Code::default(), false);
     while let Some(argument) = arguments.next()? {
         let (place, name) = match argument {
             Long("first") => (&mut first, "first"),
@@ -72,12 +116,25 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Rows, lexopt::Error> {
             Long("longest") => (&mut longest, "longest"),
             Long("reps-to") => (&mut longest, "reps-to"),
             Long("repetitions") => (&mut only, "repetitions"),
+            Long("code") => {
+                code = Code::of(&arguments.value()?.string()?)?;
+                continue;
+            }
+            Long("interrupts") => {
+                interrupts = true;
+                continue;
+            }
             other => return Err(other.unexpected()),
         };
         *place = Some(number(&mut arguments, name, 1, MOST_REPETITIONS)?);
     }
+    let (first, longest) = rows(only, first, longest)?;
+    Ok(Request { first, longest, code, interrupts })
+}
+
+fn rows(only: Option<u64>, first: Option<u64>, longest: Option<u64>) -> Result<(u64, u64), lexopt::Error> {
     match (only, first, longest) {
-        (Some(only), None, None) => Ok(Rows { first: only, longest: only }),
+        (Some(only), None, None) => Ok((only, only)),
         (Some(_), _, _) => Err("--repetitions is one row: it goes with no --first and no --longest".into()),
         (None, first, longest) => {
             let first = first.unwrap_or(1);
@@ -85,7 +142,7 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Rows, lexopt::Error> {
             if longest < first {
                 return Err(format!("--longest {longest} is less than --first {first}").into());
             }
-            Ok(Rows { first, longest })
+            Ok((first, longest))
         }
     }
 }
@@ -124,16 +181,38 @@ struct Residual {
     normalised: f64,
 }
 
+/// What the module did in all rows so far.
+#[derive(Default)]
+struct InKernel {
+    interrupts: u64,
+    cpu: usize,
+}
+
+impl InKernel {
+    /// A row by the module; `system` gets its solution.
+    fn measure(&mut self, system: &mut System, repetitions: u64) -> Result<Measured, String> {
+        let report = module::repeat(repetitions)?;
+        self.interrupts += report.interrupts;
+        self.cpu = report.cpu;
+        system.b = report.solution;
+        let [total, factoring, solving] =
+            [report.total_ns, report.factoring_ns, report.solving_ns].map(|ns| ns as f64 * 1e-9);
+        Ok(Measured { repetitions, total, factoring, solving })
+    }
+}
+
 /// A x = b; after solving, `a` holds the factors and `b` the solution.
 struct System {
     a: Vec<f64>,
     b: [f64; N],
     pivots: [usize; N],
+    pivots_in_c: [u32; N],
+    code: Code,
 }
 
 impl System {
-    fn new() -> System {
-        let mut system = System { a: vec![0.0; LEADING * N], b: [0.0; N], pivots: [0; N] };
+    fn new(code: Code) -> System {
+        let mut system = System { a: vec![0.0; LEADING * N], b: [0.0; N], pivots: [0; N], pivots_in_c: [0; N], code };
         system.generate();
         system
     }
@@ -159,16 +238,37 @@ impl System {
         let begin = cpu_time::seconds();
         let (mut factoring, mut solving) = (0.0, 0.0);
         for _ in 0..repetitions {
-            self.generate();
+            self.make_anew();
             let generated = cpu_time::seconds();
-            dgefa(black_box(&mut self.a), LEADING, &mut self.pivots);
+            self.factor();
             let factored = cpu_time::seconds();
-            dgesl(black_box(&self.a), LEADING, &self.pivots, &mut self.b);
-            black_box(&mut self.b);
+            self.solve();
             factoring += factored - generated;
             solving += cpu_time::seconds() - factored;
         }
         Measured { repetitions, total: cpu_time::seconds() - begin, factoring, solving }
+    }
+
+    fn make_anew(&mut self) {
+        match self.code {
+            Code::C => twin::generate(black_box(&mut self.a), &mut self.b),
+            _ => _ = self.generate(),
+        }
+    }
+
+    fn factor(&mut self) {
+        match self.code {
+            Code::C => twin::dgefa(black_box(&mut self.a), &mut self.pivots_in_c),
+            _ => solve::dgefa(black_box(&mut self.a), LEADING, &mut self.pivots),
+        }
+    }
+
+    fn solve(&mut self) {
+        match self.code {
+            Code::C => twin::dgesl(black_box(&self.a), &self.pivots_in_c, &mut self.b),
+            _ => solve::dgesl(black_box(&self.a), LEADING, &self.pivots, &mut self.b),
+        }
+        black_box(&mut self.b);
     }
 
     /// How well the last solution solves the system.
@@ -210,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_solution_is_one_everywhere() {
-        let mut system = System::new();
+        let mut system = System::new(Code::Rust);
         let measured = system.measure(2);
         assert!(system.b.iter().all(|x| (x - 1.0).abs() < 1e-10));
         assert!(measured.total >= measured.factoring + measured.solving);
@@ -219,8 +319,21 @@ mod tests {
     }
 
     #[test]
+    fn the_code_in_c_does_the_same_to_the_bit() {
+        let (mut rust, mut c) = (System::new(Code::Rust), System::new(Code::C));
+        for system in [&mut rust, &mut c] {
+            system.measure(1);
+        }
+        let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        assert!(bits(&rust.a) == bits(&c.a));
+        assert!(bits(&rust.b) == bits(&c.b));
+        assert_eq!(rust.pivots, c.pivots_in_c.map(|pivot| pivot as usize));
+        assert_eq!(rust.residual().normalised, c.residual().normalised);
+    }
+
+    #[test]
     fn a_wrong_solution_has_a_large_residual() {
-        let mut system = System::new();
+        let mut system = System::new(Code::Rust);
         system.measure(1);
         system.b[17] += 1e-9;
         assert!(system.residual().normalised > LARGEST_RESIDUAL);

@@ -12,6 +12,7 @@ mod matrix;
 mod pages;
 mod paths;
 mod percentile;
+mod scheduler;
 mod spin;
 
 use std::process::ExitCode;
@@ -28,10 +29,11 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
        ajuste-workloads hog [--milliseconds N]
            keep a CPU busy until N ms (1000) have passed by the clock; print how much of it that was, and how often
            it was interrupted
-       ajuste-workloads linpack [--first N] [--longest N] | [--repetitions N]
+       ajuste-workloads linpack [--first N] [--longest N] | [--repetitions N] [--code rust|c|kernel] [--interrupts]
            solve 200 x 200 linear systems in rows of doubling repetitions, from --first (1) to
            --longest (128), or in one row; print a table in KFLOPS and check the residual
-           (--reps-from and --reps-to are other names of --first and --longest)
+           (--reps-from and --reps-to are other names of --first and --longest); --code kernel has the kernel do it
+           with interrupts off (a module), --interrupts says how many interrupts the CPU had
        ajuste-workloads jitter [--sleeps N] [--interval-us U]
            sleep N times (1000) until moments U microseconds (1000) apart; print how late the sleeps ended
        ajuste-workloads frames [--profile audio|video|drag|game] [--milliseconds N]
@@ -47,6 +49,9 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
                               [--second-rate-kbit N] [--second-delay-ms N] [--milliseconds N] [--lost-after-ms N]
            send over one link, or over two, between two network namespaces for N ms (5000); print what arrived,
            and by which link
+       ajuste-workloads scheduler load PROGRAM | unload [--class DIRECTORY]
+           start the program of a BPF scheduler (sched_ext) and leave it running once the kernel has it; end it again,
+           unless the kernel has ejected it meanwhile
        ajuste-workloads facts
            print what the kernel tells its programs and has no file for
        ajuste-workloads --version
@@ -98,11 +103,10 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
             return Ok(());
         }
         Some(other) => return Err(other.unexpected().into()),
-        None => {
-            return Err(Fault::Request(
-                "expected a workload: matrix, spin, hog, linpack, jitter, frames, crowd, pages, paths or facts".into(),
-            ))
-        }
+        None => return Err(Fault::Request(
+            "expected a workload: matrix, spin, hog, linpack, jitter, frames, crowd, pages, paths, scheduler or facts"
+                .into(),
+        )),
     };
     match name.as_str() {
         "matrix" => matrix::run(arguments),
@@ -114,11 +118,12 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
         "crowd" => crowd::run(arguments),
         "pages" => pages::run(arguments),
         "paths" => paths::run(arguments),
+        "scheduler" => scheduler::run(arguments),
         "facts" => facts::run(arguments),
         _ => Err(Fault::Request(
             format!(
                 "unknown workload {name:?}; known are matrix, spin, hog, linpack, jitter, frames, crowd, pages, paths, \
-                 facts"
+                 scheduler, facts"
             )
             .into(),
         )),

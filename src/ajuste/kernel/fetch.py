@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +12,12 @@ from ajuste.kernel.build.built import find_built
 from ajuste.kernel.bzimage import read_release
 from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, read_entry
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
+from ajuste.kernel.download import TREE, unpacked
 from ajuste.kernel.mirror import machine_mirrors, origins
 from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.kernel.space import keeping_in, require_space
+from ajuste.kernel.space import keeping_in
 from ajuste.kernel.spec import KernelFile, OwnKernel, PackagedKernel, parse_spec
-from ajuste.kernel.unpack import arrange, unpack
+from ajuste.kernel.unpack import arrange
 from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
@@ -113,18 +112,9 @@ def _from_mirror(spec: str, wanted: PackagedKernel, home: Home, say: Say, refres
 
 def _fetch(candidate: Candidate, directory: Path, apt: Apt, say: Say) -> KernelImage:
     """Download and extract beside the cache, then put it there in one step."""
-    parent = directory.parent
-    needed = candidate.size_bytes + candidate.installed_bytes + _SPARE_BYTES
-    require_space(parent, needed, f"the kernel {candidate.release}")
-    say(f"downloading {candidate.packages[0]} ({candidate.size_bytes / 1e6:.0f} MB)")
-    _sweep(parent)
-    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=parent) as name:
-        temporary = Path(name)
-        (temporary / "packages").mkdir()
-        files = apt.download(candidate.packages, temporary / "packages")
-        say(f"extracting {candidate.release}")
-        unpack(files, temporary / "tree")
-        arrange(temporary / "tree", candidate, temporary / "kernel")
+    what = f"the kernel {candidate.release}"
+    with unpacked(candidate.packages, directory.parent, apt, what, say, spare_bytes=_SPARE_BYTES) as temporary:
+        arrange(temporary / TREE, candidate, temporary / "kernel")
         if directory.exists():
             # A damaged entry: out of the way in one step too, and removed with the temporary directory.
             directory.rename(temporary / "damaged")
@@ -133,12 +123,6 @@ def _fetch(candidate: Candidate, directory: Path, apt: Apt, say: Say) -> KernelI
     if entry is None:
         raise RunError(f"the kernel that was put into {directory} cannot be read back")
     return entry.image
-
-
-def _sweep(parent: Path) -> None:
-    """Remove what killed processes left. The caller holds the lock: nobody is at work there."""
-    for leftover in parent.glob(".fetching-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _not_found(

@@ -11,6 +11,7 @@ _SHARE = r"[\d.]{1,20}%[ \t]+"
 _ROW = re.compile(
     rf"^[ \t]*(\d{{1,12}})[ \t]+[\d.]{{1,20}}[ \t]+{_SHARE}{_SHARE}{_SHARE}([\d.]{{1,20}})[ \t]*$", re.MULTILINE
 )
+_INTERRUPTS = re.compile(r"^Interrupts[ \t]+(\d{1,15}) on CPU \d{1,5}[ \t]*$", re.MULTILINE)
 _RESIDUAL = re.compile(r"^Residual[ \t]+(\S{1,40})[ \t]+normalised[ \t]+(\S{1,40})[ \t]*$", re.MULTILINE)
 
 
@@ -18,6 +19,7 @@ def parse(output: str) -> dict[str, float]:
     """``linpack.kflops``: thousands of floating-point operations a second in the row with the most repetitions.
 
     ``linpack.residual``: the normalised residual, a few units where the machine calculates rightly.
+    ``linpack.interrupts``, where it counted them: those of the CPU that it began on.
     """
     rows = [(int(repetitions), kflops) for repetitions, kflops in _ROW.findall(output)]
     if not rows:
@@ -26,7 +28,10 @@ def parse(output: str) -> dict[str, float]:
     if len(residuals) != 1:
         raise ParseError(f"LINPACK printed {len(residuals)} residuals instead of one")
     _, kflops = max(rows, key=lambda row: row[0])
-    return {
+    found = {
         "linpack.kflops": figure(kflops, "KFLOPS"),
         "linpack.residual": figure(residuals[0][1], "the normalised residual"),
     }
+    if interrupts := _INTERRUPTS.findall(output):
+        found["linpack.interrupts"] = figure(interrupts[-1], "the interrupts")
+    return found

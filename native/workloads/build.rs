@@ -1,0 +1,14 @@
+//! LINPACK's C source, which is also that of the kernel module: compiled with the flags of native/module/linpack/Kbuild,
+//! so that both run the same instructions.
+
+fn main() {
+    let folder = "../module/linpack";
+    cc::Build::new()
+        .file(format!("{folder}/solve.c"))
+        .opt_level(3)
+        .debug(false)
+        .flag("-fno-strict-aliasing")
+        .compile("linpack_solve");
+    println!("cargo:rerun-if-changed={folder}/solve.c");
+    println!("cargo:rerun-if-changed={folder}/solve.h");
+}

@@ -1,0 +1,113 @@
+"""Kernel modules of Ajuste's own, built for the kernel of a guest. They are never loaded on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from ajuste.home import Home
+from ajuste.kernel.build.make import REPRODUCIBLE, first_error
+from ajuste.kernel.build.toolchain import compiler
+from ajuste.kernel.headers import Headers, fetch_headers
+from ajuste.kernel.space import keeping_in
+from ajuste.lock import locked
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.kernel import KernelImage
+from ajuste.native import module_source
+
+Say = Callable[[str], None]
+
+_PROGRAMS: Final = {"make": "make", "gcc": "gcc", "ld": "binutils", "strip": "binutils", "setpriv": "util-linux"}
+
+
+def build_module(name: str, image: KernelImage, home: Home, say: Say = lambda _: None) -> Path:
+    """The module ``name`` for ``image``, as a file ``NAME.ko``; built only if these sources, headers and compiler have
+    not built it before.
+
+    Raises RequestError where a program or the headers are missing, RunError where it does not build.
+    """
+    sources = module_source(name)
+    _require_programs(name)
+    headers = fetch_headers(image, home, say)
+    root = home.cache / "modules"
+    module = root / _key(sources, headers) / f"{name}.ko"
+    with keeping_in(root, "kernel modules"):
+        if module.is_file():
+            return module
+        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is building a module")):
+            if not module.is_file():
+                say(f"building the module {name} for {image.release}")
+                _build(name, sources, headers, module)
+    return module
+
+
+def _require_programs(name: str) -> None:
+    lacking = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
+    if lacking:
+        packages = " ".join(sorted(set(lacking.values())))
+        raise RequestError(
+            f"building the kernel module {name} takes {', '.join(sorted(lacking))}, which this machine does not have",
+            hint=f"apt install {packages}   (from Ajuste's own tree: setup/system kernel)",
+        )
+
+
+def _key(sources: Path, headers: Headers) -> str:
+    digest = hashlib.sha256()
+    for part in (*headers.packages, compiler()):
+        digest.update(part.encode() + b"\0")
+    for file in sorted(sources.iterdir()):
+        digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _build(name: str, sources: Path, headers: Headers, module: Path) -> None:
+    """In a directory of its own: make writes beside the sources."""
+    root = module.parent.parent
+    for leftover in root.glob(".building-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=root) as directory:
+        tree = Path(directory) / "source"
+        shutil.copytree(sources, tree)
+        command = ["make", "-C", str(headers.directory), f"M={tree}", "CC=gcc", "modules"]
+        said = _run(command)
+        built = tree / f"{name}.ko"
+        if said.returncode or not built.is_file():
+            raise _failure(name, headers, said.stdout.replace(f"{tree}/", ""))
+        # What is left does not depend on the directory that it was built in.
+        stripped = _run(["strip", "--strip-debug", str(built)])
+        if stripped.returncode:
+            raise RunError(f"the module {name} could not be stripped: {stripped.stdout.strip()[:300]}")
+        (Path(directory) / "entry").mkdir()
+        built.rename(Path(directory) / "entry" / built.name)
+        (Path(directory) / "entry").rename(module.parent)
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    return subprocess.run(
+        ["setpriv", "--pdeathsig", "TERM", "--", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+        check=False,
+        env={**kept, **REPRODUCIBLE, "LC_ALL": "C"},
+    )
+
+
+def _failure(name: str, headers: Headers, said: str) -> RunError:
+    shown = first_error(said.splitlines()) or ["make gave no reason"]
+    below = "\n".join(shown[1:])
+    if "unrecognized command-line option" in shown[0]:
+        below = f"the kernel was built by a newer compiler than this machine's, {compiler().partition(';')[0]}"
+    return RunError(
+        f"the module {name} does not build with {headers.packages[0]}: {shown[0]}",
+        hint=below if below.strip() else None,
+    )
