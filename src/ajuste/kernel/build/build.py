@@ -6,8 +6,8 @@ import hashlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -27,6 +27,7 @@ from ajuste.kernel.build.make import jobs_here, run_make
 from ajuste.kernel.build.options import Options, missed, parse_settings, require_known, symbols_of, written
 from ajuste.kernel.build.origin import Origin, digest_of, version_of
 from ajuste.kernel.build.patch import PatchFile, read_patches, try_patches
+from ajuste.kernel.build.schedulers import Llvm, build_schedulers, keep_schedulers, require_llvm, schedulers_of
 from ajuste.kernel.build.sources import open_source
 from ajuste.kernel.build.toolchain import compiler, require_tools, require_tools_for
 from ajuste.kernel.build.workspace import Edits, Workspace, workspace
@@ -87,6 +88,8 @@ class _Recipe:
     edits: Edits
     notes: tuple[str, ...]
     compiler: str
+    schedulers: tuple[str, ...] = ()
+    llvm: Llvm | None = None
 
     @property
     def sources(self) -> str:
@@ -129,7 +132,11 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
     version = version_of(origin)
     edits, notes = try_patches(patches, origin)
     start = start_of(request.config, version, home, say)
-    return _Recipe(origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler())
+    recipe = _Recipe(origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler())
+    if not (schedulers := schedulers_of(request.config, origin)):
+        return recipe
+    llvm = require_llvm()
+    return replace(recipe, schedulers=schedulers, llvm=llvm, compiler=f"{recipe.compiler}; {llvm.words}")
 
 
 def _name(recipe: _Recipe) -> str:
@@ -178,9 +185,10 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
                 return _remember(recipe, found, home)
             began = time.monotonic()
             compiled = _compile(tree, home, options, watcher)
+            programs = _schedulers(recipe, tree, home, options, watcher)
             provenance = _provenance(recipe, tree, notes, time.monotonic() - began, compiled)
             watcher.say("keeping the kernel")
-            return _remember(recipe, _collect(tree, home, key, provenance, options), home)
+            return _remember(recipe, _collect(recipe, tree, home, key, provenance, options, programs), home)
 
 
 def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str, str], list[str]]:
@@ -217,6 +225,15 @@ def _compile(tree: Workspace, home: Home, options: Options, watcher: BuildWatche
     return count
 
 
+def _schedulers(
+    recipe: _Recipe, tree: Workspace, home: Home, options: Options, watcher: BuildWatcher
+) -> Sequence[Path]:
+    if recipe.llvm is None:
+        return ()
+    watcher.say("building schedulers")
+    return build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm)
+
+
 def _modules(options: Options) -> tuple[str, ...]:
     return ("modules",) if options.get("MODULES") == "y" else ()
 
@@ -239,7 +256,15 @@ def _provenance(recipe: _Recipe, tree: Workspace, notes: list[str], seconds: flo
     )
 
 
-def _collect(tree: Workspace, home: Home, key: str, provenance: Provenance, options: Options) -> BuiltKernel:
+def _collect(
+    recipe: _Recipe,
+    tree: Workspace,
+    home: Home,
+    key: str,
+    provenance: Provenance,
+    options: Options,
+    schedulers: Sequence[Path],
+) -> BuiltKernel:
     """Put the kernel where it is kept, in one step."""
     root = kept_by(home)
     root.mkdir(parents=True, exist_ok=True)
@@ -253,12 +278,15 @@ def _collect(tree: Workspace, home: Home, key: str, provenance: Provenance, opti
             shutil.copyfile(tree.objects / "vmlinux", entry / "vmlinux")
         release = read_release(entry / "vmlinuz")
         modules = _install_modules(tree, home, entry, release) if _modules(options) else None
+        if schedulers and recipe.llvm:
+            keep_schedulers(schedulers, entry / "schedulers", recipe.llvm)
         image = KernelImage(
             spec=f"{BUILT}:",
             release=release,
             vmlinuz=Path("vmlinuz"),
             modules=modules,
             config=Path("config"),
+            schedulers=Path("schedulers") if schedulers else None,
             sha256=sha256_of(entry / "vmlinuz"),
         )
         (entry / PROVENANCE).write_text(provenance.model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -109,7 +109,8 @@ def read_built(key: str, home: Home) -> BuiltKernel | None:
         return None
     if find_damage(directory):
         return None
-    paths = {part: directory / path for part in ("vmlinuz", "modules", "config") if (path := getattr(record, part))}
+    parts = ("vmlinuz", "modules", "config", "schedulers")
+    paths = {part: directory / path for part in parts if (path := getattr(record, part))}
     image = record.model_copy(update=paths)
     return BuiltKernel(name="", key=key, directory=directory, image=image, provenance=provenance)
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from ajuste.home import Home
@@ -19,7 +20,7 @@ Watch = Callable[[int], None]
 """Told how many objects have been compiled since make began."""
 
 # The same sources and options give the same kernel, whoever builds it and whenever.
-_REPRODUCIBLE: Final = {
+REPRODUCIBLE: Final = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
     "KBUILD_BUILD_USER": "ajuste",
     "KBUILD_BUILD_HOST": "ajuste",
@@ -33,6 +34,7 @@ _COMPILED: Final = re.compile(r"^ {2}(?:CC|AS)(?: \[M\])? +\S")
 _FULL: Final = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 _ERRORS: Final = (
     re.compile(r"^[^\s:]+:\d+(?::\d+)?: (?:fatal )?error: "),
+    re.compile(r"^(?:gcc|cc1|as): (?:fatal )?error: "),
     re.compile(r"^[^\s:]+:\d+: (?:syntax error|invalid|unknown|missing|can't open)"),
     re.compile(r"^\S*ld: .*|.*undefined reference to"),
     re.compile(r"^(?:ERROR|FAILED|Error): "),
@@ -50,12 +52,26 @@ def run_make(
     However this process ends, make ends too. Raises RunError with the first error of the compiler, RequestError where
     the disk is full.
     """
-    command = ["setpriv", "--pdeathsig", "TERM", "--", "make", f"-j{jobs}", "--output-sync=target"]
-    command += [f"O={tree.objects}", f"CC={_compiler()}", "LOCALVERSION=", "DEPMOD=true", *targets]
+    words = [f"O={tree.objects}", f"CC={_compiler()}", "LOCALVERSION=", "DEPMOD=true", *targets]
+    run_make_in(tree.source, tree, home, words, "the kernel does not build", jobs=jobs, watch=watch)
+
+
+def run_make_in(
+    directory: Path,
+    tree: Workspace,
+    home: Home,
+    words: Sequence[str],
+    complaint: str,
+    *,
+    jobs: int = 1,
+    watch: Watch = lambda _: None,
+) -> None:
+    """As ``run_make``, with nothing but ``words`` and in a directory of the sources; ``complaint`` begins its error."""
+    command = ["setpriv", "--pdeathsig", "TERM", "--", "make", f"-j{jobs}", "--output-sync=target", *words]
     with tree.log.open("wb") as log:
         process = subprocess.Popen(
             command,
-            cwd=tree.source,
+            cwd=directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -74,7 +90,7 @@ def run_make(
         finally:
             _end(process)
     if process.returncode:
-        raise _failure(tree, targets)
+        raise _failure(tree, words, complaint)
 
 
 def _compiler() -> str:
@@ -91,7 +107,7 @@ def _environment(tree: Workspace, home: Home) -> dict[str, str]:
     if not tree.complete:
         # Nothing of it is known yet: preprocessing only to look things up would be time lost.
         cache["CCACHE_DEPEND"] = "1"
-    return {**kept, **cache, **_REPRODUCIBLE, "LC_ALL": "C"}
+    return {**kept, **cache, **REPRODUCIBLE, "LC_ALL": "C"}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -106,16 +122,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             continue
 
 
-def _failure(tree: Workspace, targets: Sequence[str]) -> RunError | RequestError:
+def _failure(tree: Workspace, words: Sequence[str], complaint: str) -> RunError | RequestError:
     lines = tree.log.read_text(errors="replace").splitlines()
     if any(_FULL.search(line) for line in lines):
         return out_of_space(tree.directory, "a kernel's objects")
-    shown = first_error(lines) or [f"make {' '.join(targets)} failed"]
+    shown = first_error(lines) or [f"make {' '.join(words)} failed"]
     kept = tree.log.with_name("failed.log")
     tree.log.replace(kept)
     excerpt = "\n".join(line.replace(f"{tree.directory}/", "") for line in shown[1:])
     return RunError(
-        f"the kernel does not build: {shown[0].replace(f'{tree.directory}/', '')}",
+        f"{complaint}: {shown[0].replace(f'{tree.directory}/', '')}",
         hint=(f"{excerpt}\n" if excerpt.strip() else "") + f"all that make said is in {kept}",
     )
 

@@ -23,7 +23,8 @@ class Feature:
     """``options`` are shown beside the evidence (names without CONFIG_); ``decided_by`` is the one that alone says
     whether, or with which value, the feature was built. The guest loads those of ``modules`` that the
     kernel has; in it the files ``reads`` are read, ``schedulers`` chosen for a disk, one after the other, and bundled
-    programs run (``runs``). ``judge`` is pure.
+    programs run (``runs``). Of BPF schedulers it has those of ``bpf`` that were built with the kernel. ``judge`` is
+    pure.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Feature:
     reads: tuple[str, ...] = ()
     schedulers: tuple[str, ...] = ()
     runs: tuple[Said, ...] = ()
+    bpf: tuple[str, ...] = ()
 
 
 def file_is_there(path: str, *more: str) -> Callable[[Facts], Finding]:

@@ -44,7 +44,7 @@ def look_at(
         cpus=sum(node.cpus for node in NODES),
         memory_mib=sum(node.memory_mib for node in NODES),
         nodes=NODES,
-        files=GuestFiles(modules=_loadable(image, wanted)),
+        files=GuestFiles(modules=_loadable(image, wanted), schedulers=_built_with(image, wanted)),
         home=home,
         kernel_arguments=arguments,
         say=say,
@@ -72,6 +72,12 @@ def _loadable(image: KernelImage, features: Iterable[Feature]) -> tuple[str, ...
         return True
 
     return tuple(name for name in _each(feature.modules for feature in features) if has(name))
+
+
+def _built_with(image: KernelImage, features: Iterable[Feature]) -> tuple[str, ...]:
+    """The BPF schedulers that this kernel has programs of."""
+    folder = image.schedulers
+    return tuple(name for name in _each(feature.bpf for feature in features) if folder and (folder / name).is_file())
 
 
 def _read(guest: VmTarget, paths: Sequence[str]) -> Facts:

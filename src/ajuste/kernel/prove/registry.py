@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from rapidfuzz import process
 
 from ajuste.kernel.prove.feature import Feature, Finding
-from ajuste.kernel.prove.features import files, io_schedulers, mptcp, numa, preemption, told
+from ajuste.kernel.prove.features import files, io_schedulers, mptcp, numa, preemption, sched_ext, told
 from ajuste.model.error import RequestError
 
 FEATURES: Final[Mapping[str, Feature]] = MappingProxyType(
@@ -24,7 +24,7 @@ FEATURES: Final[Mapping[str, Feature]] = MappingProxyType(
             preemption.RT,
             told.HZ,
             files.AUTOGROUP,
-            files.SCHED_EXT,
+            sched_ext.FEATURE,
             files.CGROUP2,
             told.PSI,
         )

@@ -8,8 +8,6 @@ from ajuste.kernel.prove.feature import Feature, file_is_there
 
 _AUTOGROUP: Final = "/proc/sys/kernel/sched_autogroup_enabled"
 _CONTROLLERS: Final = "/sys/fs/cgroup/cgroup.controllers"
-_SCHED_EXT: Final = "/sys/kernel/sched_ext/state"
-_SWITCHED: Final = "/sys/kernel/sched_ext/switch_all"
 
 AUTOGROUP: Final = Feature(
     name="autogroup",
@@ -26,12 +24,4 @@ CGROUP2: Final = Feature(
     decided_by="CGROUPS",
     options=("CGROUPS", "CGROUP_SCHED", "MEMCG", "BLK_CGROUP"),
     reads=(_CONTROLLERS,),
-)
-SCHED_EXT: Final = Feature(
-    name="sched_ext",
-    title="sched_ext: schedulers as BPF programs",
-    judge=file_is_there(_SCHED_EXT, _SWITCHED),
-    decided_by="SCHED_CLASS_EXT",
-    options=("SCHED_CLASS_EXT", "BPF_SYSCALL", "DEBUG_INFO_BTF"),
-    reads=(_SCHED_EXT, _SWITCHED),
 )

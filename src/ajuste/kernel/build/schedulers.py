@@ -1,0 +1,89 @@
+"""The schedulers written in BPF (sched_ext) that come with a kernel's sources, built for that very kernel.
+
+Source: tools/sched_ext/README.md of Linux 6.12.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ajuste.home import Home
+from ajuste.kernel.build.make import jobs_here, run_make_in
+from ajuste.kernel.build.options import Options
+from ajuste.kernel.build.origin import Origin
+from ajuste.kernel.build.workspace import Workspace
+from ajuste.model.error import RequestError
+
+CONFIG: Final = "lab-ext"
+"""What is built with its schedulers."""
+
+_FOLDER: Final = "tools/sched_ext"
+_BPFTOOL: Final = "tools/bpf/bpftool"
+_PROGRAM: Final = ".bpf.c"
+_OPTIONS: Final = ("SCHED_CLASS_EXT", "DEBUG_INFO_BTF")
+
+_SUFFIXES: Final = ("-21", "-20", "-19", "-18", "-17", "")
+"""Debian's programs of each version of LLVM, and those without a version: 16 and older do not build them."""
+_PROGRAMS: Final = ("clang", "ld.lld", "llvm-ar", "llvm-strip")
+_PACKAGES: Final = "clang-19 llvm-19 lld-19"
+
+
+@dataclass(frozen=True)
+class Llvm:
+    """``suffix`` is what the names of its programs end in; ``words`` say which it is."""
+
+    suffix: str
+    words: str
+
+
+def schedulers_of(config: str, origin: Origin) -> tuple[str, ...]:
+    """The names of those that are to be built where ``config`` was asked for: all that the sources have."""
+    if config != CONFIG:
+        return ()
+    paths = map(PurePosixPath, origin.manifest)
+    return tuple(sorted(path.name.removesuffix(_PROGRAM) for path in paths if path.match(f"{_FOLDER}/*{_PROGRAM}")))
+
+
+def require_llvm() -> Llvm:
+    """The newest LLVM here that is whole. Raises RequestError that names the packages."""
+    for suffix in _SUFFIXES:
+        if all(shutil.which(f"{program}{suffix}") for program in _PROGRAMS):
+            said = subprocess.run([f"clang{suffix}", "--version"], capture_output=True, text=True, check=False)
+            return Llvm(suffix, (said.stdout.splitlines() or ["clang"])[0])
+    raise RequestError(
+        f"{CONFIG} is built with schedulers, which takes {', '.join(_PROGRAMS)} of LLVM 17 or later",
+        hint=f"apt install {_PACKAGES}   (from Ajuste's own tree: setup/system sched-ext)",
+    )
+
+
+def build_schedulers(tree: Workspace, home: Home, names: Sequence[str], options: Options, llvm: Llvm) -> list[Path]:
+    """The programs of ``names`` for the kernel that was built in ``tree``; none for a kernel that cannot load them.
+
+    Raises RunError with the first error of the compiler.
+    """
+    if any(options.get(name) != "y" for name in _OPTIONS):
+        return []
+    out = tree.objects / "schedulers"
+    tools = out / "bpftool"
+    tools.mkdir(parents=True, exist_ok=True)
+    common = f"LLVM={llvm.suffix or 1}"
+
+    def make(folder: str, *words: str) -> None:
+        run_make_in(tree.source / folder, tree, home, [common, *words], "the schedulers do not build", jobs=jobs_here())
+
+    make(_BPFTOOL, f"OUTPUT={tools}/", "bootstrap")
+    btf = f"VMLINUX_BTF={tree.objects / 'vmlinux'}"
+    make(_FOLDER, f"O={out}", btf, f"BPFTOOL={tools / 'bootstrap' / 'bpftool'}", *names)
+    return [out / "build" / "bin" / name for name in names]
+
+
+def keep_schedulers(programs: Sequence[Path], folder: Path, llvm: Llvm) -> None:
+    """Put ``programs`` into ``folder``, without what only a debugger reads."""
+    folder.mkdir()
+    for program in programs:
+        subprocess.run([f"llvm-strip{llvm.suffix}", "-o", folder / program.name, program], check=True)

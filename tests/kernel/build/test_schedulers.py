@@ -1,0 +1,97 @@
+"""Schedulers written in BPF are built with the kernel that they are for, by tools that are played here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ajuste.home import Home
+from ajuste.kernel.build.build import BuildRequest, build_kernel
+from ajuste.kernel.build.built import BuiltKernel, find_built
+from ajuste.model.error import RequestError, RunError
+from small_kernel import EXAMPLES, small_kernel
+
+LLVM = {
+    "clang-98": "#!/bin/sh\necho 'Debian clang version 19.1.7'\n",
+    "ld.lld-98": "#!/bin/sh\n",
+    "llvm-ar-98": "#!/bin/sh\n",
+    "llvm-strip-98": '#!/bin/sh\n{ cat "$3"; echo stripped; } > "$2"\n',
+    "clang-97": "#!/bin/sh\necho 'without its linker'\n",
+    "pahole": "#!/bin/sh\n",
+}
+
+
+class Silent:
+    def say(self, text: str) -> None: ...
+
+    def compiling(self, expected: int | None) -> None: ...
+
+    def compiled(self, count: int) -> None: ...
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    tree = small_kernel(tmp_path / "linux")
+    for name, text in EXAMPLES.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    return tree
+
+
+@pytest.fixture
+def llvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, text in LLVM.items():
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    monkeypatch.setattr("ajuste.kernel.build.schedulers._SUFFIXES", ("-97", "-98"))
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    return tools
+
+
+def built(tree: Path, home: Home, *settings: str, config: str = "lab-ext") -> BuiltKernel:
+    return build_kernel(BuildRequest(str(tree), config, settings, name="ext"), home, Silent())
+
+
+@pytest.mark.usefixtures("llvm")
+def test_a_kernel_for_them_comes_with_the_schedulers_of_its_sources(tree: Path, home: Home) -> None:
+    kernel = built(tree, home)
+    folder = find_built("ext", home).image.schedulers
+    assert folder is not None
+    assert folder == kernel.image.schedulers
+    texts = {file.name: file.read_text() for file in folder.iterdir()}
+    assert texts == {name: f"{name} -98\nstripped\n" for name in ("scx_simple", "scx_qmap")}
+    assert kernel.provenance.compiler.endswith("Debian clang version 19.1.7")
+
+
+@pytest.mark.usefixtures("llvm")
+def test_other_kernels_have_none(tree: Path, home: Home) -> None:
+    assert built(tree, home, config="lab").image.schedulers is None
+    assert built(tree, home, "SCHED_CLASS_EXT=n").image.schedulers is None
+
+
+@pytest.mark.usefixtures("llvm")
+def test_a_scheduler_that_does_not_build_is_an_error_and_no_kernel_is_kept(tree: Path, home: Home) -> None:
+    (tree / "tools/sched_ext/Makefile").write_text("scx_%:\n\t@echo 'scx.c:7:1: error: no such kfunc'; false\n")
+    with pytest.raises(RunError, match=r"the schedulers do not build: scx.c:7:1: error: no such kfunc"):
+        built(tree, home)
+    with pytest.raises(RequestError, match="no kernel 'ext' was built"):
+        find_built("ext", home)
+
+
+def test_their_compiler_is_asked_for_before_anything_is_built(
+    tree: Path, home: Home, llvm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (llvm / "ld.lld-98").unlink()
+    with pytest.raises(RequestError, match=r"lab-ext is built with schedulers, which takes clang") as refused:
+        built(tree, home)
+    assert "apt install clang-19 llvm-19 lld-19" in str(refused.value.hint)
+    assert not list((home.cache / "build").glob("*/objects"))
