@@ -10,7 +10,7 @@ import pytest
 
 from ajuste.model.error import RequestError
 from ajuste.target.journals import leftovers, old_values, require_none_left, restore_from
-from ajuste.target.machine_lock import boot_id
+from ajuste.this_boot import boot_id
 
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
 

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.target.machine_lock import MachineLock, boot_id
+from ajuste.target.machine_lock import MachineLock
+from ajuste.this_boot import boot_id
 
 HOLD = """
 import os, sys, time

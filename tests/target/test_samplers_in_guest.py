@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from signal import SIGALRM
 
+import psutil
 import pytest
 
 from ajuste.home import Home
@@ -79,3 +86,37 @@ def test_readings_come_on_time_and_are_the_same_to_the_bit(disk: VmTarget) -> No
     assert 450 <= end.readings == len(times) <= 456
     late = [(at_ns - times[0]) % 100_000_000 for at_ns in times[1:]]
     assert sorted(late)[-3] < 5_000_000
+
+
+@contextlib.contextmanager
+def qemu_woken() -> Iterator[None]:
+    """The main thread of every QEMU started here looks up from its wait at random moments, as on a busy machine."""
+    ended = threading.Event()
+
+    def wake() -> None:
+        chance = random.Random(5)
+        seen: dict[int, float] = {}
+        looked = 0.0
+        while not ended.wait(chance.random() * 0.0005):
+            now = time.monotonic()
+            if now - looked > 0.1:
+                looked = now
+                seen = {child.pid: seen.get(child.pid, now) for child in psutil.Process().children()}
+            for pid, since in seen.items():
+                if now - since > 0.5:  # before, QEMU would not have said yet that it takes signals by itself
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, SIGALRM)
+
+    thread = threading.Thread(target=wake)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_what_wakes_qemu_meanwhile_changes_nothing(disk: VmTarget) -> None:
+    undisturbed = disk.run(plan(1000))
+    with qemu_woken():
+        assert all(disk.run(plan(1000)).lines == undisturbed.lines for _ in range(3))

@@ -93,6 +93,27 @@ def test_booting_anew_is_as_exact_as_the_snapshot(
         assert cold.run(contest()).lines == guest.run(contest()).lines
 
 
+def test_a_machine_that_has_booted_once_is_ready_at_once_the_next_time(
+    place: Home, kernel: Callable[[str], KernelImage], tmp_path: Path
+) -> None:
+    elsewhere = Home(place.data, tmp_path / "cache", place.state)
+    said: list[str] = []
+
+    def once(seed: int = 1) -> tuple[str, dict[str, str]]:
+        files = GuestFiles()
+        with VmTarget(
+            kernel("debian:5.10"), clock="virtual", files=files, home=elsewhere, seed=seed, say=said.append
+        ) as target:
+            return target.run(contest()).lines, target.environment
+
+    first = once()
+    assert said == ["booting debian:5.10"]
+    assert once() == first
+    assert said == ["booting debian:5.10"]
+    once(seed=2)
+    assert said == ["booting debian:5.10"] * 2
+
+
 def test_a_coarser_granularity_means_fewer_switches_and_each_trial_starts_afresh(guest: VmTarget) -> None:
     fine, coarse = switches(contest(750_000), guest), switches(contest(75_000_000), guest)
     assert fine > 3 * coarse

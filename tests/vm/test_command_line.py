@@ -55,9 +55,18 @@ def test_the_wall_clock_uses_all_cpus_and_counts_nothing() -> None:
     assert (option(virtualised, "-accel"), option(virtualised, "-cpu")) == ("kvm", "host")
 
 
-def test_a_restored_machine_differs_only_in_waiting_for_its_snapshot() -> None:
+@pytest.mark.parametrize(("clock", "cpus"), [("wall", 1), ("virtual", 2)])
+def test_a_restored_machine_differs_only_in_waiting_for_its_snapshot(clock: str, cpus: int) -> None:
+    described = machine(clock=clock, cpus=cpus)
+    cold = command_line(described, CHANNELS, restored=False)
+    assert command_line(described, CHANNELS, restored=True) == [*cold, "-incoming", "defer"]
+
+
+def test_with_one_cpu_a_restored_machine_records_too_and_nothing_else_differs() -> None:
     cold = command_line(machine(), CHANNELS, restored=False)
-    assert command_line(machine(), CHANNELS, restored=True) == [*cold, "-incoming", "defer"]
+    counting = option(cold, "-icount")
+    recording = [f"{word},rr=record,rrfile=/dev/null" if word == counting else word for word in cold]
+    assert command_line(machine(), CHANNELS, restored=True) == [*recording, "-incoming", "defer"]
 
 
 def test_commas_in_paths_do_not_end_an_option() -> None:

@@ -61,6 +61,17 @@ def test_programs_are_at_their_own_path_and_can_be_started_in_the_tree_alone(
     assert (said.stdout, said.stderr) == ("42\n", "")
 
 
+def test_a_scheduler_is_the_kernels_own_and_brings_its_libraries(kernel: KernelImage, tmp_path: Path) -> None:
+    (tmp_path / "schedulers").mkdir()
+    shutil.copy("/usr/bin/env", tmp_path / "schedulers" / "scx_simple")
+    with pytest.raises(RequestError, match="was not built with BPF schedulers"):
+        build_initramfs(GuestFiles(schedulers=("scx_simple",)), kernel, tmp_path / "archive", quiet_gate=True)
+    built = kernel.model_copy(update={"schedulers": tmp_path / "schedulers"})
+    out = unpacked(GuestFiles(schedulers=("scx_simple",)), built, tmp_path)
+    assert (out / "ajuste/schedulers/scx_simple").read_bytes() == Path("/usr/bin/env").read_bytes()
+    assert list(out.glob("**/libc.so.6"))
+
+
 def test_a_script_brings_its_interpreter(kernel: KernelImage, tmp_path: Path) -> None:
     job = tmp_path / "job.sh"
     job.write_text("#!/bin/sh\necho $0\n")

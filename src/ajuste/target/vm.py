@@ -24,9 +24,11 @@ from ajuste.model.plan import Plan
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.target.stream import read_trial
 from ajuste.target.target import Say
+from ajuste.vm import booted
 from ajuste.vm.accelerator import Accelerator, choose_accelerator
-from ajuste.vm.boot import Arrival, BootFailure, await_gate
+from ajuste.vm.boot import BootFailure, await_gate
 from ajuste.vm.boot_needs import likely_causes
+from ajuste.vm.booted import Booted
 from ajuste.vm.command_line import Machine
 from ajuste.vm.emulator import Emulator, choose_emulator
 from ajuste.vm.ending import what_went_wrong
@@ -54,7 +56,7 @@ class _Ready:
 
     session: Session
     machine: Machine
-    arrival: Arrival
+    hello: Hello
     snapshot: Path | None
     environment: dict[str, str]
     parallel: int
@@ -121,7 +123,7 @@ class VmTarget:
 
     @property
     def hello(self) -> Hello:
-        return self._entered.arrival.hello
+        return self._entered.hello
 
     @property
     def environment(self) -> dict[str, str]:
@@ -228,14 +230,13 @@ class VmTarget:
 
     def _prepare(self, session: Session, machine: Machine, initramfs: Initramfs, accelerator: Accelerator) -> _Ready:
         """Boot: for the snapshot, or to see that the kernel does boot."""
-        self._say(f"booting {self._image.spec}")
         snapshot = session.directory / "snapshot" if self._snapshot else None
         if snapshot is not None:
             require_space(session.directory, (self._memory_mib << 20) + _SPARE_BYTES, "a snapshot of the machine")
-        arrival, arguments = self._boot(session, machine, snapshot)
+        at_gate = self._at_gate(session, machine, initramfs, snapshot)
         environment = {
-            "kernel": arrival.hello.kernel,
-            "kernel build": arrival.hello.build,
+            "kernel": at_gate.hello.kernel,
+            "kernel build": at_gate.hello.build,
             "kernel package": self._image.package or str(self._image.vmlinuz),
             "QEMU": machine.emulator.version,
             "accelerator": f"{accelerator.name} ({accelerator.reason})",
@@ -244,21 +245,38 @@ class VmTarget:
             "memory": f"{machine.memory_mib} MiB",
             **({"nodes": nodes_in_words(machine.nodes)} if machine.nodes else {}),
             "machine seed": str(machine.seed),
-            "command line": shlex.join(arguments).replace(str(session.directory), "SESSION"),
+            "command line": at_gate.command_line,
             "initramfs": f"sha256:{initramfs.sha256}",
             "snapshot": "yes" if snapshot else "no",
-            "boot": f"{arrival.gate.at_ns / 1e9:.3f} s of the guest's time",
+            "boot": f"{at_gate.gate.at_ns / 1e9:.3f} s of the guest's time",
         }
-        return _Ready(session, machine, arrival, snapshot, environment, self._how_many_at_once())
+        return _Ready(session, machine, at_gate.hello, snapshot, environment, self._how_many_at_once())
 
-    def _boot(self, session: Session, machine: Machine, snapshot: Path | None) -> tuple[Arrival, list[str]]:
-        """Boot once and keep the snapshot, if one is wanted. Returns QEMU's arguments as well."""
+    def _at_gate(self, session: Session, machine: Machine, initramfs: Initramfs, snapshot: Path | None) -> Booted:
+        """Boot, unless this very machine did so before and would come to the same."""
+        if snapshot is None or self._clock == "wall":
+            return self._boot(session, machine, snapshot)
+        name = booted.name_of(machine, self._image.sha256, initramfs.sha256)
+        at_gate = booted.find(self._home, name, snapshot)
+        if at_gate is None:
+            at_gate = self._boot(session, machine, snapshot)
+            booted.keep(self._home, name, at_gate, snapshot)
+        return at_gate
+
+    def _boot(self, session: Session, machine: Machine, snapshot: Path | None) -> Booted:
+        """Boot once and save the snapshot, if one is wanted."""
+        self._say(f"booting {self._image.spec}")
         try:
             with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
                 arrival = await_gate(running)
                 if snapshot is not None:
                     save(running, snapshot)
-                return arrival, running.arguments
+                return Booted(
+                    hello=arrival.hello,
+                    gate=arrival.gate,
+                    command_line=shlex.join(running.arguments).replace(str(session.directory), "SESSION"),
+                    size_bytes=snapshot.stat().st_size if snapshot is not None else 0,
+                )
         except DidNotStart as error:
             raise RequestError(f"{self._image.spec} cannot be booted: {error.message}") from error
         except BootFailure as failure:

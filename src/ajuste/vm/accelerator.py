@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.this_boot import boot_id
 
 DEVICE = Path("/dev/kvm")
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Accelerator(BaseModel):
@@ -59,7 +59,7 @@ def choose_accelerator(
         return Accelerator(name="tcg", reason=f"this machine has no {DEVICE}")
     if not os.access(DEVICE, os.R_OK | os.W_OK):
         return Accelerator(name="tcg", reason=f"this user may not use {DEVICE}")
-    boot = _BOOT_ID.read_text().strip()
+    boot = boot_id()
     kept = home.state / "accelerator.json"
     known = _read(kept)
     if known is not None and (known.boot, known.emulator, known.kernel) == (boot, emulator, kernel):

@@ -64,7 +64,7 @@ def command_line(machine: Machine, channels: Channels, *, restored: bool) -> lis
         *(("-L", str(firmware)) if firmware else ()),
         *("-M", "pc", "-nodefaults", "-display", "none", "-nic", "none", "-no-reboot"),
         *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny"),
-        *_clock(machine),
+        *_clock(machine, restored=restored),
         *("-smp", str(machine.cpus), "-m", str(machine.memory_mib), "-seed", str(machine.seed)),
         *node_options(machine.nodes),
         *("-chardev", f"file,id=console,path={_escaped(channels.console)}", "-serial", "chardev:console"),
@@ -95,13 +95,17 @@ def kernel_line(machine: Machine) -> str:
     return line
 
 
-def _clock(machine: Machine) -> tuple[str, ...]:
+def _clock(machine: Machine, *, restored: bool) -> tuple[str, ...]:
     # A real time of day would be an input from the host; so would the CPU's random numbers. Emulation carries out a
     # "fast" string instruction byte by byte, each of them counted: without those the kernel copies words.
     date = ("-rtc", "base=2020-01-01T00:00:00,clock=vm")
     emulated = ("-cpu", "max,-rdrand,-rdseed,-erms,-fsrm")
     if machine.clock == "virtual":
-        icount = f"shift={machine.instruction_ns.bit_length() - 1},sleep=off"
+        # QEMU's main thread moves the clock on when the CPU halts, and may see that before the last instructions are
+        # counted. While QEMU records, the two wait for each other; the recording itself is of no use here. A machine
+        # that records cannot be saved, nor have several CPUs (accel/tcg/icount-common.c, replay/replay-internal.c).
+        recording = ",rr=record,rrfile=/dev/null" if restored and machine.cpus == 1 else ""
+        icount = f"shift={machine.instruction_ns.bit_length() - 1},sleep=off{recording}"
         return ("-accel", "tcg,thread=single", *emulated, "-icount", icount, *date)
     if machine.accelerator == "kvm":
         return ("-accel", "kvm", "-cpu", "host", *date)

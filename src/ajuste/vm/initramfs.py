@@ -17,6 +17,7 @@ from ajuste.vm.cpio import Regular, write_archive
 from ajuste.vm.guest_files import GuestFiles
 from ajuste.vm.library import needed_by
 from ajuste.vm.module import modules_for
+from ajuste.vm.scheduler import scheduler_of
 from ajuste.vm.script import check_self_contained, interpreters_of
 from ajuste.vm.tree import Tree
 
@@ -56,10 +57,16 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     for program in files.programs:
         _add_program(tree, program, files.packages)
     _add_study_files(tree, files.study_files)
+    for scheduler in files.schedulers:
+        _add_scheduler(tree, scheduler, kernel)
     modules = modules_for(files.modules, kernel)
     for module in modules:
         tree.add(str(module.path), Regular(module.content))
-    tree.add("/ajuste/boot.json", Regular(_boot(tuple(module.line for module in modules), quiet_gate)))
+    own = {f"/lib/modules/ajuste/{file.name}": file for file in files.own_modules}
+    for place, file in own.items():
+        tree.add(place, Regular(file))
+    lines = (*(module.line for module in modules), *own)
+    tree.add("/ajuste/boot.json", Regular(_boot(lines, quiet_gate)))
     with out.open("wb") as archive:
         write_archive(tree, archive)
     return Initramfs(path=out, sha256=sha256_of(out), size_bytes=out.stat().st_size)
@@ -82,6 +89,12 @@ def _add_program(tree: Tree, program: Path, packages: dict[str, str]) -> None:
     if not os.access(program, os.X_OK):
         raise RequestError(f"{program} is not executable", hint=f"chmod +x {program}")
     _add_loadable(tree, program, wanted_by=str(program), depth=0)
+
+
+def _add_scheduler(tree: Tree, name: str, kernel: KernelImage) -> None:
+    program = scheduler_of(kernel, name)
+    tree.add(f"/ajuste/schedulers/{name}", Regular(program, 0o755))
+    _add_needs(tree, program, wanted_by=str(program), depth=0)
 
 
 def _add_loadable(tree: Tree, program: Path, *, wanted_by: str, depth: int) -> None:

@@ -21,10 +21,10 @@ import psutil
 from ajuste.home import Home
 from ajuste.model.error import RequestError
 from ajuste.native import AGENT, native_program
+from ajuste.this_boot import boot_id
 
 MARKER = ".ajuste-session"
 _PREFIX = "vm-"
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _GUARDIAN_GRACE_SECONDS = 10
 
 
@@ -101,12 +101,12 @@ def _owner() -> dict[str, object]:
     return {
         "pid": os.getpid(),
         "started": psutil.Process().create_time(),
-        "boot": _BOOT_ID.read_text().strip(),
+        "boot": boot_id(),
     }
 
 
 def _alive(owner: object) -> bool:
-    if not isinstance(owner, dict) or owner.get("boot") != _BOOT_ID.read_text().strip():
+    if not isinstance(owner, dict) or owner.get("boot") != boot_id():
         return False
     try:
         return bool(psutil.Process(int(owner.get("pid", -1))).create_time() == owner.get("started"))
