@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rich.console import Console
 
@@ -30,7 +30,7 @@ from benchmarks import (
 )
 from benchmarks.comparison import Comparison, show
 
-BENCHMARKS: dict[str, Callable[[], tuple[Comparison, ...]]] = {
+BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "ablation": ablation.measure,
     "coverage": coverage.measure,
     "verdicts": verdicts.measure,

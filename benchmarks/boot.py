@@ -7,6 +7,7 @@ from statistics import median
 
 from benchmarks.comparison import Comparison, by_turns, seconds
 from benchmarks.guest import target
+from benchmarks.place import own_home
 
 SPECS = ("debian:5.10", "debian:6.12")
 ROUNDS = 3
@@ -33,5 +34,5 @@ def measure() -> tuple[Comparison, ...]:
 
 
 def _enter(spec: str) -> None:
-    with target(spec, "virtual"):
+    with own_home() as place, target(spec, "virtual", place=place):
         pass

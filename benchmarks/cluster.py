@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any, Final
 import psutil
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.home import Home, home
+from ajuste.home import Home
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
@@ -33,20 +33,21 @@ from ajuste.store.store import Store
 from ajuste.study.read import parse_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.cluster.connection import Cluster, Connection, quieten
+from ajuste.target.cluster.connection import UNWATCHED, Cluster, Connection, quieten
 from ajuste.target.cluster.packing import Packed
 from ajuste.target.cluster.parcel import Parcel
 from ajuste.target.cluster.target import ClusterTarget, Work
 from ajuste.version import ajuste_version
 from benchmarks.comparison import Comparison, by_turns
+from benchmarks.surface import one_block
 
 WORKERS: Final = int(os.environ.get("AJUSTE_BENCH_WORKERS", "1000"))
 PROCESSES: Final = 4
 TRIALS: Final = 100 * WORKERS
 CONFIGURATIONS: Final = 100
-SLEEP_S: Final = float(os.environ.get("AJUSTE_BENCH_SLEEP", "4"))
+SLEEP_S: Final = float(os.environ.get("AJUSTE_BENCH_SLEEP", "5"))
 STUDY: Final = "hackbench-granularity"
-ROUNDS: Final = 2
+ROUNDS: Final = 3
 GOAL_S: Final = 45.0
 GOAL_EFFICIENCY: Final = 0.9
 GOAL_BUSY: Final = 90.0
@@ -54,47 +55,35 @@ GOAL_MB: Final = 1000.0
 _LINES: Final = "2 kB"
 
 
-def measure() -> tuple[Comparison, ...]:
+def measure() -> Iterator[Comparison]:
     """A real study by one worker and by two, and the cluster that is simulated."""
-    return (*_real(), *_simulated())
+    yield from _real()
+    yield from _simulated()
 
 
 def _real() -> tuple[Comparison, ...]:
-    """The study of 30 points by turns: by one worker and by two, each time as a whole command."""
-    with tempfile.TemporaryDirectory(prefix="ajuste-workers-") as directory:
-        root = Path(directory)
-        home().cache.mkdir(parents=True, exist_ok=True)
-        (root / "cache").symlink_to(home().cache)
-        digests: set[str] = set()
-        ways: dict[str, Callable[[], float]] = {
-            f"--workers {count}": partial(_run, root, count, digests) for count in (1, 2)
-        }
-        figures = by_turns(ways, ROUNDS)
+    """Each point of the study once, by turns: by one worker and by two, each time as a whole command."""
+    digests: set[str] = set()
+
+    def once(count: int) -> float:
+        taken, digest = one_block("--workers", str(count))
+        digests.add(digest)
+        return taken
+
+    once(2)  # The machine boots, which neither has to do again.
+    figures = by_turns({f"--workers {count}": partial(once, count) for count in (1, 2)}, ROUNDS)
     one, two = (median(own) for own in figures.values())
     efficiency = one / (2 * two)
     return (
         Comparison(
             name="cluster-study",
-            what=f"ajuste run {STUDY}, efficiency {efficiency:.2f} from one worker to two",
+            what=f"each of the 30 points of {STUDY} once, efficiency {efficiency:.2f} from one worker to two",
             unit="s",
             figures=figures,
             goal=f"one digest, {GOAL_EFFICIENCY} at least, under {GOAL_S:g} s with two",
             reached=len(digests) == 1 and efficiency >= GOAL_EFFICIENCY and two < GOAL_S,
         ),
     )
-
-
-def _run(root: Path, workers: int, digests: set[str]) -> float:
-    """Seconds that the whole command takes; its digest is added."""
-    command = [str(Path(sys.executable).parent / "ajuste"), "run", STUDY, "--fresh", "--quiet", "--json"]
-    environment = {**os.environ, "AJUSTE_HOME": str(root)}
-    began = time.monotonic()
-    done = subprocess.run(
-        [*command, "--workers", str(workers)], env=environment, check=True, stdout=subprocess.PIPE, text=True
-    )
-    took_s = time.monotonic() - began
-    digests.add(json.loads(done.stdout)["digest"])
-    return took_s
 
 
 def _simulated() -> tuple[Comparison, ...]:
@@ -253,9 +242,11 @@ def _sleepers() -> Iterator[str]:
 
 def serve() -> None:
     """Be the scheduler until standard input ends."""
+    import dask
     from distributed import LocalCluster
 
     quieten()
+    dask.config.set(UNWATCHED)
     with LocalCluster(
         n_workers=PROCESSES,
         threads_per_worker=WORKERS // PROCESSES,

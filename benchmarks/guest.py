@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ajuste.home import home
+from ajuste.home import Home, home
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.model.event import Exited
 from ajuste.model.plan import Command, Plan
@@ -24,9 +24,9 @@ def nothing() -> Path:
     return Path(shutil.which("true") or "/bin/true")
 
 
-def target(spec: str, clock: str = "wall") -> VmTarget:
+def target(spec: str, clock: str = "wall", *, place: Home | None = None, snapshot: bool = True) -> VmTarget:
     """One CPU, emulated, not yet entered."""
-    place = home()
+    place = place or home()
     return VmTarget(
         fetch_kernel(spec, place),
         clock="wall" if clock == "wall" else "virtual",
@@ -34,6 +34,7 @@ def target(spec: str, clock: str = "wall") -> VmTarget:
         memory_mib=MEMORY_MIB,
         files=GuestFiles(programs=(nothing(),)),
         home=place,
+        snapshot=snapshot,
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from ajuste.native import AGENT, native_program
-from ajuste.target.machine_lock import boot_id
+from ajuste.this_boot import boot_id
 from benchmarks.comparison import Comparison, seconds
 
 TUNABLES = 50

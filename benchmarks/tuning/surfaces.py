@@ -15,6 +15,7 @@ from ajuste.model.configuration import Factor
 from ajuste.tuning.space import Point, Space, space_of
 
 RECORDED: Final = Path(__file__).parent / "hackbench-surface.json"
+RECORDED_NAME: Final = "recorded"
 SIDE: Final = 20
 
 
@@ -40,7 +41,7 @@ def recorded(path: Path = RECORDED) -> Surface | None:
     factors = tuple(Factor.model_validate(one) for one in document["factors"])
     sizes = [len(factor.levels) for factor in factors]
     values = {tuple(map(int, point)): document["values"][place] for place, point in enumerate(np.ndindex(*sizes))}
-    return Surface("recorded", "hackbench-granularity (recorded)", factors, values)
+    return Surface(RECORDED_NAME, "hackbench-granularity (recorded)", factors, values)
 
 
 def _made(name: str, title: str, shape: Callable[[float, float], float]) -> Surface:
