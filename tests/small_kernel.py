@@ -27,6 +27,7 @@ modules:
 $(O)/arch/x86/boot/bzImage: $(objects) $(O)/.config
 	@mkdir -p $(@D)
 	@{sys.executable} image.py $@ $(objects)
+	@cp $@ $(O)/vmlinux
 
 $(O)/System.map: $(objects)
 	@nm $^ > $@
@@ -63,6 +64,10 @@ config BLOCK
 config KYBER
 	bool "An I/O scheduler"
 	depends on BLOCK
+config SCHED_CLASS_EXT
+	bool "Schedulers written in BPF"
+config DEBUG_INFO_BTF
+	bool "Type information"
 config HZ
 	int "Ticks a second"
 	default 250
@@ -97,6 +102,22 @@ A longer turn for everybody.
 """
 
 OPTIONS = "CONFIG_EXPERT=y\nCONFIG_BLOCK=y\nCONFIG_KYBER=y\nCONFIG_MODULES=y\n"
+
+# What builds schedulers: every one is a program that says its name and that of the tools it was built by.
+EXAMPLES = {
+    "tools/sched_ext/Makefile": """\
+scx_%:
+	@test -e $(VMLINUX_BTF) && $(BPFTOOL)
+	@mkdir -p $(O)/build/bin
+	@echo "$@ $(LLVM)" > $(O)/build/bin/$@
+""",
+    "tools/bpf/bpftool/Makefile": """\
+bootstrap:
+	@mkdir -p $(OUTPUT)bootstrap && ln -sf /bin/true $(OUTPUT)bootstrap/bpftool
+""",
+    "tools/sched_ext/scx_simple.bpf.c": "",
+    "tools/sched_ext/scx_qmap.bpf.c": "",
+}
 
 
 def small_kernel(directory: Path) -> Path:

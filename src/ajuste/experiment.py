@@ -18,12 +18,14 @@ from ajuste.design.stopping import Stop
 from ajuste.home import Home
 from ajuste.inventory.summary import summary_of
 from ajuste.inventory.take import take_inventory
-from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.kernel.spec import OwnKernel, PackagedKernel, parse_spec
 from ajuste.model.configuration import KERNEL_FACTOR
+from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.kernel_options import KERNEL_OPTIONS
 from ajuste.model.proof import PROOFS, Proof
 from ajuste.native import AGENT, WORKLOADS, native_program
+from ajuste.own_modules import built_modules
 from ajuste.recordings import record_decisive, record_trials, to_record
 from ajuste.runner import Runner, Targets, Watcher
 from ajuste.store.store import Run, Store, lock_name, only_one
@@ -31,6 +33,7 @@ from ajuste.study.files import study_directory
 from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver, resolve, resolver
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
+from ajuste.study.settings import SCHED_EXT, varies
 from ajuste.study.site import GUEST, Site
 from ajuste.study.tune import first_study, searched_study
 from ajuste.target.caller import host_site
@@ -62,6 +65,8 @@ class Means:
 class Experiment:
     """``images`` by kernel spec. ``fingerprint`` is of all that decides what is measured: equal ones share trials.
 
+    ``modules`` are files of kernel modules of Ajuste's own, by the machine that loads them.
+
     With a ``resolver`` it is a search, whose configurations are made as it goes.
     """
 
@@ -70,6 +75,7 @@ class Experiment:
     packages: dict[str, str]
     fingerprint: str
     resolver: Resolver | None = None
+    modules: dict[Machine, tuple[Path, ...]] = field(default_factory=dict)
 
 
 def resolved_study(study: Study, catalogue: Catalogue, means: Means) -> ResolvedStudy:
@@ -87,15 +93,23 @@ def _surrounded(
     if study.target.kind == "host":
         here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
         return study, of_this_machine(catalogue), here, shutil.which, host_site()
-    return study, catalogue, {spec: _version(spec, means) for spec in study.kernels}, shutil.which, GUEST
+    return study, catalogue, {spec: _version(spec, means, study) for spec in study.kernels}, shutil.which, GUEST
 
 
-def _version(spec: str, means: Means) -> KernelVersion:
+def _version(spec: str, means: Means, study: Study) -> KernelVersion:
     from ajuste.kernel.fetch import fetch_kernel
+    from ajuste.vm.scheduler import how_to_build
 
     parsed = parse_spec(spec)
     known = parsed.version or parsed.release if isinstance(parsed, PackagedKernel) else ""
-    return KernelVersion.parse(known) if "." in known else fetch_kernel(spec, means.home, say=means.say).version
+    if "." in known:
+        return KernelVersion.parse(known)
+    try:
+        return fetch_kernel(spec, means.home, say=means.say).version
+    except RequestError as failure:
+        if isinstance(parsed, OwnKernel) and varies(study, SCHED_EXT):
+            raise RequestError(failure.message, hint=how_to_build(spec)) from None
+        raise
 
 
 def prepare(study: Study, catalogue: Catalogue, means: Means) -> Experiment:
@@ -128,13 +142,24 @@ def prepare_resolved(resolved: ResolvedStudy, catalogue: Catalogue, means: Means
     from ajuste.kernel.fetch import fetch_kernel
     from ajuste.kernel.prove.claims import check_claims
     from ajuste.vm.emulator import choose_emulator
+    from ajuste.vm.scheduler import scheduler_of
 
     check_claims(study)
     images = {spec: fetch_kernel(spec, means.home, say=means.say) for spec in study.kernels}
     emulator = choose_emulator(study.target.clock, study.target.cpus, means.home, means.say)
     marks |= {f"kernel {spec}": image.sha256 for spec, image in images.items()}
+    modules = built_modules(resolved, images, means.home, means.say)
+    marks |= {
+        f"module {file.stem} of {machine.name}": sha256_of(file) for machine in modules for file in modules[machine]
+    }
+    marks |= {
+        f"scheduler {one.kernel} {one.scheduler}": sha256_of(scheduler_of(images[one.kernel], one.scheduler))
+        for one in resolved.configurations
+        if one.scheduler
+    }
     packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
-    return Experiment(resolved, images, packages, fingerprint(resolved, marks | {"QEMU": emulator.version}))
+    key = fingerprint(resolved, marks | {"QEMU": emulator.version})
+    return Experiment(resolved, images, packages, key, modules=modules)
 
 
 def goes_on(experiment: Experiment, store: Store) -> bool:
@@ -297,6 +322,8 @@ def open_target(experiment: Experiment, machine: Machine, means: Means, connecti
         programs=tuple(map(Path, resolved.programs)),
         study_files={name: Path(path) for name, path in resolved.files.items()},
         modules=table.modules,
+        own_modules=experiment.modules.get(machine, ()),
+        schedulers=resolved.schedulers_on(machine),
         packages=experiment.packages,
     )
     guest = GuestOptions(

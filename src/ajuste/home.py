@@ -38,6 +38,11 @@ class Home:
         return self.cache / "kernels"
 
     @property
+    def booted(self) -> Path:
+        """Machines that have booted."""
+        return self.cache / "booted"
+
+    @property
     def journals(self) -> Path:
         """What undoes the changes of experiments on this machine, as long as these go on."""
         return self.state / "journals"

@@ -1,4 +1,4 @@
-"""The native programs: where ``ajuste-agent`` and ``ajuste-workloads`` are on this machine."""
+"""The native programs, and the sources of kernel modules: where they are on this machine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from ajuste.model.error import RequestError
 
 AGENT = "ajuste-agent"
 WORKLOADS = "ajuste-workloads"
+_MODULES = {"ajuste_linpack": "linpack"}
 
 _PACKAGE = Path(__file__).parent
-_BUILT = _PACKAGE.parent.parent / "target" / "x86_64-unknown-linux-gnu" / "release"
+_TREE = _PACKAGE.parent.parent
+_BUILT = _TREE / "target" / "x86_64-unknown-linux-gnu" / "release"
 
 
 def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Path:
@@ -32,3 +34,14 @@ def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Pa
         f"the program {name} was not found in {searched}",
         hint="set AJUSTE_NATIVE to the directory that has it" if chosen else "build it with: cargo build --release",
     )
+
+
+def module_source(name: str) -> Path:
+    """The directory with the sources of a kernel module of Ajuste's own. Raises RequestError where it is missing."""
+    directory = _TREE / "native" / "module" / _MODULES[name]
+    if not (directory / "Kbuild").is_file():
+        raise RequestError(
+            f"the sources of the kernel module {name} were not found in {directory}",
+            hint="they are in Ajuste's source tree; run it from there (make setup)",
+        )
+    return directory

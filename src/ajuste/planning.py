@@ -138,6 +138,7 @@ def _configuration(
         target=resolved.kernel if several else "",
         writes=tuple(_write(write, now) for write in resolved.writes),
         kernel_arguments=resolved.kernel_arguments,
+        modules=resolved.modules,
         commands=(
             *(_command("before it", command, 1, user) for command in resolved.before),
             _command("workload", resolved.workload, 1, user),

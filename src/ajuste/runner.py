@@ -45,7 +45,7 @@ MOMENT_SECONDS = 1.0
 To read and keep a run of ``true`` takes as long as the run itself: what is read in between makes the whole longer.
 """
 
-ROUNDS = 20
+ROUNDS = 100
 """Where several trials run at once, blocks are measured together until each of those has come so often, unless it may
 be time to stop before: only in the last round something waits for the others.
 """

@@ -44,6 +44,28 @@ def test_linpack_prints_the_classic_table(workloads: str) -> None:
     assert kflops == pytest.approx(operations / net_seconds / 1000, rel=0.2), "the time is rounded to 10 ms"
 
 
+def test_linpack_in_c_has_the_very_same_solution(workloads: str) -> None:
+    rust, c = (
+        printed(workloads, "linpack", "--repetitions", "1", "--code", code).splitlines() for code in ("rust", "c")
+    )
+    assert rust[-1] == c[-1]
+    assert rust[-1].startswith("Residual ")
+
+
+def test_linpack_counts_the_interrupts_of_its_cpu(workloads: str) -> None:
+    *_, last = printed(workloads, "linpack", "--repetitions", "1", "--interrupts").splitlines()
+    match = re.fullmatch(r"Interrupts (\d+) on CPU (\d+)", last)
+    assert match
+    assert int(match[2]) in os.sched_getaffinity(0)
+
+
+@pytest.mark.skipif(Path("/proc/ajuste_linpack").exists(), reason="the module is loaded")
+def test_linpack_in_the_kernel_says_what_it_needs(workloads: str) -> None:
+    answer = subprocess.run([workloads, "linpack", "--code", "kernel"], capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert "the module ajuste_linpack is needed, which is loaded in guests only" in answer.stderr
+
+
 def test_the_residual_of_linpack_is_that_of_double_precision(workloads: str) -> None:
     """The same matrix solved by numpy has a residual of the same order."""
     last = printed(workloads, "linpack", "--repetitions", "1").splitlines()[-1]
@@ -204,6 +226,7 @@ def test_a_hog_says_what_it_got_and_how_often_it_was_interrupted(workloads: str)
         (["linpack", "--first", "9", "--longest", "8"], "--longest 8 is less than --first 9"),
         (["linpack", "--first", "9", "--repetitions", "8"], "--repetitions is one row"),
         (["linpack", "--order", "9"], "--order"),
+        (["linpack", "--code", "cobol"], '--code is rust, c or kernel, not "cobol"'),
         (["hog", "--milliseconds", "0"], "--milliseconds must be a whole number from 1 to 86400000"),
         (["jitter", "--sleeps", "0"], "--sleeps must be a whole number from 1 to 10000000"),
         (["jitter", "--interval-us", "9"], "--interval-us must be"),

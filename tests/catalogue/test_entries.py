@@ -127,9 +127,13 @@ def test_the_metrics_are_those_that_the_design_names() -> None:
         assert metric.scale == "difference" or metric.resolution != 1 or metric.name in ("cycles", "instructions")
 
 
+ASKED_FOR = {"linpack": {"interrupts": "1"}}
+"""What some metrics are measured with only."""
+
+
 @pytest.mark.parametrize("kind", QUICK_KINDS, ids=lambda kind: kind.name)
 def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(kind: WorkloadKind) -> None:
-    assert run(kind, {}) == {metric.name for metric in kind.metrics}
+    assert run(kind, ASKED_FOR.get(kind.name, {})) == {metric.name for metric in kind.metrics}
 
 
 @pytest.mark.parametrize(

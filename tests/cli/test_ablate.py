@@ -85,7 +85,7 @@ def test_a_profile_is_taken_apart_on_this_machine_and_everything_is_put_back(pro
         "vm.dirty_expire_centisecs": {"vm.dirty_expire_centisecs": "1234"},
     }
     assert len(said["configurations"]) == 4
-    assert said["reproduce"] == ["ajuste ablate --json --blocks 3 --profile own.conf -- true"]
+    assert said["reproduce"] == ["ajuste ablate --blocks 3 --profile own.conf -- true"]
 
 
 @pytest.mark.vm

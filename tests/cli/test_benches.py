@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ pytestmark = [needs_root, pytest.mark.timeout(900)]
 PATIENCE_SECONDS = 240
 SETTING = "net.ipv4.tcp_fin_timeout"
 FOUND, TRIED = "60", "31"
+BLOCKS = 16
+"""Enough that the second machine is busy for seconds after its first."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def blocks_of(shell: Shell, machine: str) -> int:
 
 
 def test_what_is_interrupted_is_put_back_everywhere(labs: Labs) -> None:
-    running = labs.start("compare", "--set", f"{SETTING}={FOUND},{TRIED}", "--", "sleep", "0.3", start_new_session=True)
+    words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", "1000", "--", "sleep", "0.3")
+    running = labs.start("compare", *words, start_new_session=True)
     labs.wait_for_a_change()
     os.killpg(running.pid, signal.SIGINT)  # as the terminal does
     _, complained = running.communicate(timeout=PATIENCE_SECONDS)
@@ -106,10 +108,11 @@ def test_what_is_interrupted_is_put_back_everywhere(labs: Labs) -> None:
 
 
 def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_measured_elsewhere(labs: Labs) -> None:
-    words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", "8", "--json", "--", "sleep", "0.2")
+    words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", str(BLOCKS), "--json", "--", "sleep", "0.3")
     running = labs.start("compare", *words)
     wait_for(lambda: running.poll() is not None or blocks_of(labs.shell, "lab2"))
-    wait_for(lambda: labs.hosts[1].says("sysctl", "-n", SETTING) == TRIED)
+    wait_for(lambda: running.poll() is not None or labs.hosts[1].says("sysctl", "-n", SETTING) == TRIED)
+    assert running.poll() is None, "over before the second machine was seen in the middle of a block"
     psutil.Process(labs.working[1].pid).kill()
     said, complained = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 0, complained
@@ -117,10 +120,15 @@ def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_me
     wait_for(lambda: not labs.journals())
 
     results = json.loads(said)
-    trials = [(trial["block"], trial["machine"]) for trial in results["trials"]]
-    assert set(Counter(trials).values()) == {2}, "no block is split, half counted or there twice"
-    assert {machine for _, machine in trials} == {"lab1", "lab2"}
+    trials = results["trials"]
+    # A trial that was disturbed is repeated: the same place in the block, another attempt.
+    measured = [(trial["block"], trial["position"], trial["attempt"]) for trial in trials]
+    assert len(set(measured)) == len(measured), "no block is there twice"
+    places = {(trial["block"], trial["machine"], trial["position"]) for trial in trials}
+    assert {block for block, _, _ in places} == set(range(BLOCKS + 1)), "one to warm up, and those asked for"
+    assert len(places) == 2 * (BLOCKS + 1), "no block is split or half counted"
+    assert {machine for _, machine, _ in places} == {"lab1", "lab2"}
     (compared,) = [one for one in results["machines"] if one["metric"] == "elapsed"]
-    assert sum(one["blocks"] for one in compared["machines"]) == results["blocks"] == 8
+    assert sum(one["blocks"] for one in compared["machines"]) == results["blocks"] == BLOCKS
     assert all("inventory" in results["environment"]["machines"][name] for name in ("lab1", "lab2"))
     assert results["configurations"][1]["read_back"][SETTING] == TRIED

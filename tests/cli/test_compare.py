@@ -26,7 +26,7 @@ def compared(ajuste: Shell, *words: str) -> Any:
 def test_one_command_is_described_by_figures_that_agree_with_its_trials(ajuste: Shell) -> None:
     said = compared(ajuste, "--blocks", "12", "--", "true")
     assert (said["study"], said["clock"], said["blocks"], said["verdicts"]) == ("compare", "wall", 12, [])
-    assert said["reproduce"] == ["ajuste compare --json --blocks 12 -- true"]
+    assert said["reproduce"] == ["ajuste compare --blocks 12 -- true"]
     (only,) = said["configurations"]
     assert (only["name"], only["levels"]) == ("true", {})
     kept = ajuste.json("report", said["run"], "--trials")
@@ -133,7 +133,7 @@ def test_in_a_guest_the_same_question_has_the_same_answer_to_the_bit(ajuste: She
     first: dict[str, Any] = compared(ajuste, *asked)
     assert (first["clock"], first["blocks"]) == ("virtual", 2)
     assert [c["name"] for c in first["configurations"]] == ["sleep 0.01", "sleep 0.02"]
-    assert re.match(r"ajuste compare --kernel debian:6\.12\.\d+\S* --json --vm --blocks 2", first["reproduce"][0])
+    assert re.match(r"ajuste compare --kernel debian:6\.12\.\d+\S* --vm --blocks 2", first["reproduce"][0])
     again = compared(ajuste, *asked)
     assert again["run"] == first["run"], "under the virtual clock it is shown again"
     anew = compared(ajuste, "--fresh", *asked)

@@ -11,6 +11,7 @@ from ajuste.model.kernel_options import KERNEL_OPTIONS, KernelOptions, Option
 from ajuste.model.results import Results
 from ajuste.report.html import render_html
 from ajuste.report.kernel_options import kernel_options_listing
+from ajuste.report.markdown import markdown
 from ajuste.report.terminal import print_results
 
 NUMA = Option(name="NUMA", title=f"NUMA {HOSTILE}", baseline="y", own="n", because="asked for")
@@ -18,8 +19,8 @@ BALANCING = Option(name="NUMA_BALANCING", title="", baseline="y", own="absent", 
 OPTIONS = KernelOptions(baseline="mine:base", total=7, options=(NUMA, BALANCING))
 
 
-def compared(results: Results) -> Results:
-    kept = {"mine:non-numa": OPTIONS.model_dump(mode="json"), "spoilt": {"options": 7}}
+def compared(results: Results, options: KernelOptions = OPTIONS) -> Results:
+    kept = {"mine:non-numa": options.model_dump(mode="json"), "spoilt": {"options": 7}}
     return results.model_copy(update={"environment": {**results.environment, KERNEL_OPTIONS: kept}})
 
 
@@ -47,3 +48,13 @@ def test_terminal_and_page_show_it_once_and_harmlessly(granularity: Results) -> 
     page = render_html(results)
     assert page.count(">because of NUMA<") == 1
     assert HOSTILE not in page
+
+
+def test_kernels_with_equal_options_have_a_sentence_and_no_empty_table(granularity: Results) -> None:
+    results = compared(granularity, KernelOptions(baseline="mine:base", total=0, options=()))
+    console = Console(file=io.StringIO(), width=200)
+    print_results(results, console)
+    assert isinstance(console.file, io.StringIO)
+    for text in (console.file.getvalue(), markdown(results)):
+        assert "0 options otherwise" in text
+        assert "Because" not in text

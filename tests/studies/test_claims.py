@@ -87,12 +87,17 @@ def test_priority_matters_beside_a_load_and_not_alone(run: Run) -> None:
     assert results["three_sigma"]
 
 
-def test_an_isolated_cpu_keeps_the_load_away(run: Run) -> None:
+def test_an_isolated_cpu_keeps_the_load_away_and_the_kernel_even_interrupts(run: Run) -> None:
     results = run("linpack-isolation")
     switches = means(results, "involuntary-switches")
     assert switches["isolation=fifo on an isolated CPU"] == 0
     assert switches["isolation=plain"] > 10
     assert any("isolcpus=1" in name for name in results["environment"])
+    in_kernel = "isolation=in the kernel, interrupts off"
+    interrupts, elapsed = means(results, "linpack.interrupts"), means(results, "elapsed")
+    assert interrupts.pop(in_kernel) == 0
+    assert min(interrupts.values()) > 10
+    assert elapsed[in_kernel] < 0.9 * elapsed["isolation=plain"]
 
 
 def test_the_same_study_gives_the_same_digest(run: Run, tmp_path: Path, ajuste_home: Path) -> None:

@@ -41,3 +41,10 @@ def arguments(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
         else:
             words.append(PLACEHOLDER.sub(lambda match: values[match[1]], argument))
     return tuple(words)
+
+
+def modules(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
+    """The kernel modules of Ajuste's own that the workload needs with the parameters ``given``, each once."""
+    values = check_parameters(kind, given)
+    needed = (kind.parameters[name].modules.get(value) for name, value in values.items())
+    return tuple(dict.fromkeys(name for name in needed if name))

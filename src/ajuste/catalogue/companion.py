@@ -9,7 +9,7 @@ from itertools import chain
 from ajuste.catalogue.place import location
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import File, Location
-from ajuste.model.tunable import CgroupLimit, ProcessAttribute, ScratchAttribute, Tunable
+from ajuste.model.tunable import Marker, Tunable
 
 ListFiles = Callable[[str], Iterable[str]]
 """From a directory to the paths of the files in it; none if it is not there."""
@@ -25,7 +25,7 @@ def companions(
     """See ``Catalogue.companions``."""
     named = (_same_instance(tunables[name], tunable) for name in tunable.companions)
     places = (location(where) for other in named if (where := other.place_in(version)) and can_change(other))
-    found = [place for place in places if not isinstance(place, ProcessAttribute | CgroupLimit | ScratchAttribute)]
+    found = [place for place in places if not isinstance(place, Marker)]
     listed = chain.from_iterable(sorted(files(_of(path, tunable))) for path in tunable.companion_directories)
     found += [File(path=path) for path in listed]
     return tuple(dict.fromkeys(found))

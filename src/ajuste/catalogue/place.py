@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Choice, Coalesce, Feature, File, Flag, Latency, Location, Qdisc, Ring
-from ajuste.model.tunable import CgroupLimit, Marker, ProcessAttribute, ScratchAttribute, Tunable, Where
+from ajuste.model.tunable import (
+    CgroupLimit,
+    Marker,
+    ProcessAttribute,
+    SchedulerProgram,
+    ScratchAttribute,
+    Tunable,
+    Where,
+)
 
 ALWAYS_ON = {"SCHED_DEBUG": KernelVersion(major=6, minor=15)}
 """Build options that are none any more from a version on: what they did is always there."""
@@ -35,6 +43,8 @@ def location(where: Where) -> Location | Marker:
             return CgroupLimit(name=where.attribute)
         case "scratch":
             return ScratchAttribute(name=where.attribute)
+        case "scheduler":
+            return SchedulerProgram()
         case "flag":
             return Flag(path=where.path, name=where.flag)
         case "choice":

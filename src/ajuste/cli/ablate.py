@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -17,6 +15,7 @@ from ajuste.adhoc.saving import save_study
 from ajuste.adhoc.study import adhoc_document, profile_target
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_study
+from ajuste.cli.command_line import command_line
 from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.job_options import (
@@ -140,7 +139,7 @@ def ablate(
         as_root=as_root,
         ignore_failure=ignore_failure,
     )
-    command = shlex.join(["ajuste", *sys.argv[1:]])
+    command = command_line()
     tell = not (as_json or dry_run or quiet)
     if study is not None:
         if words or save:

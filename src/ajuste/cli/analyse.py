@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from rich.console import Console
 
 from ajuste.adhoc.amount import share
 from ajuste.analysis.analysed import Wanted, analyse_table
+from ajuste.cli.command_line import command_line
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.foreign.collector import utf8
@@ -88,7 +88,7 @@ def analyse(
     _check_target(html, files)
     table = read_files(files, _names(name, files), asked)
     wanted = replace(wanted, metrics=split_names(metric or (), table))
-    command = shlex.join(["ajuste", *sys.argv[1:]])
+    command = command_line()
     shown = tuple(utf8(str(file)) for file in files)
     results = analyse_table(table, wanted, files=shown, reproduce=(utf8(command),), ajuste=ajuste_version())
     _show(results, html or home().reports / f"analyse-{results.digest[:12]}.html", as_json=as_json)

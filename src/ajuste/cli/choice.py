@@ -9,6 +9,7 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import Place, RequestError
 from ajuste.study.builtin import find_study
 from ajuste.study.job import DiskTable
+from ajuste.study.omission import without_levels
 from ajuste.study.parameters import with_parameters
 from ajuste.study.read import read_study
 from ajuste.study.relocation import Where, relocated
@@ -23,6 +24,7 @@ def chosen_study(
     target: Where | None = None,
     parameter: Sequence[str] | None = None,
     disk: Callable[[DiskTable], str] | None = None,
+    without: Sequence[str] | None = None,
 ) -> Study:
     """The study of that name or file, with the choices of the command line. ``disk`` gives the name of one on this
     machine to a study that is about a disk. Raises RequestError.
@@ -30,6 +32,7 @@ def chosen_study(
     if kernel is not None:
         parse_spec(kernel)
     study = read_study(find_study(name), catalogue, parse_kernel=parse_spec)
+    study = without_levels(study, without or ())
     if kernel is not None and any(factor.kernels for factor in study.factors):
         raise RequestError(f"--kernel {kernel}: the kernel is a factor of {name}; change its levels in the study")
     if target is not None:

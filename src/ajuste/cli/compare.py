@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +12,7 @@ from ajuste.adhoc.request import Request, split_commands
 from ajuste.adhoc.saving import save_study
 from ajuste.adhoc.study import adhoc_document, adhoc_study, profile_target
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.command_line import command_line
 from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.job_options import (
@@ -182,7 +181,7 @@ def compare(
     tell = not (as_json or dry_run or quiet)
     profiles = placed(profile.split(","), profile_target(request, known), known, means, tell=tell) if profile else ()
     study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
-    command = shlex.join(["ajuste", *sys.argv[1:]])
+    command = command_line()
     if save is not None:
         save_study(adhoc_document(request, known, profiles)[0], save, command)
     means = replace(means, cluster=chosen_cluster(study, cluster, workers))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from ajuste.cli.command_line import command_line
 from ajuste.cli.example import example
 from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed
 from ajuste.cli.telling import telling
@@ -97,5 +97,5 @@ def _sessions(
     chosen = chosen_study(study, known, None, seed, None, parameter)
     decides = find_metric(metric or chosen.analysis.metrics[0], chosen, known).name
     step_study(chosen, decides, "", "", 1)
-    measuring = Measuring(known, Means(home(), jobs=jobs), shlex.join(["ajuste", *sys.argv[1:]]), quiet)
+    measuring = Measuring(known, Means(home(), jobs=jobs), command_line(), quiet)
     return lambda good, tests: Session(chosen, decides, good, measuring, tests, say)

@@ -31,6 +31,10 @@ Parameter = Annotated[
         metavar="NAME=VALUE", help="Another value of a parameter of the workload than the study's (repeatable)."
     ),
 ]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FACTOR=LEVEL", help="Leave out a level of one of the study's factors (repeatable)."),
+]
 Report = Annotated[Path | None, typer.Option(help="Where to write the HTML report.")]
 Jobs = Annotated[
     int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -26,6 +27,7 @@ from ajuste.cli.options import (
     Seed,
     StudyName,
     Target,
+    Without,
     Workers,
 )
 from ajuste.experiment import Means
@@ -45,6 +47,7 @@ def run(
     seed: Seed = None,
     target: Target = None,
     parameter: Parameter = None,
+    without: Without = None,
     disk: Disk = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure anew what is in the store already.")] = False,
     report: Report = None,
@@ -69,15 +72,13 @@ def run(
         def opened(table: DiskTable) -> str:
             return stack.enter_context(disk_for_run(disk, table.size_mib, accept_risk=accept_risk))
 
-        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened)
+        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without)
         require_disk_wanted(chosen, disk)
         measure(
             chosen,
             known,
             Showing(report, quiet, as_json),
-            named=shlex.join([study, *(word for text in parameter for word in ("--parameter", text))])
-            if parameter
-            else study,
+            named=_named(study, {"--parameter": parameter, "--without": without}),
             means=Means(
                 home(),
                 jobs=jobs,
@@ -87,3 +88,9 @@ def run(
             ),
             fresh=lambda *_: fresh,
         )
+
+
+def _named(study: str, given: Mapping[str, list[str] | None]) -> str:
+    """How the study was named, with what was said about it."""
+    words = [word for option, texts in given.items() for text in texts or () for word in (option, text)]
+    return shlex.join([study, *words]) if words else study

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,6 +9,7 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
+from ajuste.cli.command_line import command_line
 from ajuste.cli.elsewhere import chosen_cluster
 from ajuste.cli.example import example
 from ajuste.cli.measuring import check_report
@@ -99,7 +98,7 @@ def tune(
             hint="leave --cluster out; `ajuste compare --cluster` checks on many machines what was found",
         )
     means = Means(home(), jobs=jobs, accept_risk=accept_risk, cluster=where)
-    named = shlex.join(["ajuste", *sys.argv[1:]])
+    named = command_line()
     with SearchProgress(allowed=search.trials, quiet=quiet) as progress:
         watched = replace(means, say=progress.say)
         experiment = prepare_search(chosen, search, known, watched)

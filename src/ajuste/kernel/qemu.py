@@ -6,8 +6,6 @@ Several CPUs under the virtual clock need it (with QEMU 7.2 they never reach use
 from __future__ import annotations
 
 import platform
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,12 +15,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, Package, PackageGone
+from ajuste.kernel.download import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.inventory import find_damage, write_inventory
 from ajuste.kernel.libraries import add_missing_libraries, run_with_libraries
 from ajuste.kernel.source import QemuSource, kernel_sources, qemu_source
-from ajuste.kernel.space import keeping_in, require_space
-from ajuste.kernel.unpack import unpack
+from ajuste.kernel.space import keeping_in
 from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
 
@@ -149,18 +147,9 @@ def _upstream(package: Package) -> Version:
 
 
 def _fetch(packages: list[Package], directory: Path, apt: Apt, suites: tuple[str, ...], say: Say) -> QemuImage:
-    root = directory.parent
-    size_bytes = sum(p.size_bytes for p in packages)
-    require_space(root, size_bytes + sum(p.installed_bytes for p in packages) + _SPARE_BYTES, "QEMU")
-    say(f"downloading {packages[0]} ({size_bytes / 1e6:.0f} MB)")
-    for leftover in root.glob(".fetching-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as name:
-        temporary = Path(name)
-        (temporary / "packages").mkdir()
-        unpack(apt.download(packages, temporary / "packages"), temporary / "tree")
+    with unpacked(packages, directory.parent, apt, "QEMU", say, spare_bytes=_SPARE_BYTES) as temporary:
         entry = temporary / "qemu"
-        _arrange(temporary / "tree", entry)
+        _arrange(temporary / TREE, entry)
         add_missing_libraries(entry / PROGRAM, entry / "lib", packages[0], apt, suites, temporary, say)
         _describe(entry, packages[0])
         if directory.exists():

@@ -44,7 +44,8 @@ class KernelImage(BaseModel):
     """A kernel on this disk. ``spec`` is how the person named it (``debian:5.10``), ``release`` what ``uname -r``
     will say.
 
-    ``modules`` is the ``lib/modules/RELEASE`` directory, ``config`` the file of build options, where there are any.
+    ``modules`` is the ``lib/modules/RELEASE`` directory, ``config`` the file of build options, ``schedulers`` the
+    directory of BPF schedulers (sched_ext) that were built for it, where there are any.
     ``package`` is the exact Debian package and version, empty for a kernel given as a path. ``sha256`` is of
     ``vmlinuz``.
     """
@@ -55,6 +56,7 @@ class KernelImage(BaseModel):
     vmlinuz: Path
     modules: Path | None = None
     config: Path | None = None
+    schedulers: Path | None = None
     package: str = ""
     sha256: str
 

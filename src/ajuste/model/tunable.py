@@ -28,13 +28,14 @@ Kind = Literal[
     "process",
     "cgroup",
     "scratch",
+    "scheduler",
 ]
 
 PATH_KINDS = frozenset({"sysctl", "debugfs", "sysfs", "procfs", "flag", "choice"})
 DEVICE_KINDS = frozenset({"feature", "ring", "coalesce", "qdisc"})
 """Places that are asked for by the name of a network interface."""
 
-WORKLOAD_KINDS = frozenset({"process", "cgroup", "scratch"})
+WORKLOAD_KINDS = frozenset({"process", "cgroup", "scratch", "scheduler"})
 """Not of the machine: these are made for each trial."""
 
 _NAMED_KINDS = frozenset({"feature", "ring", "coalesce", "process", "cgroup", "scratch"})
@@ -63,7 +64,13 @@ class ScratchAttribute(BaseModel):
     name: str
 
 
-Marker = ProcessAttribute | CgroupLimit | ScratchAttribute
+class SchedulerProgram(BaseModel):
+    """Which scheduler written in BPF (sched_ext) the guest has during the trial."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+Marker = ProcessAttribute | CgroupLimit | ScratchAttribute | SchedulerProgram
 """A tunable that is no place of the machine but something of the trial's own."""
 
 
@@ -76,6 +83,8 @@ def marker_words(marker: Marker) -> str:
             return f"{marker.name} of the workload's own control group"
         case ScratchAttribute():
             return f"{marker.name} of the file system made for the trial"
+        case SchedulerProgram():
+            return "a program that runs for the length of the trial"
 
 
 class Where(BaseModel):
@@ -84,7 +93,8 @@ class Where(BaseModel):
     ``kind``: ``sysctl``, ``debugfs``, ``sysfs``, ``procfs`` (a ``path``), ``flag`` (``path`` and ``flag``), ``choice``
     (``path``); ``feature``, ``ring``, ``coalesce`` (what ethtool(8) calls ``attribute``), ``qdisc`` of the network
     interface ``device``; ``latency`` (/dev/cpu_dma_latency); and of the trial's own ``process`` (an ``attribute``),
-    ``cgroup`` (the file ``attribute``) and ``scratch`` (an ``attribute`` of its file system).
+    ``cgroup`` (the file ``attribute``), ``scratch`` (an ``attribute`` of its file system) and ``scheduler`` (a program
+    that loads one).
 
     ``needs`` names the kernel options that must be on, separated by blanks. ``note`` is a sentence on these kernels.
     ``initial`` is the value after boot of the series' latest stable release where it can be said (see

@@ -19,6 +19,9 @@ class Parameter(BaseModel):
     ``integer``: ``{name}`` is replaced by the number, ``minimum`` … ``maximum``. ``choice``: an argument that is just
     ``{name}`` is replaced by the arguments that ``choices`` has for the value, which may be none at all. ``flag``: the
     same with the values ``0`` and ``1``. ``file``: ``{name}`` is replaced by the name of a file.
+
+    ``modules`` has, by value, a kernel module of Ajuste's own that the workload needs then: it is built for the guest's
+    kernel, and never loaded on this machine.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,6 +32,7 @@ class Parameter(BaseModel):
     minimum: int | None = None
     maximum: int | None = None
     choices: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    modules: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -38,6 +42,8 @@ class Parameter(BaseModel):
             raise ValueError("the default is not among the choices")
         if self.type == "flag" and set(self.choices) != {"0", "1"}:
             raise ValueError("the choices of a flag are 0 and 1")
+        if not set(self.modules) <= set(self.choices):
+            raise ValueError("modules are for values among the choices")
         return self
 
 

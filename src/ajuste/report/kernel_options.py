@@ -10,7 +10,8 @@ from ajuste.report.format import count_of
 from ajuste.report.kept import kept
 from ajuste.report.listing import Group, Line, Listing
 
-_COLUMNS: Final = ("Baseline", "Here", "Because", "What it is")
+_WORDS: Final = ("Because", "What it is")
+_COLUMNS: Final = ("Baseline", "Here", *_WORDS)
 _LEAD: Final = "By the configurations that they were built from, against the baseline's kernel."
 
 
@@ -21,7 +22,7 @@ def kernel_options_listing(results: Results) -> Listing | None:
     if not groups:
         return None
     title = "How the kernels' options differ"
-    return Listing("kernel-options", title, _LEAD, _COLUMNS, groups, optional=True, heading="Option")
+    return Listing("kernel-options", title, _LEAD, _COLUMNS, groups, optional=True, heading="Option", words=_WORDS)
 
 
 def _title(name: str, found: KernelOptions) -> str:

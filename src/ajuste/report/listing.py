@@ -32,7 +32,8 @@ class Group:
 @dataclass(frozen=True)
 class Listing:
     """``lead`` is said before the table and ``source`` after it. An ``optional`` last column is left out where there is
-    no room for it. ``heading`` stands above the names, which are configurations if it is empty.
+    no room for it. ``heading`` stands above the names, which are configurations if it is empty. The columns of
+    ``words`` are aligned as text, the others as figures.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Listing:
     source: str = ""
     optional: bool = False
     heading: str = ""
+    words: tuple[str, ...] = ()
 
 
 def print_listing(out: Sheet, listing: Listing) -> None:
@@ -52,7 +54,9 @@ def print_listing(out: Sheet, listing: Listing) -> None:
     for group in listing.groups:
         out.blank()
         out.say(visible_line(group.title), style="bold", indent=INDENT)
-        tables = (_table(listing.columns[:count], group) for count in _counts(listing))
+        if not group.lines:
+            continue
+        tables = (_table(listing, group, count) for count in _counts(listing))
         table = next((table for table in tables if out.fits(table, 2 * INDENT)), None)
         if table is not None:
             out.table(table, indent=2 * INDENT)
@@ -72,14 +76,15 @@ def _counts(listing: Listing) -> tuple[int, ...]:
     return (every, every - 1) if listing.optional else (every,)
 
 
-def _table(columns: tuple[str, ...], group: Group) -> Table:
+def _table(listing: Listing, group: Group, count: int) -> Table:
+    """The first ``count`` columns."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", justify="right", no_wrap=True)
-    for column in columns:
-        table.add_column(Text(column), justify="right", no_wrap=True)
+    for column in listing.columns[:count]:
+        table.add_column(Text(column), justify="left" if column in listing.words else "right", no_wrap=True)
     for line in group.lines:
         table.add_row(
-            Text(line.name), *(Text(cell, style="yellow" if line.marked else "") for cell in line.cells[: len(columns)])
+            Text(line.name), *(Text(cell, style="yellow" if line.marked else "") for cell in line.cells[:count])
         )
     return table
 

@@ -123,7 +123,8 @@ def _listing(listing: Listing) -> list[str]:
     parts = [f"**{_text(listing.title)}.** {_text(listing.lead)}"]
     for group in listing.groups:
         rows = [(line.name, *line.cells) for line in group.lines]
-        parts += [_text(group.title), _table((listing.heading or "What", *listing.columns), rows)]
+        parts.append(_text(group.title))
+        parts += [_table((listing.heading or "What", *listing.columns), rows)] if rows else []
     return [*parts, _text(listing.source)]
 
 

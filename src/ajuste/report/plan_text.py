@@ -108,6 +108,9 @@ def _print_configuration(out: Sheet, configuration: PlannedConfiguration, shared
         out.say(f"runs on {visible_line(configuration.target)}", indent=2 * INDENT)
     if configuration.kernel_arguments:
         out.say(f"boots with {visible_line(' '.join(configuration.kernel_arguments))}", indent=2 * INDENT)
+    if configuration.modules:
+        names = visible_line(", ".join(configuration.modules))
+        out.say(f"loads the kernel module {names}, which is built for the guest's kernel", indent=2 * INDENT)
     for write in configuration.writes:
         now = f" (now {visible_line(write.now)})" if write.now else ""
         out.say(f"write {visible_line(write.value)} to {visible_line(write.where)}{now}", indent=2 * INDENT)

@@ -42,7 +42,7 @@ class PlannedCommand(_Planned):
 
 class PlannedConfiguration(_Planned):
     """What one configuration writes and runs; ``target`` only where it is not the study's (another kernel), and
-    ``kernel_arguments`` beside the study's.
+    ``kernel_arguments`` beside the study's; ``modules`` are those of Ajuste's own.
     """
 
     name: str
@@ -50,6 +50,7 @@ class PlannedConfiguration(_Planned):
     baseline: bool = False
     target: str = ""
     kernel_arguments: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
     writes: tuple[PlannedWrite, ...] = ()
     commands: tuple[PlannedCommand, ...] = ()
 

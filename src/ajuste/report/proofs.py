@@ -27,7 +27,7 @@ def proofs_listing(results: Results) -> Listing | None:
     groups = tuple(Group(name, tuple(map(_line, proof.features))) for name, proof in proofs_of(results).items())
     if not groups:
         return None
-    return Listing("proofs", "What the kernels were seen to have", LEAD, _COLUMNS, groups)
+    return Listing("proofs", "What the kernels were seen to have", LEAD, _COLUMNS, groups, words=_COLUMNS)
 
 
 def options_in_words(shown: Shown) -> str:

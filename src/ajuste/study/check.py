@@ -21,7 +21,7 @@ from ajuste.study.location import Path
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import Study, TargetTable
 from ajuste.study.scratch import PREFIX
-from ajuste.study.settings import names_set, set_by, varies
+from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
 from ajuste.study.shares import share_metrics
 from ajuste.study.timelines import check_timelines
 from ajuste.study.tune import check_tune
@@ -155,6 +155,9 @@ def _host(study: Study) -> Iterator[Problem]:
     if KERNEL_FACTOR in names:
         index = names.index(KERNEL_FACTOR)
         yield Problem(("factor", index, "name"), "the host has one kernel, the running one", instead)
+    for index, factor in enumerate(study.factors):
+        if SCHED_EXT in names_set(factor):
+            yield Problem(("factor", index), "only guests are given another scheduler than their kernel's own", instead)
     for field in OF_A_GUEST:
         if getattr(study.target, field) != TargetTable.model_fields[field].default:
             yield Problem(("target", field), "belongs to a virtual machine; the host is as it is", instead)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from ajuste.catalogue.arguments import arguments
+from ajuste.catalogue.arguments import arguments, modules
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, Scratch
@@ -18,7 +18,7 @@ from ajuste.study.location import Path
 from ajuste.study.resolved import Load
 from ajuste.study.schema import Study
 from ajuste.study.scratch import MOUNT_POINT, scratch
-from ajuste.study.site import GUEST, Site
+from ajuste.study.site import GUEST, SCHEDULERS, Site
 
 BUNDLED = "ajuste-workloads"
 
@@ -101,6 +101,15 @@ class Commands:
         own = own.model_copy(update={"cgroup_limits": dict(limits or {})})
         return self._command(argv, own, in_place=job.kind is None)
 
+    def modules(self, parameters: Mapping[str, str]) -> tuple[str, ...]:
+        """The kernel modules of Ajuste's own that the workload, with a configuration's own parameters, and any of its
+        background loads need.
+        """
+        jobs: list[tuple[WorkloadTable | BackgroundTable, Mapping[str, str]]] = [(self._study.workload, parameters)]
+        jobs += [(load, {}) for _, load, _ in self._background]
+        kinds = ((self._catalogue.workloads[job.kind], {**job.parameters, **own}) for job, own in jobs if job.kind)
+        return tuple(dict.fromkeys(name for kind, given in kinds for name in modules(kind, given)))
+
     @cached_property
     def setup(self) -> tuple[Command, ...]:
         """What runs once, before all trials."""
@@ -127,6 +136,17 @@ class Commands:
     def after(self) -> tuple[Command, ...]:
         """What runs after each trial."""
         return self.cleanup if self._study.target.kind == "vm" else ()
+
+    def loading(self, scheduler: str) -> tuple[Command, ...]:
+        """What has the kernel take ``scheduler``, if any, from a program that is left running."""
+        return (self._scheduling("load", f"{SCHEDULERS}/{scheduler}"),) if scheduler else ()
+
+    def unloading(self, scheduler: str) -> tuple[Command, ...]:
+        """What ends that program; it fails if the kernel did not keep the scheduler until then."""
+        return (self._scheduling("unload"),) if scheduler else ()
+
+    def _scheduling(self, *words: str) -> Command:
+        return Command(argv=(self._site.bundled, "scheduler", *words), environment={"LANG": "C.UTF-8"})
 
     def background(self, levels: Mapping[str, str]) -> tuple[tuple[Command, ...], tuple[Load, ...]]:
         """The background load of the configuration with these ``levels``, as the study writes them, by factor."""

@@ -13,7 +13,7 @@ from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_F
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Write
-from ajuste.model.tunable import CgroupLimit, ProcessAttribute, ScratchAttribute
+from ajuste.model.tunable import CgroupLimit, ProcessAttribute, SchedulerProgram, ScratchAttribute
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
 from ajuste.study.files import study_files
@@ -22,7 +22,7 @@ from ajuste.study.measures import Measures, measures
 from ajuste.study.ranges import span_of
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.settings import KERNEL_ARGUMENTS, is_tunable, names_set, parameter_of, set_by
+from ajuste.study.settings import KERNEL_ARGUMENTS, NO_SCHEDULER, is_tunable, names_set, parameter_of, set_by
 from ajuste.study.shares import wants_shares
 from ajuste.study.site import GUEST, Site
 from ajuste.study.timelines import resolve_samplers, resolve_timelines
@@ -221,9 +221,11 @@ def _configuration(
         workload=commands.workload(parts.parameters, parts.attributes, chosen.get(COMMAND_FACTOR), parts.limits),
         background=background,
         loads=loads,
+        modules=commands.modules(parts.parameters),
+        scheduler=parts.scheduler,
         scratch=commands.scratch(parts.scratch),
-        before=commands.before,
-        after=commands.after,
+        before=(*commands.before, *commands.loading(parts.scheduler)),
+        after=(*commands.unloading(parts.scheduler), *commands.after),
     )
 
 
@@ -257,6 +259,7 @@ class _Parts:
     limits: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
     scratch: dict[str, str] = field(default_factory=dict)
+    scheduler: str = ""
     kernel_arguments: tuple[str, ...] = ()
 
 
@@ -281,6 +284,8 @@ def _set_tunable(parts: _Parts, own: Knob, level: str, catalogue: Catalogue) -> 
             parts.limits[name] = value
         case ScratchAttribute(name=name):
             parts.scratch[name] = value
+        case SchedulerProgram():
+            parts.scheduler = "" if value == NO_SCHEDULER else value
         case location:
             parts.writes.append(Write(tunable=own.tunable.name, location=location, value=value))
 

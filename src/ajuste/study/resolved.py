@@ -52,7 +52,9 @@ class Machine(NamedTuple):
 class ResolvedConfiguration(_Resolved):
     """One configuration as it is carried out: ``kernel`` is the spec to boot (empty on the host) with
     ``kernel_arguments`` more than the study's, ``writes`` in the factors' order. ``before`` and ``after`` run in every
-    trial and are not measured. ``loads`` tells of each command of ``background`` where it comes from.
+    trial and are not measured. ``loads`` tells of each command of ``background`` where it comes from. ``modules`` are
+    kernel modules of Ajuste's own that its machine needs, ``scheduler`` is the BPF scheduler (sched_ext) that is loaded
+    before the workload, empty for the kernel's own.
     """
 
     configuration: Configuration
@@ -62,6 +64,8 @@ class ResolvedConfiguration(_Resolved):
     background: tuple[Command, ...] = ()
     loads: tuple[Load, ...] = ()
     kernel_arguments: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    scheduler: str = ""
     scratch: Scratch | None = None
     before: tuple[Command, ...] = ()
     after: tuple[Command, ...] = ()
@@ -111,6 +115,11 @@ class ResolvedStudy(_Resolved):
     def names(self) -> tuple[str, ...]:
         """The names of all configurations, in order."""
         return tuple(c.configuration.name for c in self.configurations)
+
+    def schedulers_on(self, machine: Machine) -> tuple[str, ...]:
+        """The BPF schedulers that configurations on ``machine`` have, each once."""
+        there = (c.scheduler for c in self.configurations if c.machine == machine and c.scheduler)
+        return tuple(dict.fromkeys(there))
 
     @property
     def baseline(self) -> str:

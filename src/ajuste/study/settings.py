@@ -12,6 +12,12 @@ WORKLOAD_PREFIX = "workload."
 KERNEL_ARGUMENTS = "kernel_arguments"
 """In a factor's settings: words for the kernel's command line, separated by blanks."""
 
+SCHED_EXT = "sched_ext"
+"""The tunable that names a scheduler written in BPF, which only a guest can have."""
+
+NO_SCHEDULER = "none"
+"""Its level for the kernel's own."""
+
 
 def set_by(factor: FactorTable, level: str) -> dict[str, str]:
     """What ``level`` of ``factor`` sets, by name, with the level of each as it was given."""

@@ -9,6 +9,9 @@ from ajuste.model.plan import User
 GUEST_DIRECTORY = "/study"
 """Where a guest has the study's own files; also the working directory then."""
 
+SCHEDULERS = "/ajuste/schedulers"
+"""Where a guest has the programs of BPF schedulers (sched_ext)."""
+
 
 @dataclass(frozen=True)
 class Site:

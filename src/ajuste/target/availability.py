@@ -34,6 +34,8 @@ def why_not_writable(catalogue: Catalogue, tunable: Tunable, machine: Machine) -
         return _right(machine, CAP_NET_ADMIN)
     if where.kind == "latency":
         return "" if machine.is_writable(_LATENCY) else NEEDS_ROOT
+    if where.kind == "scheduler":
+        return "only guests are given another scheduler"
     if where.kind in ("cgroup", "scratch"):
         return _right(machine, CAP_SYS_ADMIN)
     return ""

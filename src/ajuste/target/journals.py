@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Location
 from ajuste.native import AGENT, native_program
-from ajuste.target.machine_lock import boot_id
+from ajuste.this_boot import boot_id
 
 EXTENSION: Final = ".journal"
 State = Literal["left", "void"]

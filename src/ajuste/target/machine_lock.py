@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ajuste.model.error import RequestError
+from ajuste.this_boot import boot_id
 
 LOCK: Final = Path("/run/lock/ajuste.lock")
 
@@ -210,8 +211,3 @@ def _locker(descriptor: int) -> int:
         if len(words) > 5 and words[1] == "FLOCK" and words[5] == file and words[4].isdecimal():
             return int(words[4])
     return 0
-
-
-def boot_id() -> str:
-    """What distinguishes this boot of the machine from all others (random(4))."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

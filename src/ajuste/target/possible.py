@@ -16,8 +16,9 @@ REAL_TIME_NOTE = "a real-time process that never sleeps leaves nothing to anybod
 
 def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool) -> None:
     """Raises RequestError for what needs root if there is none, for a tunable or control groups that this machine lacks
-    or locks, and for what can hang the machine unless the person has accepted that.
+    or locks, for a kernel module, and for what can hang the machine unless the person has accepted that.
     """
+    _refuse_modules(resolved)
     once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
     for plan in (once, *map(_plan, resolved.configurations)):
         require_rights(plan)
@@ -31,6 +32,17 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
             raise RequestError(
                 f"{configuration.configuration.name} can hang this machine: {reason}",
                 hint="--accept-risk does it all the same; in a virtual machine there is no risk",
+            )
+
+
+def _refuse_modules(resolved: ResolvedStudy) -> None:
+    """Raises RequestError if a configuration needs a module: none of ours is ever loaded on this machine."""
+    for configuration in resolved.configurations:
+        if configuration.modules:
+            raise RequestError(
+                f"{configuration.configuration.name} needs the kernel module {configuration.modules[0]}, which is "
+                "loaded in guests only, never on this machine",
+                hint="a guest: --target vm --kernel debian:5.10, for example",
             )
 
 

@@ -17,28 +17,32 @@ from ajuste.kernel.kconfig.tree import as_values, ask, source_version
 from ajuste.model.kernel import KernelImage, KernelVersion
 
 
-def pair() -> tuple[PackagedSource, KernelImage] | None:
-    """A source and a distribution's kernel of its series."""
+def pairs() -> list[tuple[PackagedSource, KernelImage]]:
+    """Each source with a distribution's kernel of its series."""
+    found = []
     for source in cached_sources(home()):
         series = KernelVersion.parse(source_version(source.tree))
         for image in cached_kernels(home()):
             if image.version == series and image.config and "cloud" in image.release:
-                return source, image
-    return None
+                found.append((source, image))
+                break
+    return found
 
 
 @pytest.mark.skipif(not (shutil.which("flex") and shutil.which("bison")), reason="no flex or bison")
 def test_a_distributions_configuration_comes_to_what_olddefconfig_makes_of_it(tmp_path: Path) -> None:
-    found = pair()
-    if found is None:
+    found = pairs()
+    if not found:
         pytest.skip("no source of a kernel is in the cache")
-    source, image = found
-    assert image.config is not None
-    shutil.copyfile(image.config, tmp_path / ".config")
-    make = ["make", "-s", "-C", str(source.tree), f"O={tmp_path}", "olddefconfig"]
-    subprocess.run(make, check=True, capture_output=True)
-    ours = ask(source.tree, [Asked(config=as_values(read_config(image.config)), values=True)])[0].values
-    assert texts(read_config(tmp_path / ".config")) == {name: value.strip('"') for name, value in ours.items()}
+    for source, image in found:
+        assert image.config is not None
+        objects = tmp_path / image.release
+        objects.mkdir()
+        shutil.copyfile(image.config, objects / ".config")
+        make = ["make", "-s", "-C", str(source.tree), f"O={objects}", "olddefconfig"]
+        subprocess.run(make, check=True, capture_output=True)
+        ours = ask(source.tree, [Asked(config=as_values(read_config(image.config)), values=True)])[0].values
+        assert texts(read_config(objects / ".config")) == {name: value.strip('"') for name, value in ours.items()}
 
 
 def texts(config: ConfigFile) -> dict[str, str]:

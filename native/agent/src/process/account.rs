@@ -227,8 +227,18 @@ fn has_children() -> bool {
 
 /// Our children as they are now.
 pub fn children() -> Vec<i32> {
-    let text = fs::read_to_string(format!("/proc/self/task/{}/children", std::process::id())).unwrap_or_default();
-    text.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+    let own = std::process::id();
+    match fs::read_to_string(format!("/proc/self/task/{own}/children")) {
+        Ok(text) => text.split_whitespace().filter_map(|number| number.parse().ok()).collect(),
+        Err(_) => children_of(&own.to_string()),
+    }
+}
+
+/// The same in a kernel that was built without CONFIG_PROC_CHILDREN, as small ones are.
+fn children_of(parent: &str) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    processes.filter(|pid| Stat::of(*pid).field(1) == Some(parent)).collect()
 }
 
 #[cfg(test)]
@@ -244,10 +254,12 @@ mod tests {
         let pid = child.id() as i32;
         let baseline = Baseline::of_sleeping(pid);
         let stat = Stat::of(pid);
+        let listed = children_of(&std::process::id().to_string());
         child.kill().unwrap();
         child.wait().unwrap();
         std::fs::remove_file(&link).unwrap();
         assert_eq!(stat.field(0), Some("S"));
+        assert!(listed.contains(&pid));
         assert!(baseline.minor_faults > 0 && baseline.voluntary_switches > 0);
     }
 }

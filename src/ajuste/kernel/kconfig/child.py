@@ -11,7 +11,18 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kconfiglib import MENU, STR_TO_TRI, TYPE_TO_STR, Kconfig, KconfigError, MenuNode, Symbol
+from kconfiglib import (
+    BOOL,
+    MENU,
+    STR_TO_TRI,
+    TRISTATE,
+    TYPE_TO_STR,
+    Kconfig,
+    KconfigError,
+    MenuNode,
+    Symbol,
+    expr_value,
+)
 
 from ajuste.kernel.kconfig.explanation import Option
 from ajuste.kernel.kconfig.message import Answer, Asked, Reading
@@ -87,7 +98,18 @@ def answer(tree: Tree, asked: Asked) -> Answer:
 
 def _values(tree: Kconfig) -> dict[str, str]:
     """What the configuration comes to. What has no place in it, for lack of what it depends on, is left out."""
-    return {symbol.name: str(symbol.str_value) for symbol in tree.unique_defined_syms if symbol.config_string}
+    return {
+        symbol.name: str(symbol.str_value)
+        for symbol in tree.unique_defined_syms
+        if symbol.config_string or _is_implied(symbol)
+    }
+
+
+def _is_implied(symbol: Symbol) -> bool:
+    """Whether an option has a place because another implies it, even if what it depends on is lacking: so says
+    sym_calc_value of scripts/kconfig/symbol.c, and kconfiglib does not.
+    """
+    return symbol.orig_type in (BOOL, TRISTATE) and bool(expr_value(symbol.weak_rev_dep))
 
 
 def _defaults(tree: Kconfig, names: tuple[str, ...]) -> dict[str, str]:

@@ -25,6 +25,9 @@ CONNECT_SECONDS: Final = 10.0
 BENCH: Final = "bench"
 """Dask's resource of a worker that is offered for measuring by its machine's clock: it has one."""
 
+UNWATCHED: Final = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.disk": False}
+"""Dask's configuration for workers. Its profiler would wake a hundred times a second beside what is measured."""
+
 WORKER_SECONDS: Final = 60.0
 """So long a cluster may be without any worker before the run ends."""
 
@@ -180,9 +183,7 @@ class Connection:
 
         self._say(f"starting {self._cluster}")
         self._home.state.mkdir(parents=True, exist_ok=True)
-        # QEMU's memory is not the worker's, and what a study needs is known before.
-        config = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.disk": False}
-        self._stack.enter_context(dask.config.set(config))
+        self._stack.enter_context(dask.config.set(UNWATCHED))
         cluster = self._stack.enter_context(
             LocalCluster(
                 n_workers=self._cluster.workers,

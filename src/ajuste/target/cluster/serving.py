@@ -10,7 +10,7 @@ from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.target.cluster import workplace
 from ajuste.target.cluster.bench import close_all as close_bench
-from ajuste.target.cluster.connection import BENCH, CONNECT_SECONDS, quieten, reason_of
+from ajuste.target.cluster.connection import BENCH, CONNECT_SECONDS, UNWATCHED, quieten, reason_of
 from ajuste.target.target import Say
 
 
@@ -19,7 +19,10 @@ def serve(scheduler: str, home: Home, say: Say, *, threads: int | None = None, b
     trials by the clock of this machine, and never two plans at once. Raises RequestError where it cannot be reached,
     RunError when it is gone.
     """
+    import dask
+
     quieten()
+    dask.config.set(UNWATCHED)
     count = 1 if bench else threads or len(os.sched_getaffinity(0))
     try:
         interrupted = asyncio.run(_serve(scheduler, home, say, count, {BENCH: 1} if bench else {}))
