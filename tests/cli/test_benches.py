@@ -129,6 +129,9 @@ def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_me
     assert len(places) == 2 * (BLOCKS + 1), "no block is split or half counted"
     assert {machine for _, machine, _ in places} == {"lab1", "lab2"}
     (compared,) = [one for one in results["machines"] if one["metric"] == "elapsed"]
-    assert sum(one["blocks"] for one in compared["machines"]) == results["blocks"] == BLOCKS
+    # On a machine that is disturbed all the time, the attempts at a place run out: its block does not count.
+    clean = {(trial["block"], trial["position"]) for trial in trials if trial["status"] == "ok" and trial["block"]}
+    whole = sum({(block, 0), (block, 1)} <= clean for block in range(1, BLOCKS + 1))
+    assert sum(one["blocks"] for one in compared["machines"]) == results["blocks"] == whole
     assert all("inventory" in results["environment"]["machines"][name] for name in ("lab1", "lab2"))
     assert results["configurations"][1]["read_back"][SETTING] == TRIED
