@@ -72,8 +72,10 @@ def one_block(*options: str) -> tuple[float, str]:
     for budget in ("min_blocks", "max_blocks"):
         text = text.replace(f"{budget} = 5", f"{budget} = 1")
     text = text.replace("explain = true", "explain = false")  # the trials that say why are not of the grid
+    kept = home().cache
+    kept.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory:
-        (Path(directory) / "cache").symlink_to(home().cache)
+        (Path(directory) / "cache").symlink_to(kept)
         study = Path(directory) / "study.toml"
         study.write_text(text, encoding="utf-8")
         environment = {"AJUSTE_HOME": directory, "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
