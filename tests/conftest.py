@@ -10,8 +10,8 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from ajuste.home import home
 from ajuste.lock import locked
+from own_home import own_home
 from postgresql import Server, server
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
@@ -45,12 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def ajuste_home(tmp_path: Path) -> Path:
     """A new AJUSTE_HOME whose cache is the ordinary one, so that kernels are downloaded only once."""
-    root = tmp_path / "ajuste-home"
-    root.mkdir()
-    cache = home().cache
-    cache.mkdir(parents=True, exist_ok=True)
-    (root / "cache").symlink_to(cache)
-    return root
+    return own_home(tmp_path / "ajuste-home")
 
 
 @pytest.fixture

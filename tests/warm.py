@@ -67,13 +67,16 @@ def _serve() -> None:
         pid = os.fork()
         if pid == 0:
             os.close(answers)
-            os._exit(_become(json.loads(line)))
+            try:
+                _become(json.loads(line))
+            finally:
+                os._exit(1)
         _, status = os.waitpid(pid, 0)
         os.write(answers, f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def _become(request: dict[str, object]) -> int:
-    """Do what was asked for, in the process that was made for it, and return its exit code."""
+def _become(request: dict[str, object]) -> None:
+    """Do what was asked for, in the process that was made for it, and end that."""
     from ajuste.cli.main import main
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -93,14 +96,7 @@ def _become(request: dict[str, object]) -> int:
     words = request["words"]
     assert isinstance(words, list)
     sys.argv = ["ajuste", *words]
-    try:
-        main()
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    return 0
+    main()
 
 
 if __name__ == "__main__":

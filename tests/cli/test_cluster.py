@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ajuste.home import home
 from labs import address_of, needs_root, scheduler, started, two_hosts
+from own_home import own_home
 from shell import SMALL, Shell
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -26,10 +26,8 @@ PATIENCE_SECONDS = 280
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, str]:
     """A shell, and the digest of the small study in one process."""
     root = tmp_path_factory.mktemp("cluster")
-    (root / "home").mkdir()
-    (root / "home" / "cache").symlink_to(home().cache)
     (root / "small.toml").write_text(SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 6\nmax_blocks = 6"))
-    shell = Shell(root, root / "home")
+    shell = Shell(root, own_home(root / "home"))
     return shell, shell.json("run", "small.toml")["digest"]
 
 

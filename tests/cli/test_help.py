@@ -15,7 +15,7 @@ import typer.main
 
 from ajuste.cli.example import examples_in
 from ajuste.cli.main import COMMANDS, application
-from ajuste.home import home
+from own_home import own_home
 from shell import SMALL, patiently, takes_the_machine
 
 STUDY = SMALL.replace('name = "small"', 'name = "my-study"')
@@ -59,10 +59,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "job").write_text("#!/bin/sh\nseq 1000 | sort -R | tail -n 1\n")
     (directory / "job").chmod(0o755)
     (directory / "local.conf").write_text("vm.swappiness = 11\nvm.dirty_expire_centisecs = 1234\n")
-    kept = directory / "home"
-    kept.mkdir()
-    home().cache.mkdir(parents=True, exist_ok=True)
-    (kept / "cache").symlink_to(home().cache)
+    own_home(directory / "home")
     ajuste("ajuste inventory --json > here.json", directory)
     return directory
 

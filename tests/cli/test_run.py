@@ -10,8 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ajuste.home import home
 from ajuste.study.builtin import find_study
+from own_home import own_home
 from shell import SMALL, Shell
 
 pytestmark = pytest.mark.vm
@@ -21,10 +21,8 @@ pytestmark = pytest.mark.vm
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, str]:
     """A shell in which the small study was run once, and what that said."""
     root = tmp_path_factory.mktemp("run")
-    (root / "home").mkdir()
-    (root / "home" / "cache").symlink_to(home().cache)
     (root / "small.toml").write_text(SMALL)
-    shell = Shell(root, root / "home")
+    shell = Shell(root, own_home(root / "home"))
     said, complained = shell("run", "small.toml", "--report", "report.html")
     assert complained == "", "silent off a terminal"
     return shell, said

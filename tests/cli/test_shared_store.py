@@ -6,25 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from own_home import own_home
 from postgresql import Server
 from shell import SMALL, Shell
 
 pytestmark = pytest.mark.vm
 
 
-def machine(root: Path, cache: Path, store: str) -> Shell:
+def machine(root: Path, store: str) -> Shell:
     """A machine of its own: its files, its home, but the same kernels."""
-    (root / "home").mkdir(parents=True)
-    (root / "home" / "cache").symlink_to(cache)
+    kept = own_home(root / "home")
     (root / "small.toml").write_text(SMALL)
-    return Shell(root, root / "home", store)
+    return Shell(root, kept, store)
 
 
-def test_a_run_of_one_machine_is_shown_and_gone_on_with_by_another(
-    tmp_path: Path, ajuste_home: Path, postgresql: Server
-) -> None:
-    url, cache = postgresql.new_database(), ajuste_home / "cache"
-    here, there = machine(tmp_path / "here", cache, url), machine(tmp_path / "there", cache, url)
+def test_a_run_of_one_machine_is_shown_and_gone_on_with_by_another(tmp_path: Path, postgresql: Server) -> None:
+    url = postgresql.new_database()
+    here, there = machine(tmp_path / "here", url), machine(tmp_path / "there", url)
 
     measured = here.json("run", "small.toml")
     assert there.json("report", "small") == measured

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -28,6 +31,7 @@ def exit_code(work: Callable[[], object]) -> int:
         result = work()
         if result == INTERRUPTED:  # Typer turns an interruption into its exit code.
             raise KeyboardInterrupt
+        sys.stdout.flush()
     except AjusteError as error:
         _say(str(error), error.hint)
         return error.exit_code
@@ -47,6 +51,18 @@ def exit_code(work: Callable[[], object]) -> int:
         _say(f"{error.filename}: {error.strerror}" if error.filename else str(error), None)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def leave(code: int) -> NoReturn:
+    """End this process like ``sys.exit``, but do not take apart every object first: for half a second nobody gains by.
+
+    Whatever must be done at the end of a process is done.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

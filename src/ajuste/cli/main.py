@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 
-from ajuste.cli.edge import exit_code
+from ajuste.cli.edge import exit_code, leave
 from ajuste.cli.example import examples
 from ajuste.version import ajuste_version
 
@@ -79,6 +79,6 @@ def _options(
 ) -> None: ...
 
 
-def main() -> None:
+def main() -> NoReturn:
     """The entry point of the command line."""
-    sys.exit(exit_code(lambda: application(sys.argv[1:])(standalone_mode=False)))
+    leave(exit_code(lambda: application(sys.argv[1:])(standalone_mode=False)))

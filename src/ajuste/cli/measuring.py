@@ -16,6 +16,7 @@ from ajuste.report.progress import Progress
 from ajuste.store.store import Store
 from ajuste.study.measures import measures
 from ajuste.study.schema import Study
+from ajuste.target.cluster.nursery import begin_nursery
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def measure(
     results were shown, if there are any.
     """
     check_report(showing.report)
+    if means.cluster and means.cluster.workers:
+        begin_nursery()
     budget = study.budget
     with Progress(
         min_blocks=budget.min_blocks,

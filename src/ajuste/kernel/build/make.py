@@ -103,6 +103,8 @@ def _environment(tree: Workspace, home: Home) -> dict[str, str]:
     cache = {
         "CCACHE_DIR": str(home.cache / "ccache"),
         "CCACHE_MAXSIZE": _CACHE_SIZE,
+        # Each of the thousands of files includes hundreds: they are read once, and then known by inode and times.
+        "CCACHE_INODECACHE": "1",
     }
     if not tree.complete:
         # Nothing of it is known yet: preprocessing only to look things up would be time lost.

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.target.cluster import preload
+from ajuste.target.cluster.nursery import FORKED, begin_nursery, keep_to_ours
 from ajuste.target.target import Say
 
 CONNECT_SECONDS: Final = 10.0
@@ -25,8 +26,16 @@ CONNECT_SECONDS: Final = 10.0
 BENCH: Final = "bench"
 """Dask's resource of a worker that is offered for measuring by its machine's clock: it has one."""
 
-UNWATCHED: Final = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.disk": False}
-"""Dask's configuration for workers. Its profiler would wake a hundred times a second beside what is measured."""
+UNWATCHED: Final = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.disk": False,
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.cycle": "10s",
+}
+"""Dask's configuration. Its profiler and its look at the event loop would wake a hundred and fifty times a second
+beside what is measured.
+"""
 
 WORKER_SECONDS: Final = 60.0
 """So long a cluster may be without any worker before the run ends."""
@@ -183,7 +192,9 @@ class Connection:
 
         self._say(f"starting {self._cluster}")
         self._home.state.mkdir(parents=True, exist_ok=True)
-        self._stack.enter_context(dask.config.set(UNWATCHED))
+        begin_nursery()
+        keep_to_ours()
+        self._stack.enter_context(dask.config.set({**UNWATCHED, **FORKED}))
         cluster = self._stack.enter_context(
             LocalCluster(
                 n_workers=self._cluster.workers,
