@@ -101,7 +101,8 @@ def qemu_woken() -> Iterator[None]:
             now = time.monotonic()
             if now - looked > 0.1:
                 looked = now
-                seen = {child.pid: seen.get(child.pid, now) for child in psutil.Process().children()}
+                guests = [child.pid for child in psutil.Process().children() if "qemu" in child.name()]
+                seen = {pid: seen.get(pid, now) for pid in guests}
             for pid, since in seen.items():
                 if now - since > 0.5:  # before, QEMU would not have said yet that it takes signals by itself
                     with contextlib.suppress(ProcessLookupError):
