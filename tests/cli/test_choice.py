@@ -21,3 +21,18 @@ def test_a_wrong_parameter_names_the_option(wrong: str) -> None:
     with pytest.raises(RequestError) as caught:
         chosen_study("hackbench-granularity", catalogue(), None, None, None, [wrong])
     assert str(caught.value.place).startswith("--parameter")
+
+
+def test_several_kernels_are_a_factor_of_which_the_first_is_the_baseline() -> None:
+    study = chosen_study("numa-kernel", catalogue(), "mine:base, mine:non-numa", None, without=["nodes=off"])
+    first, nodes = study.factors
+    assert (first.name, first.levels, first.baseline_level) == ("kernel", ("mine:base", "mine:non-numa"), "mine:base")
+    assert nodes.levels == ("known",)
+    assert study.kernels == first.levels
+
+
+@pytest.mark.parametrize("wrong", ["mine:base,mine:base", "mine:base,", "debian:6.1,nonsense", "debian:5.10,debian:7"])
+def test_kernels_that_cannot_be_compared_are_refused(wrong: str) -> None:
+    name = "kernel-history" if wrong == "debian:5.10,debian:7" else "granularity"  # which compares kernels already
+    with pytest.raises(RequestError):
+        chosen_study(name, catalogue(), wrong, None)

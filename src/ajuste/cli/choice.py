@@ -29,8 +29,7 @@ def chosen_study(
     """The study of that name or file, with the choices of the command line. ``disk`` gives the name of one on this
     machine to a study that is about a disk. Raises RequestError.
     """
-    if kernel is not None:
-        parse_spec(kernel)
+    kernels = None if kernel is None else _kernels(kernel)
     study = read_study(find_study(name), catalogue, parse_kernel=parse_spec)
     study = without_levels(study, without or ())
     if kernel is not None and any(factor.kernels for factor in study.factors):
@@ -41,7 +40,7 @@ def chosen_study(
             raise RequestError("--target vm: which kernel is to be booted?", hint="--kernel debian:6.12, for example")
     if kernel is not None and study.target.kind == "host":
         raise RequestError(f"--kernel {kernel}: this machine has one kernel, the running one", hint="--target vm")
-    study = study.with_choices(kernel=kernel, seed=seed)
+    study = study.with_choices(kernel=kernels, seed=seed)
     return with_parameters(study, dict(_named(text) for text in parameter), catalogue) if parameter else study
 
 
@@ -50,6 +49,15 @@ def require_disk_wanted(study: Study, disk: str | None) -> None:
     if disk is not None and (study.disk is None or study.target.kind != "host"):
         why = "the study is about no disk" if study.disk is None else "the guest has a disk of its own"
         raise RequestError(f"--disk {disk}: {why}", hint=None if study.disk is None else "--target host")
+
+
+def _kernels(text: str) -> tuple[str, ...]:
+    specs = tuple(spec.strip() for spec in text.split(","))
+    for spec in specs:
+        parse_spec(spec)
+    if len(set(specs)) < len(specs):
+        raise RequestError(f"--kernel {text}: the same kernel is named twice; expected different ones")
+    return specs
 
 
 def _named(text: str) -> tuple[str, str]:

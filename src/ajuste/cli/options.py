@@ -11,7 +11,10 @@ StudyName = Annotated[
     str, typer.Argument(metavar="STUDY", help="A built-in study (see `ajuste studies`) or a study file.")
 ]
 Kernel = Annotated[
-    str | None, typer.Option(help="Another kernel than the study's, such as debian:6.12 or path:VMLINUZ.")
+    str | None,
+    typer.Option(
+        help="Another kernel than the study's, such as debian:6.12 or mine:NAME; several, with commas between."
+    ),
 ]
 Target = Annotated[
     Literal["vm", "host"] | None,

@@ -6,6 +6,7 @@ whether a kernel has it is ``study.resolve``'s.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
@@ -333,13 +334,19 @@ class Study(Table):
         copy._source = source
         return copy
 
-    def with_choices(self, *, kernel: str | None = None, seed: int | None = None) -> Self:
-        """The same study with another kernel or seed, as chosen on the command line. Raises RequestError."""
+    def with_choices(self, *, kernel: str | Sequence[str] | None = None, seed: int | None = None) -> Self:
+        """The same study with another kernel or seed, as chosen on the command line; several kernels are one factor
+        more. Raises RequestError.
+        """
         update: dict[str, Any] = {}
         if kernel is not None:
             if any(factor.kernels for factor in self.factors):
                 raise RequestError("the kernel is a factor of this study; no other can be chosen for it")
-            update["target"] = self.target.model_copy(update={"kernel": kernel})
+            kernels = (kernel,) if isinstance(kernel, str) else tuple(kernel)
+            alone = kernels[0] if len(kernels) == 1 else None
+            update["target"] = self.target.model_copy(update={"kernel": alone})
+            if alone is None:
+                update["factors"] = (FactorTable(name=KERNEL_FACTOR, levels=kernels), *self.factors)
         if seed is not None:
             if seed < 0:
                 raise RequestError(f"the seed is {seed}; expected 0 or more")
