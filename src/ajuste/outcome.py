@@ -18,8 +18,10 @@ from ajuste.study.resolved import ResolvedStudy
 UNFINISHED: Final = "the run has not ended; the same `ajuste run` goes on with it"
 COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
 """How a run is named that no study file is behind: by its whole command."""
-PARAMETER: Final = " --parameter "
-"""In how a run is named whose study was given other parameters: the words of the command, quoted for a shell."""
+CHOICES: Final = ("--kernel", "--parameter", "--without")
+"""In how a run is named whose study was given several kernels, other parameters or fewer levels: the words of the
+command, quoted for a shell.
+"""
 TUNE: Final = "ajuste tune "
 """How a search is named: by its whole command."""
 BISECT: Final = "ajuste kernel bisect "
@@ -67,10 +69,13 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
         return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]
     if run.named.startswith(COMMANDS):
         return [shlex.join(_compared_again(shlex.split(run.named), run, resolved))]
-    named = shlex.split(run.named) if PARAMETER in run.named else [run.named]
+    chosen = any(f" {option} " in run.named for option in CHOICES)
+    named = shlex.split(run.named) if chosen else [run.named]
     command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]
     if study.target.kernel:
         command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
+    elif "--kernel" in named:
+        command = _compared_again(command, run, resolved)
     if study.target.kind == "host":
         command[3:3] = ["--target", "host"]
     return [shlex.join(command)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -163,3 +164,17 @@ def test_a_configuration_is_exported_as_the_kernel_has_it(first: tuple[Shell, st
 def test_what_cannot_be_exported_is_said(first: tuple[Shell, str], words: list[str], said: str) -> None:
     shell, _ = first
     assert said in shell("export", *words, expect=2)[1]
+
+
+def test_kernels_compared_by_any_study_come_again_by_the_command_that_is_told(ajuste: Shell) -> None:
+    (ajuste.directory / "small.toml").write_text(SMALL)
+    few = ("--without", "sched_min_granularity_ns=75000000")
+    first = ajuste.json("run", "small.toml", "--kernel", "debian:5.10,debian:6.1", *few)
+    assert [row["levels"]["kernel"] for row in first["configurations"]] == ["debian:5.10", "debian:6.1"]
+    (told,) = first["reproduce"]
+    program, *words = shlex.split(told)
+    assert program == "ajuste"
+    assert re.fullmatch(r"debian:5\.10\.\S+,debian:6\.1\.\S+", words[words.index("--kernel") + 1])
+    again = ajuste.json(*words)
+    assert again["run"] != first["run"]
+    assert [row["metrics"] for row in again["configurations"]] == [row["metrics"] for row in first["configurations"]]

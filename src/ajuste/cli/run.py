@@ -78,7 +78,7 @@ def run(
             chosen,
             known,
             Showing(report, quiet, as_json),
-            named=_named(study, {"--parameter": parameter, "--without": without}),
+            named=_named(study, {"--kernel": _several(kernel), "--parameter": parameter, "--without": without}),
             means=Means(
                 home(),
                 jobs=jobs,
@@ -88,6 +88,10 @@ def run(
             ),
             fresh=lambda *_: fresh,
         )
+
+
+def _several(kernel: str | None) -> list[str] | None:
+    return [kernel] if kernel is not None and "," in kernel else None
 
 
 def _named(study: str, given: Mapping[str, list[str] | None]) -> str:
