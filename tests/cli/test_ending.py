@@ -25,9 +25,16 @@ def test_whoever_stops_reading_hears_no_complaint() -> None:
     assert len(done.stdout.splitlines()) == 1
 
 
+ENDING = """\
+import atexit, threading, time
+from ajuste.cli.edge import leave
+atexit.register(print, "done")
+threading.Thread(target=lambda: (time.sleep(0.3), print("waited"))).start()
+print("said")
+leave(3)
+"""
+
+
 def test_what_was_to_be_done_at_the_end_of_the_process_is_done() -> None:
-    program = (
-        "import atexit; from ajuste.cli.edge import leave; atexit.register(print, 'done'); print('said'); leave(3)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (3, "said\ndone\n")
+    done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "said\nwaited\ndone\n")

@@ -6,6 +6,7 @@ import atexit
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -56,8 +57,10 @@ def exit_code(work: Callable[[], object]) -> int:
 def leave(code: int) -> NoReturn:
     """End this process like ``sys.exit``, but do not take apart every object first: for half a second nobody gains by.
 
-    Whatever must be done at the end of a process is done.
+    Threads are waited for, and whatever must be done at the end of a process is done.
     """
+    with suppress(KeyboardInterrupt):
+        threading._shutdown()  # type: ignore[attr-defined] # what the interpreter itself begins its end with
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
