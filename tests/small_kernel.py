@@ -14,11 +14,16 @@ PATCHLEVEL = 1
 SUBLEVEL = 7
 export srctree := $(CURDIR)
 export KCONFIG_CONFIG := $(O)/.config
--include $(O)/.config
+ifeq ($(filter %config,$(MAKECMDGOALS)),)
+-include $(O)/include/config/auto.conf
+endif
 objects := $(O)/fair.o $(O)/core.o $(if $(CONFIG_KYBER),$(O)/kyber.o)
 
 allnoconfig olddefconfig:
 	@{sys.executable} -m $@ Kconfig
+
+$(O)/include/config/auto.conf: $(O)/.config
+	@{sys.executable} synchronise.py $(O)
 
 bzImage: $(O)/arch/x86/boot/bzImage $(O)/System.map
 modules:
@@ -32,9 +37,10 @@ $(O)/arch/x86/boot/bzImage: $(objects) $(O)/.config
 $(O)/System.map: $(objects)
 	@nm $^ > $@
 
-$(O)/%.o: kernel/%.c
+$(O)/%.o: kernel/%.c $(O)/include/config/NUMA
 	@echo "  CC      kernel/$*.o"
-	@$(CC) -c -o $@ $<
+	@gcc -c -o $@ $<
+	@echo 'read := $$(wildcard include/config/NUMA)' > $(O)/.$*.o.cmd
 
 modules_install:
 	@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/{RELEASE}
@@ -53,6 +59,18 @@ with open(sys.argv[1], "wb") as out:
     for name in sys.argv[2:]:
         out.write(open(name, "rb").read())
 """,
+    # As scripts/kconfig does it: the file of an option gets a new time when the option changes.
+    "synchronise.py": """\
+import pathlib, sys
+objects = pathlib.Path(sys.argv[1])
+kept = objects / "include/config"
+kept.mkdir(parents=True, exist_ok=True)
+lines = [line for line in (objects / ".config").read_text().splitlines() if line.startswith("CONFIG_")]
+before = (kept / "auto.conf").read_text().splitlines() if (kept / "auto.conf").exists() else ["CONFIG_NUMA=?"]
+for line in set(lines) ^ set(before):
+    (kept / line.partition("=")[0].removeprefix("CONFIG_")).touch()
+(kept / "auto.conf").write_text("\\n".join(lines) + "\\n")
+""",
     "Kconfig": """\
 config MODULES
 	bool "Loadable modules"
@@ -68,6 +86,8 @@ config SCHED_CLASS_EXT
 	bool "Schedulers written in BPF"
 config DEBUG_INFO_BTF
 	bool "Type information"
+config NUMA
+	bool "What every file reads"
 config HZ
 	int "Ticks a second"
 	default 250

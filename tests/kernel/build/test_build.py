@@ -112,6 +112,32 @@ def test_a_variant_compiles_only_what_changed(workshop: Workshop) -> None:
     assert find_built("base", workshop.home).key == base.key
 
 
+def test_the_way_back_from_an_option_that_every_file_reads_compiles_nothing(workshop: Workshop) -> None:
+    base, _ = workshop.watched(name="base")
+    there, watcher = workshop.watched("NUMA=y", name="numa")
+    assert (watcher.count, watcher.expected) == (3, [3])
+    for name in ("base", "numa"):
+        remove_built(name, workshop.home)
+    back, watcher = workshop.watched(name="base")
+    assert (watcher.count, back.key, back.image.sha256) == (0, base.key, base.image.sha256)
+    # Another variant of either begins where the least is to be compiled.
+    assert workshop.build("NUMA=y", "KYBER=n") == 0
+    assert workshop.build("HZ=100") == 0
+    again, watcher = workshop.watched("NUMA=y", name="numa")
+    assert (watcher.count, again.key) == (0, there.key)
+
+
+def test_sources_that_changed_are_compiled_for_all_options(workshop: Workshop) -> None:
+    workshop.build()
+    workshop.build("NUMA=y")
+    (workshop.tree / "kernel/core.c").write_text("int core = 2;\n")
+    assert workshop.build("NUMA=y") == 1
+    assert workshop.build() == 1
+    (workshop.tree / "kernel/core.c").write_text("int core = 3;\n")
+    assert workshop.build() == 1
+    assert workshop.build("NUMA=y") == 1
+
+
 def test_an_edited_source_is_another_kernel(workshop: Workshop) -> None:
     before, _ = workshop.watched(name="kernel")
     core = workshop.tree / "kernel/core.c"

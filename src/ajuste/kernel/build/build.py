@@ -24,6 +24,7 @@ from ajuste.kernel.build.built import (
 )
 from ajuste.kernel.build.configuration import Start, configure, fallen, start_of
 from ajuste.kernel.build.make import jobs_here, run_make
+from ajuste.kernel.build.objects import Change, turn_to
 from ajuste.kernel.build.options import Options, missed, parse_settings, require_known, symbols_of, written
 from ajuste.kernel.build.origin import Origin, digest_of, version_of
 from ajuste.kernel.build.patch import PatchFile, read_patches, try_patches
@@ -173,8 +174,7 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
         # Another process may just have built it.
         if found := _asked_before(recipe, home):
             return found
-        first = not any(tree.objects.iterdir())
-        require_space(tree.directory, _FIRST_BYTES if first else _AGAIN_BYTES, "the objects of a kernel")
+        require_space(tree.directory, _FIRST_BYTES if tree.empty else _AGAIN_BYTES, "the objects of a kernel")
         watcher.say(f"laying out {recipe.origin.title}")
         tree.update(recipe.origin, recipe.edits)
         with tree.making():
@@ -218,11 +218,22 @@ def _compile(tree: Workspace, home: Home, options: Options, watcher: BuildWatche
         count = compiled
         watcher.compiled(compiled)
 
-    expected = round(_OBJECTS_PER_OPTION * sum(value in "ym" for value in options.values()))
-    watcher.compiling(None if tree.complete else max(1, expected - tree.object_count()))
-    run_make(tree, home, ["bzImage", *_modules(options)], jobs=jobs_here(), watch=watch)
-    tree.set_complete()
+    change = turn_to(tree, options)
+    watcher.compiling(_expected(tree, options, change))
+    # Where nearly all is compiled, the objects themselves are kept, and asking ccache in vain would take long.
+    run_make(tree, home, ["bzImage", *_modules(options)], jobs=jobs_here(), watch=watch, cached=tree.complete)
+    tree.set_complete(True)
     return count
+
+
+def _expected(tree: Workspace, options: Options, change: Change) -> int | None:
+    """How many objects will be compiled, if that is known: changed sources are not known to anybody but make."""
+    if tree.complete:
+        return None
+    if change.wide:
+        return change.affected
+    missing = round(_OBJECTS_PER_OPTION * sum(value in "ym" for value in options.values())) - tree.object_count()
+    return missing if missing > 0 else None
 
 
 def _schedulers(

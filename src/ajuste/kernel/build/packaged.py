@@ -72,8 +72,10 @@ class PackagedSource(BaseModel):
 
     def write(self, paths: Iterable[str], into: Path) -> None:
         """With the times that they have in the package; files share their place on the disk."""
+        # Eighty thousand files: as strings in half of the time.
+        tree, place = str(self.tree), str(into)
         for path in paths:
-            os.link(self.tree / path, into / path, follow_symlinks=False)
+            os.link(f"{tree}/{path}", f"{place}/{path}", follow_symlinks=False)
 
 
 def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bool = False) -> PackagedSource:

@@ -16,6 +16,7 @@ from ajuste.lock import locked
 from ajuste.model.error import RequestError
 
 _NEW: Final = ".ajuste-new"
+_COMPLETE: Final = ".ajuste-complete"
 _MADE: Final = frozenset({".o", ".a", ".ko", ".so", ".bin"})
 _IMAGES: Final = frozenset({"vmlinux", "bzImage"})
 # No step of make writes for longer than that and leaves a file that looks whole.
@@ -41,7 +42,9 @@ Edits = Mapping[str, Edit]
 
 @dataclass(frozen=True)
 class Workspace:
-    """``directory`` has ``source``, ``objects`` and what is known of them. One process at a time: see ``workspace``."""
+    """``directory`` has ``source``, ``objects``, others ``aside`` and what is known of them. One process at a time: see
+    ``workspace``.
+    """
 
     directory: Path
 
@@ -52,6 +55,14 @@ class Workspace:
     @property
     def objects(self) -> Path:
         return self.directory / "objects"
+
+    @property
+    def aside(self) -> Path:
+        """Objects that were made of the same sources with other options."""
+        return self.directory / "aside"
+
+    def objects_aside(self) -> list[Path]:
+        return list(self.aside.iterdir()) if self.aside.is_dir() else []
 
     @property
     def log(self) -> Path:
@@ -76,9 +87,10 @@ class Workspace:
         _refuse_detours(wanted)
         # Whatever happens meanwhile: these are to be written again.
         self._remember({path: mark for path, mark in present.items() if wanted.get(path) == mark} | _doubtful(changed))
-        fresh = not any(self.objects.iterdir())
-        for path in (*gone, *changed):
-            (self.source / path).unlink(missing_ok=True)
+        fresh = self.empty
+        if any(self.source.iterdir()):
+            for path in (*gone, *changed):
+                (self.source / path).unlink(missing_ok=True)
         _remove_empty(self.source, gone)
         for folder in sorted({path.rpartition("/")[0] for path in changed}):
             (self.source / folder).mkdir(parents=True, exist_ok=True)
@@ -91,12 +103,20 @@ class Workspace:
         self._remember(wanted)
 
     @property
-    def complete(self) -> bool:
-        """Whether a whole kernel was built here before."""
-        return (self.directory / "complete").exists()
+    def empty(self) -> bool:
+        """Whether nothing was ever made of the sources."""
+        return not any(self.objects.iterdir()) and not self.objects_aside()
 
-    def set_complete(self) -> None:
-        (self.directory / "complete").touch()
+    @property
+    def complete(self) -> bool:
+        """Whether the objects became a whole kernel, and most of them still are what they were then."""
+        return (self.objects / _COMPLETE).exists()
+
+    def set_complete(self, complete: bool) -> None:
+        if complete:
+            (self.objects / _COMPLETE).touch()
+        else:
+            (self.objects / _COMPLETE).unlink(missing_ok=True)
 
     def object_count(self) -> int:
         return sum(1 for _ in self.objects.rglob("*.o"))

@@ -1,0 +1,102 @@
+"""Which objects of a tree another configuration begins with. What make does with them is seen in test_build."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ajuste.kernel.build.objects import Change, turn_to
+from ajuste.kernel.build.options import written
+from ajuste.kernel.build.workspace import Workspace
+
+
+class Disk(NamedTuple):
+    """As shutil.disk_usage gives it."""
+
+    total: int
+    used: int
+    free: int
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Workspace:
+    """Two objects read HZ, ten read nothing. Nothing is made of it yet."""
+    made = Workspace(tmp_path)
+    made.objects.mkdir()
+    return made
+
+
+def make(tree: Workspace, *, read: str = "HZ", **options: str) -> None:
+    """As make leaves it."""
+    for number in range(12):
+        names = f"  $(wildcard include/config/{read}) \\\n" if number < 2 else ""
+        extra = "  $(wildcard include/config/NUMA) \\\n"
+        (tree.objects / f".{number}.o.cmd").write_text(f"cmd := gcc\ndeps := \\\n{names}{extra}")
+    (tree.objects / "include/config").mkdir(parents=True, exist_ok=True)
+    (tree.objects / "include/config/auto.conf").write_text(written({k: v.strip('"') for k, v in options.items()}))
+    configure(tree, **options)
+
+
+def configure(tree: Workspace, **options: str) -> None:
+    (tree.objects / ".config").write_text(written(options))
+
+
+def turned(tree: Workspace, **options: str) -> Change:
+    configure(tree, **options)
+    return turn_to(tree, options)
+
+
+def test_nothing_was_made_yet(tree: Workspace) -> None:
+    assert (turned(tree, HZ="250"), tree.objects_aside()) == (Change(0, 0), [])
+
+
+def test_what_did_not_change_affects_nothing(tree: Workspace) -> None:
+    make(tree, HZ="250", NAME='"a text"', NUMA="y")
+    assert turned(tree, HZ="250", NAME='"a text"', NUMA="y", OFF="n") == Change(12, 0)
+
+
+@pytest.mark.parametrize("read", ["HZ", "hz.h"])
+def test_a_local_option_keeps_the_objects_where_they_are(tree: Workspace, read: str) -> None:
+    make(tree, read=read, HZ="250")
+    assert turned(tree, HZ="1000") == Change(12, 2)
+    assert tree.objects_aside() == []
+
+
+def test_the_nearest_objects_are_taken_with_the_new_options(tree: Workspace) -> None:
+    make(tree, NUMA="y", HZ="250")
+    assert turned(tree, HZ="250").wide
+    make(tree, HZ="250")
+    assert turned(tree, NUMA="y", HZ="100") == Change(12, 2)
+    assert (tree.objects / ".config").read_text() == written({"NUMA": "y", "HZ": "100"})
+    assert len(tree.objects_aside()) == 1
+
+
+def test_only_a_few_are_kept(tree: Workspace) -> None:
+    for number in range(8):
+        make(tree, NUMA=f'"{number}"')
+        turned(tree, NUMA=f'"{number + 1}"')
+    assert len(tree.objects_aside()) == 3
+    assert turned(tree, NUMA='"7"') == Change(12, 0)
+    assert turned(tree, NUMA='"1"').wide
+
+
+def test_a_full_disk_has_no_room_for_what_was(tree: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(10**12, 10**12 - 10**9, 10**9))
+    make(tree, NUMA="y")
+    assert turned(tree, NUMA="n").wide
+    assert tree.objects_aside() == []
+
+
+def test_an_exchange_that_was_interrupted_loses_nothing(tree: Workspace) -> None:
+    make(tree, NUMA="y")
+    turned(tree, NUMA="n")
+    # Both were put aside, and then the power went.
+    make(tree, NUMA="n")
+    tree.objects.rename(tree.aside / "without")
+    tree.objects.mkdir()
+    assert not tree.empty
+    assert turned(tree, NUMA="y") == Change(12, 0)
+    assert turned(tree, NUMA="n") == Change(12, 0)
