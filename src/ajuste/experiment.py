@@ -6,7 +6,6 @@ What only guests need is imported when there are any: it takes long to load.
 from __future__ import annotations
 
 import platform
-import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from ajuste.model.kernel_options import KERNEL_OPTIONS
 from ajuste.model.proof import PROOFS, Proof
 from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.own_modules import built_modules
+from ajuste.programs import find_program
 from ajuste.recordings import record_decisive, record_trials, to_record
 from ajuste.runner import Runner, Targets, Watcher
 from ajuste.store.store import Run, Store, lock_name, only_one
@@ -92,8 +92,8 @@ def _surrounded(
     """What ``resolve`` takes: the study with what it is to run on."""
     if study.target.kind == "host":
         here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
-        return study, of_this_machine(catalogue), here, shutil.which, host_site()
-    return study, catalogue, {spec: _version(spec, means, study) for spec in study.kernels}, shutil.which, GUEST
+        return study, of_this_machine(catalogue), here, find_program, host_site()
+    return study, catalogue, {spec: _version(spec, means, study) for spec in study.kernels}, find_program, GUEST
 
 
 def _version(spec: str, means: Means, study: Study) -> KernelVersion:

@@ -35,6 +35,8 @@ def check_level(tunable: Tunable, text: str, version: KernelVersion | None = Non
         case "cpu-mask":
             return _mask(tunable, asked)
         case "choice":
+            if tunable.also and re.fullmatch(tunable.also, asked):
+                return asked
             place = tunable.place_in(version) if version else None
             return _choice(tunable.name, asked, (place.choices if place else ()) or tunable.choices)
         case "integers":

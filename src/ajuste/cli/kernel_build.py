@@ -38,6 +38,10 @@ def build(
     patch: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="A patch (repeatable, applied in that order).")
     ] = None,
+    scheduler: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A BPF scheduler's program to keep with it, as scx_bpfland (repeatable)."),
+    ] = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="It is then mine:NAME; if not given, from what was asked for.")
     ] = None,
@@ -48,7 +52,7 @@ def build(
     """Build a kernel to boot. What was compiled before is not compiled again, and a kernel that was built before is
     there at once. Sources of your own are only read; building runs their Makefiles.
     """
-    request = BuildRequest(source, config, tuple(set_ or ()), tuple(patch or ()), name, refresh)
+    request = BuildRequest(source, config, tuple(set_ or ()), tuple(patch or ()), name, refresh, tuple(scheduler or ()))
     with BuildProgress(quiet=quiet) as progress:
         kernel = build_kernel(request, home(), progress)
     if as_json:

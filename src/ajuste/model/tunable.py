@@ -155,8 +155,9 @@ class Tunable(BaseModel):
 
     ``minimum`` and ``maximum`` are in ``unit``; ``special`` gives values a meaning of their own (they may lie outside
     the range, or be words). ``integers`` are ``count`` of them, each in the range (any number if 0). The words of a
-    ``boolean`` are ``choices``, off first, if they are not 0 and 1. ``scaled``: ``initial`` is for one CPU and grows
-    with the CPUs as the kernel's tunable scaling says.
+    ``boolean`` are ``choices``, off first, if they are not 0 and 1. A ``choice`` is one of ``choices`` or what the
+    regular expression ``also`` matches as a whole. ``scaled``: ``initial`` is for one CPU and grows with the CPUs as
+    the kernel's tunable scaling says.
 
     ``instances`` names the parts (``model.part``) by which one of several is chosen, as in ``cpu/domain``; its name is
     then ``NAME[cpu0/domain0]``, and ``chosen`` has these parts. ``companions`` are other tunables, of the same instance
@@ -178,6 +179,7 @@ class Tunable(BaseModel):
     minimum: int | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
+    also: str = ""
     special: dict[str, str] = Field(default_factory=dict)
     default: str
     scaled: bool = False

@@ -13,6 +13,7 @@ from ajuste.checksum import sha256_of
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.native import AGENT, WORKLOADS, native_program
+from ajuste.programs import is_library
 from ajuste.vm.cpio import Regular, write_archive
 from ajuste.vm.guest_files import GuestFiles
 from ajuste.vm.library import needed_by
@@ -86,7 +87,7 @@ def _add_program(tree: Tree, program: Path, packages: dict[str, str]) -> None:
             f"the program {program} does not exist on this machine",
             hint=f"it is in the Debian package {package}: apt install {package}" if package else None,
         )
-    if not os.access(program, os.X_OK):
+    if not is_library(program) and not os.access(program, os.X_OK):
         raise RequestError(f"{program} is not executable", hint=f"chmod +x {program}")
     _add_loadable(tree, program, wanted_by=str(program), depth=0)
 

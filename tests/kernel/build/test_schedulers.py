@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -57,8 +60,11 @@ def llvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tools
 
 
-def built(tree: Path, home: Home, *settings: str, config: str = "lab-ext") -> BuiltKernel:
-    return build_kernel(BuildRequest(str(tree), config, settings, name="ext"), home, Silent())
+def built(
+    tree: Path, home: Home, *settings: str, config: str = "lab-ext", schedulers: tuple[Path, ...] = ()
+) -> BuiltKernel:
+    request = BuildRequest(str(tree), config, settings, name="ext", schedulers=schedulers)
+    return build_kernel(request, home, Silent())
 
 
 @pytest.mark.usefixtures("llvm")
@@ -95,3 +101,52 @@ def test_their_compiler_is_asked_for_before_anything_is_built(
         built(tree, home)
     assert "apt install clang-19 llvm-19 lld-19" in str(refused.value.hint)
     assert not list((home.cache / "build").glob("*/objects"))
+
+
+@pytest.mark.usefixtures("llvm")
+def test_a_scheduler_that_was_built_elsewhere_is_kept_with_the_kernel(tree: Path, home: Home, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "scx_elsewhere"
+    shutil.copy("/bin/true", elsewhere)
+    without = built(tree, home)
+    kernel = built(tree, home, schedulers=(elsewhere,))
+    assert kernel.image.schedulers is not None
+    assert {file.name for file in kernel.image.schedulers.iterdir()} == {"scx_simple", "scx_qmap", "scx_elsewhere"}
+    assert subprocess.run([kernel.image.schedulers / "scx_elsewhere"], check=False).returncode == 0
+    digest = hashlib.sha256(elsewhere.read_bytes()).hexdigest()
+    assert [(used.name, used.sha256) for used in kernel.provenance.schedulers] == [("scx_elsewhere", digest)]
+    # Another program is another kernel, though nothing of it is compiled again.
+    shutil.copy("/bin/false", elsewhere)
+    other = built(tree, home, schedulers=(elsewhere,))
+    assert len({without.key, kernel.key, other.key}) == 3
+    assert other.provenance.compiled == 0
+
+
+@pytest.mark.usefixtures("llvm")
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("bpfland", b"\x7fELF", "no scheduler's"),
+        ("scx_../x", b"", "no scheduler's"),
+        ("scx_text", b"#!/bin/sh\n", "it is no program"),
+        ("scx_missing", None, "No such file"),
+        ("scx_simple", b"\x7fELF", "the sources have a scx_simple, too"),
+    ],
+)
+def test_what_cannot_be_a_scheduler_is_refused(
+    tree: Path, home: Home, tmp_path: Path, name: str, content: bytes | None, words: str
+) -> None:
+    file = tmp_path / "given" / Path(name).name
+    file.parent.mkdir()
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(RequestError, match=words):
+        built(tree, home, schedulers=(file,))
+    assert not list(home.cache.glob("built/names/*"))
+
+
+def test_a_kernel_that_cannot_load_it_is_refused(tree: Path, home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "scx_fine"
+    shutil.copy("/bin/true", file)
+    with pytest.raises(RequestError, match="cannot load scx_fine: it is without SCHED_CLASS_EXT=y") as refused:
+        built(tree, home, config="lab", schedulers=(file,))
+    assert "--config lab-ext" in str(refused.value.hint)

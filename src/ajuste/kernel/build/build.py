@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -15,9 +15,9 @@ from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.build.built import (
     PROVENANCE,
-    AppliedPatch,
     BuiltKernel,
     Provenance,
+    UsedFile,
     give_name,
     kept_by,
     read_built,
@@ -28,7 +28,16 @@ from ajuste.kernel.build.objects import Change, turn_to
 from ajuste.kernel.build.options import Options, missed, parse_settings, require_known, symbols_of, written
 from ajuste.kernel.build.origin import Origin, digest_of, version_of
 from ajuste.kernel.build.patch import PatchFile, read_patches, try_patches
-from ajuste.kernel.build.schedulers import Llvm, build_schedulers, keep_schedulers, require_llvm, schedulers_of
+from ajuste.kernel.build.schedulers import (
+    Llvm,
+    OwnScheduler,
+    build_schedulers,
+    keep_schedulers,
+    read_schedulers,
+    require_llvm,
+    require_loadable,
+    schedulers_of,
+)
 from ajuste.kernel.build.sources import open_source
 from ajuste.kernel.build.toolchain import compiler, require_tools, require_tools_for
 from ajuste.kernel.build.workspace import Edits, Workspace, workspace
@@ -55,7 +64,8 @@ _LONGEST_NAME: Final = 80
 @dataclass(frozen=True)
 class BuildRequest:
     """As a person words it: ``source`` is ``debian:6.1``, a directory or ``git:DIR@REVISION``; ``config`` is ``lab``,
-    ``lab-ext``, ``distro`` or a file; ``settings`` are ``NUMA=n`` and the like.
+    ``lab-ext``, ``distro`` or a file; ``settings`` are ``NUMA=n`` and the like; ``schedulers`` are programs of BPF
+    schedulers that it is to be kept with, beside those of its sources.
     """
 
     source: str
@@ -64,6 +74,7 @@ class BuildRequest:
     patches: tuple[Path, ...] = ()
     name: str | None = None
     refresh: bool = False
+    schedulers: tuple[Path, ...] = ()
 
 
 class BuildWatcher(Protocol):
@@ -89,6 +100,7 @@ class _Recipe:
     edits: Edits
     notes: tuple[str, ...]
     compiler: str
+    own_schedulers: tuple[OwnScheduler, ...] = ()
     schedulers: tuple[str, ...] = ()
     llvm: Llvm | None = None
 
@@ -104,10 +116,15 @@ class _Recipe:
     def key(self) -> str:
         """Before Kconfig was asked."""
         settings = [f"{name}={value}" for name, value in sorted(self.settings.items())]
-        return digest_of([self.sources, self.compiler, self.start.kind, self.start.text, *settings])
+        return digest_of([self.sources, self.compiler, self.start.kind, self.start.text, *settings, *self._own])
 
     def content_key(self, tree: Workspace) -> str:
-        return digest_of([self.sources, self.compiler, (tree.objects / ".config").read_text(encoding="utf-8")])
+        config = (tree.objects / ".config").read_text(encoding="utf-8")
+        return digest_of([self.sources, self.compiler, config, *self._own])
+
+    @property
+    def _own(self) -> list[str]:
+        return sorted(f"{scheduler.name} {scheduler.sha256}" for scheduler in self.own_schedulers)
 
 
 def build_kernel(request: BuildRequest, home: Home, watcher: BuildWatcher) -> BuiltKernel:
@@ -133,9 +150,12 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
     version = version_of(origin)
     edits, notes = try_patches(patches, origin)
     start = start_of(request.config, version, home, say)
-    recipe = _Recipe(origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler())
+    own = read_schedulers(request.schedulers)
+    recipe = _Recipe(origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), own)
     if not (schedulers := schedulers_of(request.config, origin)):
         return recipe
+    if twice := next((scheduler for scheduler in own if scheduler.name in schedulers), None):
+        raise RequestError(f"--scheduler {twice.file}: the sources have a {twice.name}, too", hint="rename the file")
     llvm = require_llvm()
     return replace(recipe, schedulers=schedulers, llvm=llvm, compiler=f"{recipe.compiler}; {llvm.words}")
 
@@ -180,6 +200,7 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
         with tree.making():
             watcher.say("configuring")
             options, notes = _configured(recipe, tree, home)
+            require_loadable(recipe.own_schedulers, options)
             key = recipe.content_key(tree)
             if found := read_built(key, home):
                 return _remember(recipe, found, home)
@@ -238,11 +259,12 @@ def _expected(tree: Workspace, options: Options, change: Change) -> int | None:
 
 def _schedulers(
     recipe: _Recipe, tree: Workspace, home: Home, options: Options, watcher: BuildWatcher
-) -> Sequence[Path]:
+) -> dict[Path, str]:
+    own = {scheduler.file: "strip" for scheduler in recipe.own_schedulers}
     if recipe.llvm is None:
-        return ()
+        return own
     watcher.say("building schedulers")
-    return build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm)
+    return build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm) | own
 
 
 def _modules(options: Options) -> tuple[str, ...]:
@@ -256,9 +278,9 @@ def _provenance(recipe: _Recipe, tree: Workspace, notes: list[str], seconds: flo
         config=recipe.config,
         settings=dict(recipe.settings),
         patches=tuple(
-            AppliedPatch(name=patch.path.name, sha256=hashlib.sha256(patch.content).hexdigest())
-            for patch in recipe.patches
+            UsedFile(name=patch.path.name, sha256=hashlib.sha256(patch.content).hexdigest()) for patch in recipe.patches
         ),
+        schedulers=tuple(UsedFile(name=scheduler.name, sha256=scheduler.sha256) for scheduler in recipe.own_schedulers),
         notes=(*recipe.notes, *notes),
         compiler=recipe.compiler,
         workspace=tree.directory.name,
@@ -274,7 +296,7 @@ def _collect(
     key: str,
     provenance: Provenance,
     options: Options,
-    schedulers: Sequence[Path],
+    schedulers: Mapping[Path, str],
 ) -> BuiltKernel:
     """Put the kernel where it is kept, in one step."""
     root = kept_by(home)
@@ -289,8 +311,8 @@ def _collect(
             shutil.copyfile(tree.objects / "vmlinux", entry / "vmlinux")
         release = read_release(entry / "vmlinuz")
         modules = _install_modules(tree, home, entry, release) if _modules(options) else None
-        if schedulers and recipe.llvm:
-            keep_schedulers(schedulers, entry / "schedulers", recipe.llvm)
+        if schedulers:
+            keep_schedulers(schedulers, entry / "schedulers")
         image = KernelImage(
             spec=f"{BUILT}:",
             release=release,

@@ -24,8 +24,8 @@ PROVENANCE: Final = "provenance.json"
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 
 
-class AppliedPatch(BaseModel):
-    """A patch by its file's name."""
+class UsedFile(BaseModel):
+    """A patch or a scheduler's program, by its file's name."""
 
     model_config = ConfigDict(frozen=True)
     name: str
@@ -34,7 +34,8 @@ class AppliedPatch(BaseModel):
 
 class Provenance(BaseModel):
     """What a kernel was made from. ``settings`` are the options asked for by name, ``config`` is what they were added
-    to. ``seconds`` and ``compiled`` (objects) are of the build itself.
+    to; ``schedulers`` are programs that were built elsewhere. ``seconds`` and ``compiled`` (objects) are of the build
+    itself.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -42,7 +43,8 @@ class Provenance(BaseModel):
     source_digest: str
     config: str
     settings: dict[str, str] = {}
-    patches: tuple[AppliedPatch, ...] = ()
+    patches: tuple[UsedFile, ...] = ()
+    schedulers: tuple[UsedFile, ...] = ()
     notes: tuple[str, ...] = ()
     compiler: str
     workspace: str = ""

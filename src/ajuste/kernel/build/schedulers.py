@@ -1,13 +1,16 @@
-"""The schedulers written in BPF (sched_ext) that come with a kernel's sources, built for that very kernel.
+"""Schedulers written in BPF (sched_ext): those that come with a kernel's sources, built for that very kernel, and
+programs of them that were built elsewhere.
 
 Source: tools/sched_ext/README.md of Linux 6.12.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -17,7 +20,7 @@ from ajuste.kernel.build.make import jobs_here, run_make_in
 from ajuste.kernel.build.options import Options
 from ajuste.kernel.build.origin import Origin
 from ajuste.kernel.build.workspace import Workspace
-from ajuste.model.error import RequestError
+from ajuste.model.error import Place, RequestError
 
 CONFIG: Final = "lab-ext"
 """What is built with its schedulers."""
@@ -30,6 +33,8 @@ _OPTIONS: Final = ("SCHED_CLASS_EXT", "DEBUG_INFO_BTF")
 _SUFFIXES: Final = ("-21", "-20", "-19", "-18", "-17", "")
 """Debian's programs of each version of LLVM, and those without a version: 16 and older do not build them."""
 _PROGRAMS: Final = ("clang", "ld.lld", "llvm-ar", "llvm-strip")
+_NAME: Final = re.compile(r"scx_[a-z0-9_]{1,40}")
+_ELF: Final = b"\x7fELF"
 _PACKAGES: Final = "clang-19 llvm-19 lld-19"
 
 
@@ -39,6 +44,49 @@ class Llvm:
 
     suffix: str
     words: str
+
+
+@dataclass(frozen=True)
+class OwnScheduler:
+    """A program that was built elsewhere; ``name`` is its file's."""
+
+    file: Path
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+
+def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
+    """Raises RequestError for what is no program with a scheduler's name."""
+    found: dict[str, OwnScheduler] = {}
+    for file in files:
+        place = Place(f"--scheduler {file}")
+        if not _NAME.fullmatch(file.name):
+            raise RequestError(
+                "its name is no scheduler's: expected scx_ and small letters, such as scx_bpfland", place=place
+            )
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise RequestError(str(error.strerror), place=place) from None
+        if not content.startswith(_ELF):
+            raise RequestError("it is no program (ELF)", place=place)
+        if file.name in found:
+            raise RequestError(f"{file.name} is named twice", place=place)
+        found[file.name] = OwnScheduler(file, hashlib.sha256(content).hexdigest())
+    return tuple(found.values())
+
+
+def require_loadable(own: Sequence[OwnScheduler], options: Options) -> None:
+    """Raises RequestError where a kernel with these options cannot load what it would be given."""
+    lacking = [f"{name}=y" for name in _OPTIONS if options.get(name) != "y"]
+    if own and lacking:
+        raise RequestError(
+            f"the kernel cannot load {own[0].name}: it is without {' and '.join(lacking)}",
+            hint=f"--config {CONFIG} has what schedulers need, from Linux 6.12 on",
+        )
 
 
 def schedulers_of(config: str, origin: Origin) -> tuple[str, ...]:
@@ -61,13 +109,16 @@ def require_llvm() -> Llvm:
     )
 
 
-def build_schedulers(tree: Workspace, home: Home, names: Sequence[str], options: Options, llvm: Llvm) -> list[Path]:
-    """The programs of ``names`` for the kernel that was built in ``tree``; none for a kernel that cannot load them.
+def build_schedulers(
+    tree: Workspace, home: Home, names: Sequence[str], options: Options, llvm: Llvm
+) -> dict[Path, str]:
+    """The programs of ``names`` for the kernel that was built in ``tree``, each with what strips it; none for a kernel
+    that cannot load them.
 
     Raises RunError with the first error of the compiler.
     """
     if any(options.get(name) != "y" for name in _OPTIONS):
-        return []
+        return {}
     out = tree.objects / "schedulers"
     tools = out / "bpftool"
     tools.mkdir(parents=True, exist_ok=True)
@@ -79,11 +130,11 @@ def build_schedulers(tree: Workspace, home: Home, names: Sequence[str], options:
     make(_BPFTOOL, f"OUTPUT={tools}/", "bootstrap")
     btf = f"VMLINUX_BTF={tree.objects / 'vmlinux'}"
     make(_FOLDER, f"O={out}", btf, f"BPFTOOL={tools / 'bootstrap' / 'bpftool'}", *names)
-    return [out / "build" / "bin" / name for name in names]
+    return {out / "build" / "bin" / name: f"llvm-strip{llvm.suffix}" for name in names}
 
 
-def keep_schedulers(programs: Sequence[Path], folder: Path, llvm: Llvm) -> None:
-    """Put ``programs`` into ``folder``, without what only a debugger reads."""
+def keep_schedulers(programs: Mapping[Path, str], folder: Path) -> None:
+    """Put ``programs`` into ``folder``, without what only a debugger reads; with each comes what strips it."""
     folder.mkdir()
-    for program in programs:
-        subprocess.run([f"llvm-strip{llvm.suffix}", "-o", folder / program.name, program], check=True)
+    for program, strip in programs.items():
+        subprocess.run([strip, "-o", folder / program.name, program], check=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import shutil
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -26,6 +25,7 @@ from ajuste.inventory.take import take_inventory
 from ajuste.model.error import AjusteError, Place, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.native import AGENT, native_program
+from ajuste.programs import find_program
 from ajuste.study.location import Path as Keys
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
@@ -192,7 +192,7 @@ def resolved_here(parcel: HostParcel) -> ResolvedStudy:
     """The study on this machine: its kernel's places, its programs, its caller. Raises RequestError."""
     study = Study.model_validate_json(parcel.study).at(_Sent(Path(parcel.directory)))
     here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
-    return resolve(study, of_this_machine(catalogue()), here, shutil.which, host_site())
+    return resolve(study, of_this_machine(catalogue()), here, find_program, host_site())
 
 
 def _on_this_machine(own: Home) -> Callable[[ResolvedStudy], Target]:
