@@ -54,6 +54,7 @@ def measure() -> Iterator[Comparison]:
         wanted = parse_spec(SOURCE)
         assert isinstance(wanted, PackagedKernel)
         packaged_source(wanted, place, print)
+        os.sync()  # The first build is not to wait for sources that are still on their way to the disk.
         first = build(place, "base")
         yield boot(place)
         again = build(place, "again")

@@ -14,6 +14,7 @@ from ajuste.adhoc.amount import wrong
 from ajuste.adhoc.origin import HINT
 from ajuste.adhoc.request import Request
 from ajuste.catalogue.loader import Catalogue
+from ajuste.commas import between_commas
 from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.error import Place, RequestError
 from ajuste.model.span import Scale
@@ -68,7 +69,7 @@ def factors(
     given = settings(request, catalogue)
     several = [one for one in given if one.several]
     single = [one for one in given if not one.several]
-    kernels = _split("--kernel", request.kernel) if request.kernel is not None else ()
+    kernels = _several("--kernel", request.kernel) if request.kernel is not None else ()
     if len(kernels) > 1:
         several.append(Varied(KERNEL_FACTOR, kernels, f"--kernel {request.kernel}"))
     if len(commands) > 1:
@@ -155,7 +156,7 @@ def _range(said: str, text: str) -> dict[str, Any]:
 
 def _levels(name: str, said: str, text: str, catalogue: Catalogue) -> tuple[str, ...]:
     """The levels between commas; in lists of CPUs a plus sign stands for the list's own comma."""
-    levels = _split(said, text)
+    levels = _several(said, text)
     try:
         of_cpus = catalogue.find_tunable(name).type in _CPUS
     except RequestError:
@@ -163,11 +164,8 @@ def _levels(name: str, said: str, text: str, catalogue: Catalogue) -> tuple[str,
     return tuple(level.replace("+", ",") for level in levels) if of_cpus else levels
 
 
-def _split(said: str, text: str) -> tuple[str, ...]:
-    levels = tuple(level.strip() for level in text.split(","))
-    if not all(levels):
-        raise RequestError("a level is missing between commas", hint=HINT, place=Place(said))
-    return levels
+def _several(said: str, text: str) -> tuple[str, ...]:
+    return between_commas(text, "level", hint=HINT, place=Place(said))
 
 
 def _bundle(single: Sequence[Varied]) -> dict[str, Any]:

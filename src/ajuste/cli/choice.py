@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.commas import between_commas
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import Place, RequestError
 from ajuste.study.builtin import find_study
@@ -52,7 +53,7 @@ def require_disk_wanted(study: Study, disk: str | None) -> None:
 
 
 def _kernels(text: str) -> tuple[str, ...]:
-    specs = tuple(spec.strip() for spec in text.split(","))
+    specs = between_commas(text, "kernel", hint="expected KERNEL or KERNEL,KERNEL", place=Place(f"--kernel {text}"))
     for spec in specs:
         parse_spec(spec)
     if len(set(specs)) < len(specs):
