@@ -16,11 +16,15 @@ from ajuste.report.format import count_of
 from ajuste.report.sheet import INDENT, plain_table, sheet
 from ajuste.report.visible import visible_line
 
+_WIDEST: Final = 32
+"""Of the column of kernels: longer names are broken, so that there is room for the figures."""
+
 _SAID: Final[dict[Outcome, str]] = {
     "there": "there",
     "absent": "not there",
     "undecided": "undecided",
     "unusable": "not measured",
+    "impossible": "no such kernel",
 }
 
 
@@ -31,8 +35,9 @@ def print_found(found: Found, console: Console) -> None:
         out.blank()
         out.say(visible_line(f"{found.metric} in the study {found.study}, each kernel against the good one"))
         table = plain_table()
-        for title in ("step", "kernel", "against the good end", "interval", "blocks", "the difference is"):
-            table.add_column(title, overflow="fold")
+        widest = max(len(word) for step in found.steps for word in visible_line(step.candidate).split(" "))
+        for title in ("step", "kernel", "effect", "interval", "blocks", "difference"):
+            table.add_column(title, overflow="fold", min_width=min(widest, _WIDEST) if title == "kernel" else None)
         styles = effect_style([one.verdict for one in found.steps if one.verdict], _unit(found))
         for number, step in enumerate(found.steps):
             table.add_row(*_cells(number, step, styles))

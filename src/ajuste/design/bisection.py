@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-Outcome = Literal["there", "absent", "undecided", "unusable"]
+Outcome = Literal["there", "absent", "undecided", "unusable", "impossible"]
 """Of a test of one candidate: whether the difference is ``there`` or ``absent``; ``undecided`` where what was measured
-does not tell, ``unusable`` where nothing could be measured."""
+does not tell, ``unusable`` where nothing could be measured, ``impossible`` where there can be no such candidate."""
 
 
 def open_between(count: int, outcomes: Mapping[int, Outcome]) -> tuple[int, int]:

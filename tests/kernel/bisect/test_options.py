@@ -91,3 +91,26 @@ def test_of_the_options_of_two_built_kernels_the_guilty_one_is_named(
         kernel = find_built(step.kernel.removeprefix("mine:"), home)
         assert kernel.image.config is not None
         assert ("CONFIG_KYBER=y" in kernel.image.config.read_text()) == (step.outcome == "absent")
+
+
+def test_an_option_that_cannot_be_had_alone_leaves_no_doubt(
+    tmp_path: Path,
+    session_in: In,
+    lab_by_config: Callable[[Home, Callable[[str], float]], Lab],
+    silent: Watching,
+) -> None:
+    home = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+    tree = small_kernel(tmp_path / "linux")
+    (tmp_path / "config").write_text("CONFIG_EXPERT=y\nCONFIG_MODULES=y\n")
+
+    def build(name: str, *settings: str) -> None:
+        with silent() as watcher:
+            build_kernel(BuildRequest(str(tree), str(tmp_path / "config"), settings, name=name), home, watcher)
+
+    build("a")
+    build("b", "BLOCK=y", "KYBER=y", "HZ=100", "MODULES=n")
+    played = lab_by_config(home, lambda config: 2.0 if "CONFIG_KYBER=y" in config else 1.0)
+    found = bisect(Ask("mine:a", "mine:b"), Workshop(home, silent, lambda _: None), session_in(played))
+    assert {step.candidate: step.outcome for step in found.steps}["KYBER"] == "impossible"
+    assert (set(found.culprits), found.is_certain) == ({"BLOCK=y", "KYBER=y"}, True)
+    assert found.answer().endswith("and no fewer, to make the difference.")

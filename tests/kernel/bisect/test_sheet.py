@@ -49,6 +49,16 @@ def test_the_answer_and_every_step_with_its_verdict_are_shown() -> None:
     assert "/reports/debian:7.3.html" in text
 
 
+def test_the_names_of_options_are_not_broken() -> None:
+    names = "SCHED_STACK_END_CHECK, SHUFFLE_PAGE_ALLOCATOR and 4 more"
+    text = shown(names, steps=(*STEPS, step(names, "impossible", None, "no such thing")))
+    lines = [line.strip() for line in text.splitlines()]
+    assert any(line.startswith("3") and "SCHED_STACK_END_CHECK," in line for line in lines)
+    assert "SHUFFLE_PAGE_ALLOCATOR" in lines
+    assert "no such kernel" in text
+    assert max(len(line) for line in text.splitlines() if "/reports/" not in line) <= 80
+
+
 def test_all_suspects_are_named_where_there_are_several() -> None:
     text = " ".join(shown("debian:6.12", "debian:7.3", steps=STEPS).split())
     assert "one of debian:6.12, debian:7.3: what lies between could not be told" in text

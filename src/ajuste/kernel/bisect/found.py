@@ -48,7 +48,7 @@ class Found(BaseModel):
     def is_certain(self) -> bool:
         """Whether there is nothing that could not be told and might be to blame instead."""
         if self.kind == "options":
-            return all(step.outcome in ("there", "absent") for step in self.steps)
+            return all(step.outcome in ("there", "absent", "impossible") for step in self.steps)
         return len(self.culprits) == 1
 
     def answer(self) -> str:

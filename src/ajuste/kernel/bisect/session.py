@@ -10,6 +10,7 @@ from typing import Final
 from ajuste.analysis.step import is_difference, outcome_of
 from ajuste.design.bisection import Outcome, confidence_of_each
 from ajuste.kernel.bisect.found import Step
+from ajuste.kernel.build.options import OptionsConflict
 from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.verdict import Verdict
@@ -67,7 +68,7 @@ class Session:
 
     def test(self, label: str, kernel: Callable[[], str]) -> Outcome:
         """Whether the difference is in a candidate. ``kernel`` gives its spec, and may build it first; what cannot be
-        built or booted is unusable.
+        built or booted is unusable, and options that exclude each other are impossible.
         """
         self.say(f"step {len(self.steps)} of about {max(self.tests - 1, len(self.steps))}: {label}{self._left()}")
         began = time.monotonic()
@@ -77,7 +78,8 @@ class Session:
             assert self._ends is not None, "the ends are measured first"
             found = self._measured(spec, self._ends)
         except AjusteError as error:
-            step = Step(candidate=label, kernel=spec, outcome="unusable", note=str(error).partition("\n")[0])
+            outcome: Outcome = "impossible" if isinstance(error, OptionsConflict) else "unusable"
+            step = Step(candidate=label, kernel=spec, outcome=outcome, note=str(error).partition("\n")[0])
         else:
             outcome = outcome_of(self._ends, found.verdict)
             step = _step(label, spec, outcome, found)

@@ -25,7 +25,15 @@ from ajuste.kernel.build.built import (
 from ajuste.kernel.build.configuration import Start, configure, fallen, start_of
 from ajuste.kernel.build.make import jobs_here, run_make
 from ajuste.kernel.build.objects import Change, turn_to
-from ajuste.kernel.build.options import Options, missed, parse_settings, require_known, symbols_of, written
+from ajuste.kernel.build.options import (
+    Options,
+    OptionsConflict,
+    missed,
+    parse_settings,
+    require_known,
+    symbols_of,
+    written,
+)
 from ajuste.kernel.build.origin import Origin, digest_of, version_of
 from ajuste.kernel.build.patch import PatchFile, read_patches, try_patches
 from ajuste.kernel.build.schedulers import (
@@ -223,12 +231,12 @@ def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str,
     return options, [f"{name} is {value}, which {recipe.config} has otherwise" for name, value in fell.items()]
 
 
-def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace) -> RequestError:
+def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace) -> OptionsConflict:
     """What was asked for and did not come out, with what decides."""
     asked = parse_config(written({**options, **settings}))
     causes = explain(tree.source, asked, {name: settings[name].strip('"') for name in lost})
     words = ", ".join(f"{name}={settings[name]} was asked for, but it is {value}" for name, value in lost.items())
-    return RequestError(words, hint="\n".join(cause.hint() for cause in causes.values()))
+    return OptionsConflict(words, hint="\n".join(cause.hint() for cause in causes.values()))
 
 
 def _compile(tree: Workspace, home: Home, options: Options, watcher: BuildWatcher) -> int:

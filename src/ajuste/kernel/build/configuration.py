@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ajuste.home import Home
-from ajuste.kernel.build.make import run_make
+from ajuste.kernel.build.make import jobs_here, run_make
 from ajuste.kernel.build.options import (
     Options,
     bundled_fragment,
@@ -63,10 +63,10 @@ def configure(tree: Workspace, home: Home, start: Start, settings: Options) -> d
     if start.kind == "fragment":
         fragment = tree.directory / "asked.config"
         fragment.write_text(text, encoding="utf-8")
-        run_make(tree, home, [f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"])
+        run_make(tree, home, [f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"], jobs=jobs_here())
     else:
         (tree.objects / ".config").write_text(text, encoding="utf-8")
-        run_make(tree, home, ["olddefconfig"])
+        run_make(tree, home, ["olddefconfig"], jobs=jobs_here())
     return read_options((tree.objects / ".config").read_text(encoding="utf-8"))
 
 

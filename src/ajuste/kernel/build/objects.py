@@ -112,8 +112,10 @@ def _exchange(tree: Workspace, other: Path) -> None:
 def _copy_aside(tree: Workspace) -> None:
     """Not where the disk has no room for it: then the way back is compiled again."""
     size = sum(file.lstat().st_blocks for file in tree.objects.rglob("*")) * 512
+    if shutil.disk_usage(tree.directory).free < size + _LEFT_FREE_BYTES:
+        return
     place = _place_aside(tree)
-    if place is None or shutil.disk_usage(tree.directory).free < size + _LEFT_FREE_BYTES:
+    if place is None:
         return
     temporary = tree.directory / "copying"
     shutil.rmtree(temporary, ignore_errors=True)

@@ -25,6 +25,10 @@ _VALUE: Final = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
 _SYMBOL: Final = re.compile(rb"^\s*(?:menu)?config\s+(\w+)", re.MULTILINE)
 
 
+class OptionsConflict(RequestError):
+    """Kconfig has no configuration with the options that were asked for."""
+
+
 def read_options(text: str) -> dict[str, str]:
     """The options of a ``.config`` or a fragment of one. The last line on an option counts."""
     found = {}
