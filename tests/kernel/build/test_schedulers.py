@@ -144,6 +144,25 @@ def test_what_cannot_be_a_scheduler_is_refused(
     assert not list(home.cache.glob("built/names/*"))
 
 
+@pytest.mark.usefixtures("llvm")
+def test_a_scheduler_that_is_cut_off_is_an_error_and_no_kernel_is_kept(tree: Path, home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "scx_cut"
+    file.write_bytes(Path("/bin/true").read_bytes()[:100])
+    with pytest.raises(RunError, match="scx_cut cannot be kept with the kernel"):
+        built(tree, home, schedulers=(file,))
+    assert not list(home.cache.glob("built/names/*"))
+
+
+@pytest.mark.usefixtures("llvm")
+def test_two_schedulers_of_one_name_are_refused(tree: Path, home: Home, tmp_path: Path) -> None:
+    files = tuple(tmp_path / place / "scx_twin" for place in ("a", "b"))
+    for file in files:
+        file.parent.mkdir()
+        shutil.copy("/bin/true", file)
+    with pytest.raises(RequestError, match="a/scx_twin has the same name"):
+        built(tree, home, schedulers=files)
+
+
 def test_a_kernel_that_cannot_load_it_is_refused(tree: Path, home: Home, tmp_path: Path) -> None:
     file = tmp_path / "scx_fine"
     shutil.copy("/bin/true", file)

@@ -6,7 +6,6 @@ Source: tools/sched_ext/README.md of Linux 6.12.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -15,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.build.make import jobs_here, run_make_in
 from ajuste.kernel.build.options import Options
 from ajuste.kernel.build.origin import Origin
 from ajuste.kernel.build.workspace import Workspace
-from ajuste.model.error import Place, RequestError
+from ajuste.model.error import Place, RequestError, RunError
 
 CONFIG: Final = "lab-ext"
 """What is built with its schedulers."""
@@ -68,14 +68,15 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
                 "its name is no scheduler's: expected scx_ and small letters, such as scx_bpfland", place=place
             )
         try:
-            content = file.read_bytes()
+            with file.open("rb") as opened:
+                is_program = opened.read(len(_ELF)) == _ELF
+            found_before = found.setdefault(file.name, OwnScheduler(file, sha256_of(file)))
         except OSError as error:
             raise RequestError(str(error.strerror), place=place) from None
-        if not content.startswith(_ELF):
+        if not is_program:
             raise RequestError("it is no program (ELF)", place=place)
-        if file.name in found:
-            raise RequestError(f"{file.name} is named twice", place=place)
-        found[file.name] = OwnScheduler(file, hashlib.sha256(content).hexdigest())
+        if found_before.file is not file:
+            raise RequestError(f"{found_before.file} has the same name", place=place, hint="rename one of the files")
     return tuple(found.values())
 
 
@@ -134,7 +135,12 @@ def build_schedulers(
 
 
 def keep_schedulers(programs: Mapping[Path, str], folder: Path) -> None:
-    """Put ``programs`` into ``folder``, without what only a debugger reads; with each comes what strips it."""
+    """Put ``programs`` into ``folder``, without what only a debugger reads; with each comes what strips it. Raises
+    RunError for one that is none after all.
+    """
     folder.mkdir()
     for program, strip in programs.items():
-        subprocess.run([strip, "-o", folder / program.name, program], check=True)
+        command = [strip, "-o", folder / program.name, program]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            raise RunError(f"{program} cannot be kept with the kernel: {done.stderr.strip()[:300]}")
