@@ -140,7 +140,7 @@ def keep_schedulers(programs: Mapping[Path, str], folder: Path) -> None:
     """
     folder.mkdir()
     for program, strip in programs.items():
-        command = [strip, "-o", folder / program.name, program]
+        command = [strip, "-o", str(folder / program.name), str(program)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
             raise RunError(f"{program} cannot be kept with the kernel: {done.stderr.strip()[:300]}")
