@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 from ajuste.home import Home
 from ajuste.kernel.bisect.bisect import Ask, Workshop, bisect
+from ajuste.kernel.bisect.found import Found
 from ajuste.kernel.bisect.options import OptionChanges, bisect_options, option_changes, source_of
 from ajuste.kernel.bisect.session import Session
 from ajuste.kernel.build.build import BuildRequest, build_kernel
@@ -65,52 +67,53 @@ def test_the_record_of_a_kernel_says_its_source(title: str, source: str) -> None
     assert source_of(title) == source
 
 
+@dataclass
+class Pair:
+    """Kernels ``mine:a`` and ``mine:b``, really built from the small tree."""
+
+    directory: Path
+    silent: Watching
+    home: Home
+
+    def build(self, good: str, *bad: str) -> None:
+        """``a`` with the options ``good``, ``b`` with ``bad`` besides."""
+        tree = small_kernel(self.directory / "linux")
+        config = self.directory / "config"
+        config.write_text(good)
+        for name, settings in (("a", ()), ("b", bad)):
+            with self.silent() as watcher:
+                build_kernel(BuildRequest(str(tree), str(config), settings, name=name), self.home, watcher)
+
+    def bisected(self, session: Callable[[str, int], Session]) -> Found:
+        return bisect(Ask("mine:a", "mine:b"), Workshop(self.home, self.silent, lambda _: None), session)
+
+
+@pytest.fixture
+def pair(tmp_path: Path, silent: Watching) -> Pair:
+    return Pair(tmp_path, silent, Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state"))
+
+
 def test_of_the_options_of_two_built_kernels_the_guilty_one_is_named(
-    tmp_path: Path,
-    session_in: In,
-    lab_by_config: Callable[[Home, Callable[[str], float]], Lab],
-    silent: Watching,
+    pair: Pair, session_in: In, lab_by_config: Callable[[Home, Callable[[str], float]], Lab]
 ) -> None:
-    home = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
-    tree = small_kernel(tmp_path / "linux")
-    (tmp_path / "config").write_text("CONFIG_EXPERT=y\nCONFIG_BLOCK=y\nCONFIG_KYBER=y\nCONFIG_MODULES=y\n")
-
-    def build(name: str, *settings: str) -> None:
-        with silent() as watcher:
-            build_kernel(BuildRequest(str(tree), str(tmp_path / "config"), settings, name=name), home, watcher)
-
-    build("a")
-    build("b", "KYBER=n", "HZ=100", "MODULES=n")
-    played = lab_by_config(home, lambda config: 1.0 if "CONFIG_KYBER=y" in config else 2.0)
-    workshop = Workshop(home, silent, lambda _: None)
-    found = bisect(Ask("mine:a", "mine:b"), workshop, session_in(played))
+    pair.build("CONFIG_EXPERT=y\nCONFIG_BLOCK=y\nCONFIG_KYBER=y\nCONFIG_MODULES=y\n", "KYBER=n", "HZ=100", "MODULES=n")
+    played = lab_by_config(pair.home, lambda config: 1.0 if "CONFIG_KYBER=y" in config else 2.0)
+    found = pair.bisected(session_in(played))
     assert found.culprits == ("KYBER=n",)
     assert (found.kind, found.among) == ("options", 3)
     assert found.answer() == "Of 3 options that differ it takes KYBER=n, and no fewer, to make the difference."
     for step in found.steps:
-        kernel = find_built(step.kernel.removeprefix("mine:"), home)
+        kernel = find_built(step.kernel.removeprefix("mine:"), pair.home)
         assert kernel.image.config is not None
         assert ("CONFIG_KYBER=y" in kernel.image.config.read_text()) == (step.outcome == "absent")
 
 
 def test_an_option_that_cannot_be_had_alone_leaves_no_doubt(
-    tmp_path: Path,
-    session_in: In,
-    lab_by_config: Callable[[Home, Callable[[str], float]], Lab],
-    silent: Watching,
+    pair: Pair, session_in: In, lab_by_config: Callable[[Home, Callable[[str], float]], Lab]
 ) -> None:
-    home = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
-    tree = small_kernel(tmp_path / "linux")
-    (tmp_path / "config").write_text("CONFIG_EXPERT=y\nCONFIG_MODULES=y\n")
-
-    def build(name: str, *settings: str) -> None:
-        with silent() as watcher:
-            build_kernel(BuildRequest(str(tree), str(tmp_path / "config"), settings, name=name), home, watcher)
-
-    build("a")
-    build("b", "BLOCK=y", "KYBER=y", "HZ=100", "MODULES=n")
-    played = lab_by_config(home, lambda config: 2.0 if "CONFIG_KYBER=y" in config else 1.0)
-    found = bisect(Ask("mine:a", "mine:b"), Workshop(home, silent, lambda _: None), session_in(played))
+    pair.build("CONFIG_EXPERT=y\nCONFIG_MODULES=y\n", "BLOCK=y", "KYBER=y", "HZ=100", "MODULES=n")
+    played = lab_by_config(pair.home, lambda config: 2.0 if "CONFIG_KYBER=y" in config else 1.0)
+    found = pair.bisected(session_in(played))
     assert {step.candidate: step.outcome for step in found.steps}["KYBER"] == "impossible"
     assert (set(found.culprits), found.is_certain) == ({"BLOCK=y", "KYBER=y"}, True)
     assert found.answer().endswith("and no fewer, to make the difference.")
