@@ -263,7 +263,9 @@ def test_a_damaged_kernel_is_built_again(workshop: Workshop) -> None:
 
 
 BUILD = """
-import sys
+import signal, sys
+# Whoever runs the tests may ignore Ctrl-C, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path[:0] = {path!r}
 from test_build import Watcher
 from pathlib import Path
