@@ -100,3 +100,13 @@ def test_an_exchange_that_was_interrupted_loses_nothing(tree: Workspace) -> None
     assert not tree.empty
     assert turned(tree, NUMA="y") == Change(12, 0)
     assert turned(tree, NUMA="n") == Change(12, 0)
+
+
+def test_objects_of_the_same_options_do_not_take_each_others_place(tree: Workspace) -> None:
+    make(tree, NUMA="y")
+    turned(tree, NUMA="n")
+    # What is there now is of the options that are aside as well, and less of it remains.
+    for command in tree.objects.glob(".*.o.cmd"):
+        command.write_text("deps := $(wildcard include/config/HZ)\n")
+    assert turned(tree, NUMA="y", HZ="1000") == Change(12, 2)
+    assert "NUMA" in (tree.objects / ".5.o.cmd").read_text()

@@ -98,11 +98,11 @@ def _read_by(command: Path) -> set[str]:
 def _exchange(tree: Workspace, other: Path) -> None:
     """Put the objects aside and take others for them. Between the two steps both are aside."""
     config = tree.objects.joinpath(".config").read_bytes()
-    if place := _place_aside(tree):
-        tree.objects.rename(place)
-        os.utime(place)
-    else:
+    place = _place_aside(tree)
+    if place is None or place == other:
         shutil.rmtree(tree.objects)
+    else:
+        _put(tree.objects, place)
     other.rename(tree.objects)
     # What is so already keeps its time: make has nothing to do then.
     if tree.objects.joinpath(".config").read_bytes() != config:
@@ -111,11 +111,9 @@ def _exchange(tree: Workspace, other: Path) -> None:
 
 def _copy_aside(tree: Workspace) -> None:
     """Not where the disk has no room for it: then the way back is compiled again."""
-    size = sum(file.lstat().st_blocks for file in tree.objects.rglob("*")) * 512
-    if shutil.disk_usage(tree.directory).free < size + _LEFT_FREE_BYTES:
-        return
     place = _place_aside(tree)
-    if place is None:
+    size = sum(file.lstat().st_blocks for file in tree.objects.rglob("*")) * 512
+    if place is None or shutil.disk_usage(tree.directory).free < size + _LEFT_FREE_BYTES:
         return
     temporary = tree.directory / "copying"
     shutil.rmtree(temporary, ignore_errors=True)
@@ -124,17 +122,21 @@ def _copy_aside(tree: Workspace) -> None:
     if done.returncode:
         shutil.rmtree(temporary, ignore_errors=True)
         return
-    temporary.rename(place)
+    _put(temporary, place)
+
+
+def _put(objects: Path, place: Path) -> None:
+    """Instead of what is there."""
+    place.parent.mkdir(exist_ok=True)
+    if place.exists():
+        shutil.rmtree(place)
+    objects.rename(place)
     os.utime(place)
 
 
 def _place_aside(tree: Workspace) -> Path | None:
-    """Where the objects belong, with nothing there; none if they are not worth it."""
+    """Where objects with the options of those in use belong; none if nothing was made yet."""
     options = _made_with(tree.objects)
     if options is None:
         return None
-    place = tree.aside / digest_of([f"{name}={value}" for name, value in sorted(options.items())])[:16]
-    tree.aside.mkdir(exist_ok=True)
-    if place.exists():
-        shutil.rmtree(place)
-    return place
+    return tree.aside / digest_of([f"{name}={value}" for name, value in sorted(options.items())])[:16]

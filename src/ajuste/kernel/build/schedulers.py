@@ -67,16 +67,16 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
             raise RequestError(
                 "its name is no scheduler's: expected scx_ and small letters, such as scx_bpfland", place=place
             )
+        if twin := found.get(file.name):
+            raise RequestError(f"{twin.file} has the same name", place=place, hint="rename one of the files")
         try:
             with file.open("rb") as opened:
                 is_program = opened.read(len(_ELF)) == _ELF
-            found_before = found.setdefault(file.name, OwnScheduler(file, sha256_of(file)))
+            found[file.name] = OwnScheduler(file, sha256_of(file))
         except OSError as error:
             raise RequestError(str(error.strerror), place=place) from None
         if not is_program:
             raise RequestError("it is no program (ELF)", place=place)
-        if found_before.file is not file:
-            raise RequestError(f"{found_before.file} has the same name", place=place, hint="rename one of the files")
     return tuple(found.values())
 
 
