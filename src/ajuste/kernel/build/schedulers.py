@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.build.make import jobs_here, run_make_in
@@ -33,7 +34,7 @@ _OPTIONS: Final = ("SCHED_CLASS_EXT", "DEBUG_INFO_BTF")
 _SUFFIXES: Final = ("-21", "-20", "-19", "-18", "-17", "")
 """Debian's programs of each version of LLVM, and those without a version: 16 and older do not build them."""
 _PROGRAMS: Final = ("clang", "ld.lld", "llvm-ar", "llvm-strip")
-_NAME: Final = re.compile(r"scx_[a-z0-9_]{1,40}")
+_TUNABLE: Final = "sched_ext"
 _ELF: Final = b"\x7fELF"
 _PACKAGES: Final = "clang-19 llvm-19 lld-19"
 
@@ -61,9 +62,11 @@ class OwnScheduler:
 def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
     """Raises RequestError for what is no program with a scheduler's name."""
     found: dict[str, OwnScheduler] = {}
+    # What can be a level of the tunable, and nothing else; loaded only where it is needed.
+    names = catalogue().find_tunable(_TUNABLE).also if files else ""
     for file in files:
         place = Place(f"--scheduler {file}")
-        if not _NAME.fullmatch(file.name):
+        if not re.fullmatch(names, file.name):
             raise RequestError(
                 "its name is no scheduler's: expected scx_ and small letters, such as scx_bpfland", place=place
             )
