@@ -6,7 +6,6 @@ import ast
 from pathlib import Path
 
 import pytest
-
 from benchmarks.structure import BEFORE, GOALS, RECORDED, circles, figures_in, figures_of, private_names
 
 
