@@ -19,6 +19,7 @@ from ajuste.report.diagnosed import matters
 from ajuste.report.effect import effect_style
 from ajuste.report.factor_effects import print_factor_effects
 from ajuste.report.format import NOTHING, Shown, count_of, shown_as, spread_percent
+from ajuste.report.headline import print_headlines
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.lines import print_lines
 from ajuste.report.listing import print_listing
@@ -28,7 +29,7 @@ from ajuste.report.rows import deciding_metrics, is_screening, metric_rows, metr
 from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
 from ajuste.report.terminal import print_surfaces, remarks
 from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
-from ajuste.report.visible import visible, visible_line
+from ajuste.report.visible import visible_line
 
 _MOST_METRICS: Final = 16
 
@@ -37,7 +38,7 @@ def print_comparison(results: Results, console: Console, *, report: Path | None 
     """Print ``results``; ``report`` is the path of the HTML report. Nothing is cut off, at any width."""
     labels = labels_of(results)
     with sheet(console) as out:
-        out.say(visible(results.answer or "Nothing was measured."), style="bold")
+        print_headlines(out, results, labels)
         out.say(_frame(results), style="dim")
         for metric in () if is_screening(results) else _headline(results):
             if len(results.configurations) == 1:

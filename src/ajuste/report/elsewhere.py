@@ -11,6 +11,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Elsewhere, Results
 from ajuste.report.comparison import print_metric, print_one
 from ajuste.report.format import count_of
+from ajuste.report.headline import print_headlines
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.listing import print_listing
 from ajuste.report.listings import listings_of
@@ -18,7 +19,7 @@ from ajuste.report.metric_table import print_metrics
 from ajuste.report.rows import metric_rows, verdicts_of
 from ajuste.report.sheet import INDENT, Sheet, sheet
 from ajuste.report.verdict_words import effect_band
-from ajuste.report.visible import visible, visible_line
+from ajuste.report.visible import visible_line
 
 _MOST_REASONS: Final = 24  # more verdicts than this are listed without their reasons
 _MOST_COLUMNS: Final = 16
@@ -28,7 +29,7 @@ def print_analysis(results: Results, console: Console, *, report: Path | None = 
     """Print ``results``; ``report`` is the path of the HTML report. Nothing is cut off, at any width."""
     labels = labels_of(results)
     with sheet(console) as out:
-        out.say(visible(results.answer), style="bold")
+        print_headlines(out, results, labels)
         out.say(", ".join(facts_of(results)), style="dim")
         decided = decided_metrics(results)
         for metric in decided:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from pydantic import ValidationError
-
-from ajuste.inventory.document import Inventory
-from ajuste.model.kernel_options import KERNEL_OPTIONS
 from ajuste.model.metric import Metric
-from ajuste.model.proof import PROOFS, Proof
+from ajuste.model.proof import Proof
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.verdict import Finding
 from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.diagnosed import DiagnosedMetric, diagnosed
 from ajuste.report.elsewhere import facts_of, method_of
+from ajuste.report.environment import Branch, environment_of
 from ajuste.report.excerpt import Excerpt, excerpt_of
 from ajuste.report.factor_effects import effects_of
 from ajuste.report.format import count_of
+from ajuste.report.headline import Headline, headlines
 from ajuste.report.history import history_sections
-from ajuste.report.inventory_page import inventory_page
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.lines import HEADS, LineGroup, line_groups, role_counts
 from ajuste.report.listing import Listing
@@ -54,9 +51,7 @@ from ajuste.report.search import search_sections
 from ajuste.report.surfaces import SurfaceSection, surface_sections
 from ajuste.report.verdict_rows import Badge, VerdictGroup, badges_of, effect_groups, named, verdict_groups
 from ajuste.report.verdict_words import LOOKS, ORDER, effect_band
-from ajuste.report.visible import visible_line
 
-_DEEPEST = 6  # levels of nesting of the environment that are shown as such
 _MOST_LISTED = 1_000  # trials in the table of single trials
 _MOST_LEFT_OUT = 200  # trials that were flagged or failed, a line each
 
@@ -94,19 +89,12 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Branch:
-    """A part of the environment: a text, or further parts, which are shown only when asked for if it is ``folded``."""
-
-    name: str
-    text: str = ""
-    parts: tuple[Branch, ...] = ()
-    folded: bool = False
-
-
-@dataclass(frozen=True)
 class Page:
     results: Results
     labels: Labels
+    headlines: tuple[Headline, ...]
+    apply: str
+    lead: Plot | None
     excerpt: str
     warnings: tuple[str, ...]
     facts: tuple[str, ...]
@@ -135,9 +123,29 @@ class Page:
     trials: tuple[Point, ...]
 
     @property
+    def contents(self) -> tuple[tuple[str, str], ...]:
+        """Where the parts of the page begin, and what they are called."""
+        parts = (
+            ("verdicts-title", "Verdicts", self.verdicts),
+            ("effects-title", "Factors", self.effects),
+            ("surface-1-title", "Surface", self.surfaces),
+            ("section-1", "Trials", self.sections),
+            ("timelines-title", "Timelines", self.timelines),
+            ("scheduling-title", "Why", self.scheduling),
+            ("diagnostics-title", "Noise", self.diagnosed),
+            ("metrics-title", "All metrics", self.rows),
+            ("settings-title", "Settings", self.settings),
+            ("method-title", "Method", self.method),
+            ("environment-title", "Environment", self.environment),
+            ("data-title", "Data", True),
+        )
+        return tuple((name, title) for name, title, there in parts if there)
+
+    @property
     def plots(self) -> tuple[Plot, ...]:
         timelines = (self.timelines,) if self.timelines else ()
         return (
+            *((self.lead,) if self.lead else ()),
             *(plot for surface in self.surfaces for plot in surface.plots),
             *(plot for section in self.sections for plot in section.plots),
             *timelines,
@@ -156,10 +164,16 @@ def page_of(results: Results) -> Page:
     excerpt = excerpt_of(results)
     shown = excerpt.results
     described = list(described_with_effects(shown))
+    found_first = headlines(results, labels)
+    sections = [_section(results, excerpt, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)]
+    lead, sections = _lead(sections)
     small = [small_plot(shown, metric, labels, f"small-{place}") for place, metric in enumerate(others)]
     return Page(
         results=results,
         labels=labels,
+        headlines=found_first,
+        apply=_apply(results, found_first),
+        lead=lead,
         excerpt=excerpt.remark,
         warnings=warnings_of(results),
         facts=_facts(results),
@@ -168,9 +182,7 @@ def page_of(results: Results) -> Page:
             *history_sections(results, labels),
             *surface_sections(results, labels),
         ),
-        sections=tuple(
-            _section(results, excerpt, metric, labels, f"metric-{place}") for place, metric in enumerate(decided)
-        ),
+        sections=tuple(sections),
         verdicts=() if is_screening(results) else verdict_groups(shown, decided, labels),
         effects=effect_groups(results, decided, labels),
         lines=line_groups(results, decided),
@@ -191,7 +203,7 @@ def page_of(results: Results) -> Page:
         proofs=tuple(proofs_of(results).items()),
         method=method_of(results, results.elsewhere) if results.elsewhere else _method(results, labels),
         left_out=_left_out(results, labels),
-        environment=_environment(results.environment),
+        environment=environment_of(results.environment),
         meanings=tuple(
             (Badge(word, LOOKS[word].sign, word), LOOKS[word].meaning)
             for word in ORDER
@@ -199,6 +211,24 @@ def page_of(results: Results) -> Page:
         ),
         trials=shown.trials[:_MOST_LISTED],
     )
+
+
+def _lead(sections: list[MetricSection]) -> tuple[Plot | None, list[MetricSection]]:
+    """The plot of effects on the first metric, which stands beside the answer, and the sections without it."""
+    for plot in sections[0].plots if sections else ():
+        if any(kind in plot.name for kind in ("-forest", "-pareto", "-lines")):
+            rest = replace(sections[0], plots=tuple(one for one in sections[0].plots if one is not plot))
+            return plot, [rest, *sections[1:]]
+    return None, sections
+
+
+def _apply(results: Results, found: Sequence[Headline]) -> str:
+    """The command that puts the best configuration to use; empty where none is better."""
+    winner = next((one.winner for one in found[:1]), "")
+    can_be_set = {explained.name for explained in results.explained if explained.where}
+    if not winner or not results.run or not all(factor.name in can_be_set for factor in results.factors):
+        return ""
+    return shlex.join(["ajuste", "export", results.run, winner])
 
 
 def _facts(results: Results) -> tuple[str, ...]:
@@ -347,38 +377,3 @@ def _left_out(results: Results, labels: Labels) -> tuple[str, ...]:
         lines.append(f"and {tally.flagged + tally.failed - len(lines):,} more that were flagged or failed")
     warm_up = [f"{count_of(tally.warm_up, 'warm-up trial')}, before the first block that counts"]
     return (*(warm_up if tally.warm_up else []), *lines)
-
-
-def _environment(environment: Mapping[str, Any]) -> tuple[Branch, ...]:
-    """All branches, of which the inventory, here or of each of several machines, is a page of its own, folded."""
-    own = {PROOFS, KERNEL_OPTIONS}  # They have tables.
-    return _branches({name: value for name, value in environment.items() if name not in own})
-
-
-def _inventory(document: Any, depth: int) -> tuple[Branch, ...]:
-    """As ``ajuste inventory`` shows it; one that is not understood, as any other mapping."""
-    try:
-        areas = inventory_page(Inventory.model_validate(document))
-    except ValidationError:
-        return _branches(document, depth) if isinstance(document, Mapping) else (Branch("?", text=str(document)),)
-    return tuple(
-        Branch(area.title, parts=tuple(Branch(line.label, text=visible_line(line.text)) for line in area.lines))
-        for area in areas
-    )
-
-
-def _branches(mapping: Mapping[str, Any], depth: int = 0) -> tuple[Branch, ...]:
-    return tuple(
-        Branch("inventory", parts=_inventory(value, depth + 1), folded=True)
-        if name == "inventory" and depth < _DEEPEST
-        else Branch(str(name), parts=_branches(value, depth + 1))
-        if isinstance(value, Mapping) and depth < _DEEPEST
-        else Branch(str(name), text=_as_text(value))
-        for name, value in mapping.items()
-    )
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(_as_text(item) for item in value)
-    return "–" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""The results in the terminal: a table in the style of ``perf stat``, the verdicts, the answer."""
+"""The results in the terminal: the answer, a table in the style of ``perf stat``, the verdicts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ajuste.report.effect import effect_style
 from ajuste.report.excerpt import excerpt_of
 from ajuste.report.factor_effects import print_factor_effects
 from ajuste.report.format import count_of
+from ajuste.report.headline import print_headlines
 from ajuste.report.history import HISTORY_TITLE, history_sentences
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.lines import print_lines
@@ -53,6 +54,8 @@ def print_results(results: Results, console: Console, *, report: Path | None = N
     excerpt = excerpt_of(results)
     shown = excerpt.results
     with sheet(console) as out:
+        print_headlines(out, results, labels)
+        out.blank()
         _print_title(out, results, labels)
         if excerpt.of_configurations and not is_screening(results):
             out.say(excerpt.of_configurations, style="yellow")
@@ -211,7 +214,7 @@ def _print_diagnostics(out: Sheet, results: Results) -> None:
 def _print_answer(out: Sheet, results: Results) -> None:
     out.heading("Answer")
     out.say(visible(results.question), indent=INDENT, style="italic")
-    out.say(visible(results.answer), indent=INDENT, style="bold")
+    out.say(visible(results.answer), indent=INDENT)
     out.say(f"Stopped: {visible_line(results.stopped_because).rstrip('.')}.", indent=INDENT)
 
 

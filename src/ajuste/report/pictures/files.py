@@ -73,6 +73,7 @@ def pictures_of(page: Page) -> Iterator[Picture]:
 def _by_subject(page: Page) -> Iterator[tuple[str, Plot]]:
     """Each plot with the metric that its title does not name, as its heading on the page does."""
     yield from (("", plot) for section in page.surfaces for plot in section.plots)
+    yield from (((page.sections[0].title, page.lead),) if page.lead else ())
     yield from ((section.title, plot) for section in page.sections for plot in section.plots)
     yield from ((("Timelines", page.timelines),) if page.timelines else ())
     yield from ((section.title, plot) for section in page.scheduling for plot in section.plots)

@@ -25,6 +25,7 @@ SYMBOLS: Final = {
     "equivalent": "square",
     "undecided": "circle-open",
 }
+BETTER: Final = {"lower": "← better", "higher": "better →"}
 _FAR: Final = 20.0  # intervals that reach this many times further than the estimates are cut, with an arrow
 
 
@@ -71,7 +72,7 @@ def _plot(results: Results, metric: Metric, verdicts: tuple[Verdict, ...], label
         title=f"Effect against the baseline{in_words(style)}",
         description=f"{metric.title}: estimate and {100 * results.level:g} % interval for each configuration against "
         f"the baseline; the band is {effect_band(results.smallest_effect)}, too small to matter.",
-        figure=figure(traces, xaxis=x_axis(axis), yaxis=level_axis(ticks), shapes=zone_shapes(axis)),
+        figure=figure(traces, xaxis=x_axis(axis, metric), yaxis=level_axis(ticks), shapes=zone_shapes(axis)),
         height=340 if len(rows) <= MOST_MARKED else 70 + ROW_HEIGHT * len(rows),
         legend=_legend(verdicts, results.smallest_effect),
     )
@@ -179,8 +180,12 @@ def neutral(style: EffectStyle) -> float:
     return 0.0 if style.kind == "difference" else 1.0
 
 
-def x_axis(axis: Axis) -> dict[str, Any]:
-    """``axis`` as plotly has it."""
+def x_axis(axis: Axis, metric: Metric) -> dict[str, Any]:
+    """``axis`` as plotly has it, with an arrow to where the metric is better."""
+    return {**_range(axis), **({"title": {"text": BETTER[metric.direction]}} if metric.direction in BETTER else {})}
+
+
+def _range(axis: Axis) -> dict[str, Any]:
     if axis.style.kind == "factor":
         return {"type": "log", "range": [math.log10(axis.low), math.log10(axis.high)], "tickprefix": "×", "nticks": 7}
     suffix = " %" if axis.style.kind == "percent" else ""

@@ -40,7 +40,7 @@ def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
         f"band is too small to matter.",
         figure=figure(
             traces,
-            xaxis=x_axis(axis),
+            xaxis=x_axis(axis, metric),
             yaxis=level_axis(names, width=_LABEL_WIDTH),
             shapes=zone_shapes(axis),
             bargap=0.35,

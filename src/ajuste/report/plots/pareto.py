@@ -51,7 +51,7 @@ def _plot(results: Results, metric: Metric, effects: list[FactorEffect], labels:
         f"smallest, with {100 * results.level:g} % intervals for all together; the band is too small to matter.",
         figure=figure(
             traces,
-            xaxis=x_axis(axis),
+            xaxis=x_axis(axis, metric),
             yaxis=level_axis(names, width=_LABEL_WIDTH),
             shapes=zone_shapes(axis),
         ),

@@ -1,0 +1,260 @@
+"""The answer in one sentence for each deciding metric: what to do, what it changes and by how much.
+
+No statistic is named here, and no interval: these come after it. A sentence has at most ``MOST_WORDS`` words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Final
+
+from ajuste.analysis.wording import number, percent, signed
+from ajuste.model.configuration import COMMAND_FACTOR, SETTINGS_FACTOR
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured, Results
+from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
+from ajuste.report.effect import known
+from ajuste.report.format import shown_as
+from ajuste.report.labels import Labels, numeric_levels
+from ajuste.report.rows import deciding_metrics, is_screening, verdicts_of
+from ajuste.report.sheet import Sheet
+from ajuste.report.visible import visible, visible_line
+
+MOST_WORDS: Final = 25
+MOST_METRICS: Final = 4
+"""Of more metrics than this only the first have a sentence."""
+
+_FEWEST_OF_A_TREND: Final = 3
+_SPEAK_FOR_THEMSELVES: Final = (COMMAND_FACTOR, SETTINGS_FACTOR)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What was found on one metric, and the configuration that is best by it (empty where none is)."""
+
+    metric: str
+    sentence: str
+    winner: str = ""
+
+
+def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
+    """One for each deciding metric, the first of which answers the question. Empty where nothing can be said yet."""
+    deciding = deciding_metrics(results)
+    metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
+    found = (_Subject(results, metric, labels).headline() for metric in metrics[:MOST_METRICS])
+    return tuple(one for one in found if one is not None)
+
+
+def print_headlines(out: Sheet, results: Results, labels: Labels) -> None:
+    """The first in bold, each of the others below it; then the answer with its intervals, if that says more."""
+    found = headlines(results, labels)
+    for place, one in enumerate(found):
+        out.say(one.sentence, style="" if place else "bold")
+    if not found:
+        out.say(visible(results.answer or "Nothing was measured."), style="bold")
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """One metric of a run."""
+
+    results: Results
+    metric: Metric
+    labels: Labels
+
+    def headline(self) -> Headline | None:
+        if self.results.lines:
+            return self._of_lines([line for line in self.results.lines if line.metric == self.metric.name])
+        if is_screening(self.results):
+            return self._of_effects([one for one in self.results.effects if one.metric == self.metric.name])
+        verdicts = verdicts_of(self.results, self.metric.name)
+        return self._of_verdicts(verdicts) if verdicts else self._described()
+
+    def _of_verdicts(self, verdicts: Sequence[Verdict]) -> Headline:
+        if self.metric.direction == "none":
+            return self._say(self._without_direction(verdicts))
+        better = [one for one in verdicts if one.verdict == "improves" and one.estimate is not None]
+        worse = [one for one in verdicts if one.verdict == "worsens"]
+        if better:
+            best = (min if self.metric.direction == "lower" else max)(better, key=lambda one: one.estimate or 0.0)
+            return self._say(f"{self._use(best)} {self._change(best)}.", best.configuration)
+        if len(verdicts) == 1:
+            return self._say(self._of_one(verdicts[0]))
+        if all(one.verdict == "equivalent" for one in verdicts):
+            return self._say(f"None of {len(verdicts)} alternatives matters: {self._title} stays within {self._band}.")
+        if worse:
+            undecided = sum(one.verdict == "undecided" for one in verdicts)
+            rest = f"; {undecided} of {len(verdicts)} are undecided" if undecided else ""
+            makes = "makes" if len(worse) == 1 else "make"
+            counted = f"{len(worse)} of {len(verdicts)} alternatives"
+            return self._say(f"Keep {self._baseline}: {counted} {makes} {self._title} worse{rest}.")
+        return self._say(f"Not decided after {self._blocks}: no alternative is certain to change {self._title}.")
+
+    def _of_one(self, verdict: Verdict) -> str:
+        if verdict.verdict == "worsens":
+            return f"Keep {self._baseline}: {self._name(verdict)} {self._change(verdict)}."
+        if verdict.verdict == "equivalent":
+            return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
+        more = f"; about {verdict.more_blocks:,} more blocks decide it" if verdict.more_blocks else ""
+        return f"Not decided after {self._blocks}: {self._title} may be the same under {self._name(verdict)}{more}."
+
+    def _without_direction(self, verdicts: Sequence[Verdict]) -> str:
+        certain = [one for one in verdicts if one.verdict == "differs"]
+        if len(certain) == len(verdicts) and (trend := self._trend()):
+            return trend
+        if len(verdicts) == 1 and certain:
+            return f"{self._name(verdicts[0])} {self._change(verdicts[0])}."
+        if certain:
+            far = max(certain, key=lambda one: abs((one.estimate or 0.0) - (1.0 if one.scale == "ratio" else 0.0)))
+            of = f"{len(certain)} of {len(verdicts)} alternatives change {self._title}"
+            return f"{of}; most of all {self._name(far)}: {self._from_to(far.configuration)}."
+        if all(one.verdict == "equivalent" for one in verdicts):
+            which = self._name(verdicts[0]) if len(verdicts) == 1 else f"None of {len(verdicts)} alternatives"
+            does = "does not matter" if len(verdicts) == 1 else "matters"
+            return f"{which} {does}: {self._title} stays within {self._band}."
+        return f"Not decided after {self._blocks}: no alternative is certain to change {self._title}."
+
+    def _trend(self) -> str:
+        """A metric that moves one way along the levels of one numeric factor."""
+        if len(self.labels.factors) != 1 or len(self.results.configurations) < _FEWEST_OF_A_TREND:
+            return ""
+        factor = self.labels.factors[0]
+        if numeric_levels(factor) is None:
+            return ""
+        ordered = sorted(self.results.configurations, key=lambda one: float(one.levels[factor.name]))
+        means = [self._mean(one.name) for one in ordered]
+        known_means = [mean for mean in means if mean is not None]
+        if len(known_means) < len(means):
+            return ""
+        steps = [after - before for before, after in pairwise(known_means)]
+        if not (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
+            return ""
+        verb = "rise" if steps[0] > 0 else "fall"
+        verb = verb if self._title.endswith("s") else f"{verb}s"
+        low, high = (self.labels.level(factor.name, one.levels[factor.name]) for one in (ordered[0], ordered[-1]))
+        first, last = self._amounts(known_means[0], known_means[-1])
+        title = self._title[:1].upper() + self._title[1:]
+        return f"{title} {verb} from {first} to {last} as {factor.name} goes from {low} to {high}."
+
+    def _of_effects(self, effects: Sequence[FactorEffect]) -> Headline | None:
+        mains = [one for one in effects if one.kind == "main"]
+        certain = [one for one in mains if one.verdict in ("improves", "worsens", "differs")]
+        if not mains:
+            return None
+        if not certain:
+            return self._say(f"None of {len(mains)} factors is certain to change {self._title}.")
+        most = max(certain, key=_size)
+        step = f"{most.factors[0]} {most.against[0]} → {most.levels[0]}"
+        changes = "changes" if len(certain) == 1 else "change"
+        return self._say(f"{len(certain)} of {len(mains)} factors {changes} {self._title}; most of all {step}.")
+
+    def _of_lines(self, lines: Sequence[LineEffect]) -> Headline | None:
+        own = [one for one in lines if one.kind == "line"]
+        if not own:
+            return None
+        doing = [one for one in own if one.role in ("helps", "harms", "matters")]
+        if not doing:
+            return self._say(f"None of {len(own)} lines is certain to change {self._title}.")
+        most = max(doing, key=_size)
+        verb = {"helps": "helps most", "harms": "harms most"}.get(most.role, "matters most")
+        counted = f"{len(doing)} of {len(own)} lines {'changes' if len(doing) == 1 else 'change'} {self._title}"
+        return self._say(f"{counted}; {most.line} {verb} ({_size_text(most)}).")
+
+    def _described(self) -> Headline | None:
+        mean = next((self._mean(one.name) for one in self.results.configurations), None)
+        if mean is None or len(self.results.configurations) != 1:
+            return None
+        name = self.labels.short(self.results.configurations[0])
+        return self._say(f"{self._title[:1].upper()}{self._title[1:]} of {name}: {self._amounts(mean)[0]} on average.")
+
+    def _say(self, sentence: str, winner: str = "") -> Headline:
+        said = visible_line(sentence)
+        return Headline(self.metric.name, said[:1].upper() + said[1:], winner)
+
+    @property
+    def _title(self) -> str:
+        title = self.metric.title
+        return title if title[:2].isupper() else title[:1].lower() + title[1:]
+
+    @property
+    def _band(self) -> str:
+        return f"±{percent(self.results.smallest_effect)}"
+
+    @property
+    def _blocks(self) -> str:
+        return "1 block" if self.results.blocks == 1 else f"{self.results.blocks:,} blocks"
+
+    @property
+    def _baseline(self) -> str:
+        return next((self._setting(one) for one in self.results.configurations if one.baseline), "the baseline")
+
+    def _name(self, verdict: Verdict) -> str:
+        found = next((one for one in self.results.configurations if one.name == verdict.configuration), None)
+        return self._setting(found) if found is not None else verdict.configuration
+
+    def _use(self, verdict: Verdict) -> str:
+        explained = {one.name for one in self.results.explained}
+        is_setting = bool(self.labels.factors) and all(factor.name in explained for factor in self.labels.factors)
+        return f"Use {self._name(verdict)}: it" if is_setting else self._name(verdict)
+
+    def _setting(self, configuration: Measured) -> str:
+        """``vm.swappiness = 10``; what speaks for itself without the factor's name."""
+        said = [
+            self.labels.level(factor.name, configuration.levels[factor.name])
+            if factor.name in _SPEAK_FOR_THEMSELVES
+            else f"{factor.name} = {self.labels.level(factor.name, configuration.levels[factor.name])}"
+            for factor in self.labels.factors
+            if factor.name in configuration.levels
+        ]
+        return ", ".join(said) or configuration.name
+
+    def _change(self, verdict: Verdict) -> str:
+        """``cuts elapsed time from 8.1 s to 7.1 s (−12 %)``."""
+        estimate = verdict.estimate or 0.0
+        verb = "cuts" if estimate < (1.0 if verdict.scale == "ratio" else 0.0) else "raises"
+        size = _size_text(verdict)
+        return f"{verb} {self._title} {self._from_to(verdict.configuration)}{f' ({size})' if size else ''}"
+
+    def _from_to(self, configuration: str) -> str:
+        baseline = next((one.name for one in self.results.configurations if one.baseline), "")
+        before, after = self._mean(baseline), self._mean(configuration)
+        if before is None or after is None:
+            return "by an unknown amount"
+        return "from {} to {}".format(*self._amounts(before, after))
+
+    def _mean(self, configuration: str) -> float | None:
+        return next(
+            (
+                known(one.metrics[self.metric.name].mean)
+                for one in self.results.configurations
+                if one.name == configuration and self.metric.name in one.metrics
+            ),
+            None,
+        )
+
+    def _amounts(self, *values: float) -> tuple[str, ...]:
+        """Each in the unit that suits it, with three digits."""
+        return tuple(map(partial(_amount, unit=self.metric.unit), values))
+
+
+def _amount(value: float, unit: str) -> str:
+    shown = shown_as([value], "" if unit in ("1", "count") else unit)
+    return f"{number(shown.scaled(value))} {shown.unit}".rstrip()
+
+
+def _size(finding: FactorEffect | LineEffect) -> float:
+    estimate = finding.estimate
+    if estimate is None:
+        return 0.0
+    return max(estimate, 1 / estimate) if finding.scale == "ratio" and estimate > 0 else abs(estimate)
+
+
+def _size_text(finding: Verdict | LineEffect) -> str:
+    """``−12 %``; nothing for a difference, whose two ends say it."""
+    if finding.estimate is None or finding.scale != "ratio":
+        return ""
+    share = 100 * (finding.estimate - 1)
+    return f"{signed(share)} %"
