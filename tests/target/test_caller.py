@@ -68,7 +68,7 @@ before = dict(os.environb)
 for found in pkgutil.walk_packages(ajuste.__path__, "ajuste."):
     if found.name.rpartition(".")[2] not in ("__main__", "child", "search_lines"):  # programs, which begin to work
         importlib.import_module(found.name)
-for name in ("sklearn", "sklearn.cluster", "threadpoolctl", "matplotlib.pyplot", "torch", "distributed", "optuna", "cmaes"):
+for name in ("sklearn.cluster", "threadpoolctl", "matplotlib.pyplot", "torch", "distributed", "optuna", "cmaes"):
     if importlib.util.find_spec(name.partition(".")[0]):
         importlib.import_module(name)
 os.environ["KMP_INIT_AT_FORK"] = "FALSE"  # as scikit-learn does, installed or not
