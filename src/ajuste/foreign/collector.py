@@ -111,15 +111,21 @@ _NEVER_NEGATIVE: Final = frozenset(
 """Units of what takes, is counted or is stored. A difference has such a unit too, but is no measurement."""
 
 
+_TIMES: Final = frozenset({"time", "times", "elapsed", "duration", "latency", "runtime", "wall", "real", "user", "sys"})
+"""What columns of times are called, where they say no unit."""
+
+
 def require_possible(values: Sequence[float], metric: Metric, places: Sequence[Place]) -> None:
     """Raises RequestError for a negative value where its unit cannot be that of one, at its place in ``places``."""
-    if min(values, default=0.0) >= 0 or metric.unit.strip().lower() not in _NEVER_NEGATIVE:
+    unit = metric.unit.strip().lower()
+    known = unit in _NEVER_NEGATIVE or (not unit and metric.name.strip().lower() in _TIMES)
+    if min(values, default=0.0) >= 0 or not known:
         return
     place = next(index for index, value in enumerate(values) if value < 0)
     raise RequestError(
-        f"{metric.name} is {values[place]:g} {metric.unit}; expected at least 0",
+        f"{metric.name} is {values[place]:g}{unit and f' {metric.unit}'}; expected at least 0",
         place=places[place],
-        hint="a column of differences has no unit: leave it out of the name, and ask for --difference",
+        hint="take the row out, or call a column of differences otherwise, such as change",
     )
 
 
