@@ -44,8 +44,9 @@ test: setup ## every test, on real kernels and in a real browser too
 test-quick: setup ## the tests that boot, download and browse nothing
 	.venv/bin/pytest -m "not vm and not browser and not network"
 
-fuzz: setup ## 100,000 hostile inputs for each parser of foreign files
-	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/foreign/test_hostile.py
+fuzz: setup ## 100,000 hostile inputs for each reader of both languages, in bounded time and memory
+	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/foreign/test_hostile.py tests/test_hostile_input.py
+	AJUSTE_FUZZ=100000 $(CARGO) test --quiet --locked --package ajuste-agent --test hostile
 
 bench: setup ## measure Ajuste beside its peers; tables here, JSON in benchmarks/results
 	@setup/system bench kernel

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import os
 import pwd
+import subprocess
+import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ajuste.model.plan import User
-from ajuste.target.caller import callers_environment, host_site, invoking_user
+from ajuste.model.plan import Command, User
+from ajuste.target.caller import callers_environment, host_site, invoking_user, plan_text
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -38,12 +42,46 @@ class TestUnderSudo:
         assert invoking_user(environment) is None
 
 
+BLOCK = b"PATH=/opt/bin\0LANG=C\0HOME=/root\0AJUSTE_HOME=/x\0SUDO_USER=ada\0EMPTY=\0LANG=twice\0no variable\0"
+
+
 def test_commands_find_their_callers_environment_but_for_what_is_ours() -> None:
-    called_with = {"PATH": "/opt/bin", "LANG": "C", "HOME": "/root", "AJUSTE_HOME": "/x", "SUDO_USER": "ada"}
-    assert callers_environment(None, called_with) == {"PATH": "/opt/bin", "LANG": "C", "HOME": "/root"}
-    own = callers_environment(User(uid=NOBODY.pw_uid, gid=NOBODY.pw_gid), called_with)
+    called_with = {"PATH": "/opt/bin", "LANG": "C", "HOME": "/root", "EMPTY": ""}
+    assert list(callers_environment(None, BLOCK).items()) == list(called_with.items())
+    own = callers_environment(User(uid=NOBODY.pw_uid, gid=NOBODY.pw_gid), BLOCK)
     assert (own["HOME"], own["USER"], own["LOGNAME"]) == (NOBODY.pw_dir, "nobody", "nobody")
-    assert callers_environment(User(uid=987654, gid=1), called_with)["HOME"] == "/root"
+    assert callers_environment(User(uid=987654, gid=1), BLOCK)["HOME"] == "/root"
+
+
+@given(st.binary())
+def test_every_byte_of_a_variable_is_in_the_plan(value: bytes) -> None:
+    text = plan_text(value)
+    assert Command(argv=("x",), environment={"A": text}).model_dump_json()
+    assert b"".join(bytes([ord(c) & 0xFF]) if ord(c) >= 0x10FF80 else c.encode() for c in text) == value
+
+
+EVERYTHING = """
+import contextlib, importlib, importlib.util, os, pkgutil, sys
+import ajuste
+from ajuste.target.caller import callers_environment
+before = dict(os.environb)
+for found in pkgutil.walk_packages(ajuste.__path__, "ajuste."):
+    if found.name.rpartition(".")[2] not in ("__main__", "child", "search_lines"):  # programs, which begin to work
+        importlib.import_module(found.name)
+for name in ("sklearn.cluster", "threadpoolctl", "matplotlib.pyplot", "torch", "distributed", "optuna", "cmaes"):
+    if importlib.util.find_spec(name.partition(".")[0]):
+        importlib.import_module(name)
+os.environ["KMP_INIT_AT_FORK"] = "FALSE"  # as scikit-learn does, installed or not
+sys.stdout.buffer.write(repr(list(callers_environment(None).items())).encode())
+"""
+
+
+def test_nothing_that_is_imported_gets_into_the_environment_of_commands() -> None:
+    environment = {b"ZED": b"1", b"PATH": os.environb[b"PATH"], b"B\xfe": b"\xff\xe9", b"A": b"", b"HOME": b"/root"}
+    done = subprocess.run([sys.executable, "-c", EVERYTHING], env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    expected = [(plan_text(name), plan_text(value)) for name, value in environment.items()]
+    assert done.stdout.decode() == repr(expected)
 
 
 def test_the_site_is_this_machine_from_here() -> None:

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::counters;
@@ -74,8 +75,10 @@ pub struct User {
 #[serde(deny_unknown_fields)]
 pub struct Command {
     pub argv: Vec<String>,
+    /// In the order in which the program finds it. A character U+10FF80 … U+10FFFF is the byte 0x80 … 0xFF, which
+    /// stands in no text of UTF-8.
     #[serde(default)]
-    pub environment: BTreeMap<String, String>,
+    pub environment: IndexMap<String, String>,
     #[serde(default = "root_directory")]
     pub directory: String,
     #[serde(default)]

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import ValidationError
 from rapidfuzz import fuzz, process
@@ -198,8 +198,12 @@ def _invalid(path: Traversable, entry: str, error: ValidationError) -> AjusteErr
     return AjusteError(details["msg"], place=Place(Path(path.name), field=field))
 
 
+_LONGEST_NAME: Final = 100
+
+
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:
-    near = [hit[0] for hit in process.extract(name, known, scorer=fuzz.WRatio, limit=3, score_cutoff=70)]
+    sought = name[:_LONGEST_NAME]  # comparing longer ones takes long, and they are near to none
+    near = [hit[0] for hit in process.extract(sought, known, scorer=fuzz.WRatio, limit=3, score_cutoff=70)]
     return RequestError(
         f"no {kind} is called {name!r}", hint=f"did you mean {' or '.join(near)}?" if near else otherwise
     )

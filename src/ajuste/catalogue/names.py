@@ -22,7 +22,7 @@ def find(tunables: Mapping[str, Tunable], parts: Mapping[str, Part], name: str) 
             return tunable, None
         for where in tunable.where:
             # The path of a file of flags is the name of none of them.
-            if where.path and not where.flag and not where.placeholders and _is_at(where.path, name, dotted):
+            if _is_at(where.path, name, dotted) and where.path and not where.flag and not where.placeholders:
                 return tunable, None
     return _by_path(tunables, parts, name) if name.startswith("/") else None
 

@@ -5,12 +5,14 @@ Source: sysctl.d(5): dots stand for slashes, and in a part that has a dot of its
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 FOLDER: Final = "/proc/sys/"
 _SWAPPED: Final = str.maketrans("./", "/.")
 
 
+@lru_cache(4096)
 def sysctl_name(path: str) -> str | None:
     """``vm.swappiness``, ``net.ipv4.conf.eth0/100.rp_filter``; ``None`` for what is no sysctl."""
     return path.removeprefix(FOLDER).translate(_SWAPPED) if path.startswith(FOLDER) else None

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
 
 from ajuste.adhoc.amount import share
 from ajuste.analysis.analysed import Wanted, analyse_table
@@ -25,6 +24,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.report.elsewhere import print_analysis
 from ajuste.report.html import write_report
+from ajuste.report.visible import Console
 from ajuste.version import ajuste_version
 
 Names = list[str] | None

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ajuste.cli.doctor_sheet import print_diagnosis
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.doctor.diagnosis import diagnose
 from ajuste.doctor.measuring import FULL, QUICK, measure
+from ajuste.report.visible import Console
 from ajuste.target.host import HostTarget
 from ajuste.target.machine_lock import MachineLock
 from ajuste.target.target import Say
@@ -36,7 +36,7 @@ def doctor(
     if as_json:
         typer.echo(diagnosis.model_dump_json(indent=2))
     else:
-        print_diagnosis(diagnosis, Console(file=sys.stdout, highlight=False))
+        print_diagnosis(diagnosis, Console(file=sys.stdout))
 
 
 @contextmanager
@@ -46,5 +46,5 @@ def _saying() -> Iterator[Say]:
     if not console.is_terminal:
         yield lambda _: None
         return
-    with console.status("") as status:
-        yield status.update
+    with console.telling() as say:
+        yield say

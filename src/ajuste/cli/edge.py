@@ -7,34 +7,48 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from ajuste.model.error import AjusteError
+from ajuste.report.visible import Console, made_visible, shortened, visible_line
 
 INTERRUPTED = 130
 
+MOST_LINES: Final = 60
+"""Of an error; a list of problems counts those beyond its own limit itself."""
+
 
 def exit_code(work: Callable[[], object]) -> int:
-    """Do ``work`` and say on stderr what went wrong, if anything did.
+    """Do ``work`` and say on stderr what went wrong, if anything did. Nothing that is said can move the cursor.
 
     0 done, 1 the run failed, 2 the request was wrong, 130 interrupted (SIGINT, SIGTERM or SIGHUP).
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
+    with made_visible():
+        try:
+            return _done(work)
+        except Exception:  # a fault of Ajuste's own
+            print("\n".join(map(shortened, traceback.format_exc().splitlines()[-MOST_LINES:])), file=sys.stderr)
+            return 1
+
+
+def _done(work: Callable[[], object]) -> int:
     try:
         result = work()
         if result == INTERRUPTED:  # Typer turns an interruption into its exit code.
             raise KeyboardInterrupt
         sys.stdout.flush()
     except AjusteError as error:
-        _say(str(error), error.hint)
+        place = f"{visible_line(str(error.place))}: " if error.place else ""
+        _say(place + error.message, error.hint)
         return error.exit_code
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
@@ -73,7 +87,14 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _say(message: str, hint: str | None) -> None:
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print(Text("ajuste: ", style="bold red") + Text(message))
+    """At most so many lines of a limited length: whatever is wrong, the terminal still shows it all."""
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(Text("ajuste: ", style="bold red") + Text("\n".join(_lines(message))))
     if hint:
-        console.print(Text("  " + hint.replace("\n", "\n  ")))
+        console.print(Text("  " + "\n  ".join(_lines(hint))))
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n", MOST_LINES + 1)
+    told = [shortened(line) for line in lines[:MOST_LINES]]
+    return told if len(lines) <= MOST_LINES else [*told, "…"]

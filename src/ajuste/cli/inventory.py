@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console
 
 from ajuste.cli.example import example
 from ajuste.cli.inventory_sheet import print_comparison, print_inventory
@@ -19,6 +18,7 @@ from ajuste.inventory.difference import Comparison, compare
 from ajuste.inventory.document import Inventory
 from ajuste.inventory.take import take_inventory
 from ajuste.model.error import RequestError
+from ajuste.report.visible import Console
 from ajuste.store.store import Store
 
 _MOST_BYTES: Final = 64 << 20
@@ -39,7 +39,7 @@ def inventory(
 
     Nothing that names the machine, its user or a device's serial number or address is read.
     """
-    console = Console(file=sys.stdout, highlight=False)
+    console = Console(file=sys.stdout)
     if diff is None:
         taken = take_inventory(programs=True)
         if as_json:

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ajuste.cli.example import example, examples
@@ -25,7 +24,7 @@ from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelImage
-from ajuste.report.visible import visible_line
+from ajuste.report.visible import Console, visible_line
 from ajuste.target.target import Say
 
 QEMU = "qemu"
@@ -75,7 +74,7 @@ def list_kernels(
             print("\t".join(_built_fields(own)))
         return
     for knob, group in groupby(kernels, key=lambda k: (k.scheduler, k.granularity)):
-        console.print(f"{knob[0]}, granularity in {knob[1]}", style="bold", highlight=False, soft_wrap=True)
+        console.print(f"{knob[0]}, granularity in {knob[1]}", style="bold", soft_wrap=True)
         console.print(_table(group))
     if mine:
         console.print("Built here", style="bold")

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from ajuste.cli.command_line import command_line
 from ajuste.cli.example import example
@@ -15,6 +14,7 @@ from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed
 from ajuste.cli.telling import telling
 from ajuste.home import home
 from ajuste.report.build_progress import BuildProgress
+from ajuste.report.visible import Console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,7 +73,7 @@ def bisect(
         return
     from ajuste.cli.kernel_bisect_sheet import print_found
 
-    print_found(found, Console(file=sys.stdout, highlight=False))
+    print_found(found, Console(file=sys.stdout))
 
 
 def _sessions(

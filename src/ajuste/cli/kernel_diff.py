@@ -7,13 +7,13 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.cli.telling import telling
 from ajuste.home import home
 from ajuste.kernel.diff.difference import Difference
+from ajuste.report.visible import Console
 
 
 @example(
@@ -56,7 +56,7 @@ def diff(
         return
     from ajuste.cli.kernel_diff_sheet import print_difference
 
-    print_difference(found, Console(file=sys.stdout, highlight=False), every=every, only=only or "")
+    print_difference(found, Console(file=sys.stdout), every=every, only=only or "")
 
 
 def _document(found: Difference, *, every: bool) -> dict[str, Any]:

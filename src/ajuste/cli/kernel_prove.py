@@ -6,13 +6,13 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.cli.proof_sheet import print_proof
 from ajuste.cli.telling import telling
 from ajuste.home import home
+from ajuste.report.visible import Console
 
 
 @example("ajuste kernel prove debian:6.1 numa kyber no-sched_ext")

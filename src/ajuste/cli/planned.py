@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 import typer
-from rich.console import Console
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.experiment import Means, resolved_study
 from ajuste.planning import planned_study
 from ajuste.report.plan_text import print_plan
+from ajuste.report.visible import Console
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.target.caller import user_here

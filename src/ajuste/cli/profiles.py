@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from ajuste.catalogue.loader import Catalogue
 from ajuste.experiment import Means
 from ajuste.model.error import RequestError
@@ -15,7 +13,7 @@ from ajuste.profile.placing import Placed
 from ajuste.profile.source import FORMS
 from ajuste.profile.words import notes_of
 from ajuste.report.sheet import sheet
-from ajuste.report.visible import visible_line
+from ajuste.report.visible import Console, visible_line
 from ajuste.study.schema import TargetTable
 
 
@@ -25,15 +23,15 @@ def placed(
     """As ``placement.placed_profiles``; with ``tell`` what came of it is printed."""
     if not all(spec.strip() for spec in specs):
         raise RequestError("a profile is missing between commas", hint=f"expected {FORMS}")
-    console = Console(file=sys.stderr, highlight=False, markup=False)
+    console = Console(file=sys.stderr)
     if console.is_terminal:
-        with console.status("") as status:
+        with console.telling() as say:
             told = Means(
                 means.home,
                 means.jobs,
                 means.snapshot,
                 means.accept_risk,
-                lambda text: status.update(visible_line(text)),
+                say,
             )
             found = placed_profiles(specs, target, catalogue, told)
     else:

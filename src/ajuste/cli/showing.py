@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from ajuste.model.results import Results
 from ajuste.report.comparison import print_comparison
 from ajuste.report.html import write_report
 from ajuste.report.terminal import print_results
+from ajuste.report.visible import Console
 
 
 def show_results(results: Results, path: Path, *, as_json: bool, answer_first: bool = False) -> None:

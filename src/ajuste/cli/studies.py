@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import typer
-from rich.console import Console
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
+from ajuste.report.visible import Console
 from ajuste.study.builtin import builtin_studies
 
 
@@ -20,7 +20,7 @@ def studies(as_json: Json = False) -> None:
         rows = [{"name": s.name, "title": s.title, "question": s.question} for s in found]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console = Console(soft_wrap=True)
     for study in found:
         console.print(study.name, style="bold")
         console.print(f"    {study.title}\n    {study.question}")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
+from ajuste.report.visible import Console
 from ajuste.target.target import Say
 
 
@@ -12,4 +11,4 @@ def telling(*, quiet: bool = False) -> Say:
     if quiet:
         return lambda _: None
     console = Console(stderr=True)
-    return lambda text: console.print(text, markup=False, highlight=False, style="dim", soft_wrap=True)
+    return lambda text: console.print(text, style="dim", soft_wrap=True)

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ajuste.catalogue.initial import initial_value
 from ajuste.catalogue.loader import catalogue
@@ -23,6 +22,7 @@ from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
+from ajuste.report.visible import Console
 from ajuste.target.current import Current, current_values
 from ajuste.target.here import Here, tunables_here
 from ajuste.target.host import HostTarget
@@ -102,7 +102,7 @@ def show(
     if as_json:
         print(json.dumps(_document(sheet), indent=2, ensure_ascii=False))
     else:
-        print_sheet(sheet, Console(highlight=False, markup=False))
+        print_sheet(sheet, Console())
 
 
 def _host(tunable: Tunable) -> Sheet:
@@ -172,7 +172,7 @@ def _list(found: list[Tunable], version: KernelVersion | None, as_json: bool, *,
         rows = [t.model_dump(mode="json") | {"kernels": kernels(t), "path": _path(t, version)} for t in found]
         print(json.dumps({"tunables": rows}, indent=2, ensure_ascii=False))
         return
-    console = Console(highlight=False, markup=False)
+    console = Console()
     if not console.is_terminal:
         for tunable in found:
             print("\t".join((tunable.subsystem, tunable.name, kernels(tunable), tunable.title)))
@@ -199,5 +199,4 @@ def _say(stack: ExitStack) -> Any:
     console = Console(stderr=True)
     if not console.is_terminal:
         return lambda _: None
-    status = stack.enter_context(console.status(""))
-    return lambda text: status.update(text)
+    return stack.enter_context(console.telling())

@@ -6,12 +6,11 @@ import json
 from collections.abc import Sequence
 from itertools import groupby
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.report.visible import visible_line
+from ajuste.report.visible import Console, visible_line
 from ajuste.target.here import Here
 
 
@@ -20,7 +19,7 @@ def list_here(found: Sequence[Here], as_json: bool) -> None:
     if as_json:
         print(json.dumps({"tunables": [here_document(here) for here in found]}, indent=2, ensure_ascii=False))
         return
-    console = Console(highlight=False, markup=False)
+    console = Console()
     if not console.is_terminal:
         for here in found:
             print("\t".join((here.tunable.name, shown_value(here), reason(here))))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ajuste.analysis.explanation import deciding_configuration
 from ajuste.catalogue.loader import catalogue
@@ -21,6 +20,7 @@ from ajuste.model.results import Results
 from ajuste.outcome import results_of
 from ajuste.report.html import write_report
 from ajuste.report.scheduling import print_explanation
+from ajuste.report.visible import Console
 from ajuste.store.store import Store
 from ajuste.study.problem import nearest
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,12 @@ from ajuste.model.table import Sample, Summarised, Table, Values
 LARGEST: Final = 1e100
 """Larger values, and smaller ones than its reciprocal, have squares that no float can hold."""
 
+
+MOST_METRICS: Final = 500
+MOST_CONFIGURATIONS: Final = 500
+MOST_SAMPLES: Final = 20_000
+"""What is compared and drawn of files: configurations by metrics."""
+LONGEST_NAME: Final = 200
 
 LOOKED_AT: Final = 1 << 20
 """By so many characters from its beginning a text is recognised."""
@@ -39,7 +45,9 @@ class Collector:
     def add(
         self, configuration: str, metric: Metric, value: float, *, block: str | None = None, line: int | None = None
     ) -> None:
-        require_computable(value, metric.name, Place(self.file, line=line))
+        place = Place(self.file, line=line)
+        require_computable(value, metric.name, place)
+        require_possible([value], metric, [place])
         self.add_all(configuration, metric, [value], None if block is None else [block])
 
     def add_all(self, configuration: str, metric: Metric, values: list[float], blocks: list[str] | None) -> None:
@@ -55,6 +63,7 @@ class Collector:
             raise RequestError(f"{metric.name} of {configuration} is there twice", place=place)
         for value in (summary.mean, summary.sem):
             require_computable(value, metric.name, place)
+        require_possible([summary.mean], metric, [place])
         self._know(configuration, metric)
         self._summaries[configuration, metric.name] = summary
 
@@ -63,8 +72,15 @@ class Collector:
         return not self._configurations
 
     def _know(self, configuration: str, metric: Metric) -> None:
+        for what, name in (("configuration", configuration), ("metric", metric.name)):
+            if len(name) > LONGEST_NAME:
+                raise RequestError(
+                    f"the name of a {what} has {len(name)} characters; expected at most {LONGEST_NAME}",
+                    place=Place(self.file),
+                )
         self._configurations.setdefault(configuration)
         self._metrics.setdefault(metric.name, metric)
+        require_so_many(len(self._configurations), len(self._metrics), Place(self.file))
 
     def table(self) -> Table:
         """Raises RequestError if nothing was found."""
@@ -84,6 +100,46 @@ class Collector:
             samples | self._summaries,
             tuple(self.notes),
         )
+
+
+_NEVER_NEGATIVE: Final = frozenset(
+    {"s", "sec", "secs", "second", "seconds", "ms", "msec", "milliseconds", "us", "µs", "μs", "usec", "microseconds"}
+    | {"ns", "nsec", "nanoseconds", "min", "minutes", "h", "hours", "hz", "khz", "mhz", "ghz", "1/s", "ops/s", "iops"}
+    | {"b", "byte", "bytes", "kb", "mb", "gb", "kib", "mib", "gib", "bytes/s", "kb/s", "mb/s", "mib/s", "kflop/s"}
+    | {"j", "joules", "w", "count", "faults", "switches", "requests", "cycles", "instructions", "events"}
+)
+"""Units of what takes, is counted or is stored. A difference has such a unit too, but is no measurement."""
+
+
+_TIMES: Final = frozenset({"time", "times", "elapsed", "duration", "latency", "runtime", "wall", "real", "user", "sys"})
+"""What columns of times are called, where they say no unit."""
+
+
+def require_possible(values: Sequence[float], metric: Metric, places: Sequence[Place]) -> None:
+    """Raises RequestError for a negative value where its unit cannot be that of one, at its place in ``places``."""
+    unit = metric.unit.strip().lower()
+    known = unit in _NEVER_NEGATIVE or (not unit and metric.name.strip().lower() in _TIMES)
+    if min(values, default=0.0) >= 0 or not known:
+        return
+    place = next(index for index, value in enumerate(values) if value < 0)
+    raise RequestError(
+        f"{metric.name} is {values[place]:g}{unit and f' {metric.unit}'}; expected at least 0",
+        place=places[place],
+        hint="take the row out, or call a column of differences otherwise, such as change",
+    )
+
+
+def require_so_many(configurations: int, metrics: int, place: Place) -> None:
+    """Raises RequestError for more than can be compared and drawn."""
+    for what, count, most in (
+        ("configurations", configurations, MOST_CONFIGURATIONS),
+        ("metrics", metrics, MOST_METRICS),
+        ("configurations by metrics", configurations * metrics, MOST_SAMPLES),
+    ):
+        if count > most:
+            raise RequestError(
+                f"more than {most} {what}", place=place, hint="split the file, or leave out what is not compared"
+            )
 
 
 def utf8(name: str) -> str:
@@ -120,6 +176,7 @@ def joined(tables: Iterable[tuple[Path, Table]]) -> Table:
         formats.setdefault(table.format)
         configurations |= dict.fromkeys(table.configurations)
         notes += table.notes
+        require_so_many(len(configurations), len(metrics | {one.name: one for one in table.metrics}), Place(file))
         for metric in table.metrics:
             _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
         for cell, sample in table.samples.items():

@@ -7,6 +7,7 @@ is one configuration, named after the file.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.foreign.collector import LARGEST, Collector, require_computable
+from ajuste.foreign.collector import LARGEST, MOST_METRICS, Collector, require_computable, require_possible
 from ajuste.foreign.rows import rows_of
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
@@ -23,10 +24,12 @@ from ajuste.model.table import Table
 FORMAT: Final = "CSV"
 CONFIGURATION: Final = "configuration"
 BLOCK: Final = "block"
+MOST_COLUMNS: Final = MOST_METRICS + 2
 _HEAD: Final = re.compile(r"^(?P<name>.*?)\s*[\[(](?P<unit>[^\[\]()]{0,20})[\])]$")
 _NAMES: Final = "if these are the names of configurations, call the column configuration"
 _SUMMARIES: Final = ("command", "mean", "stddev", "median")
 _LONGEST_FIELD: Final = 4096
+_FEWER: Final = "split the file, or leave out what is not compared"
 
 
 def read(text: str, name: str, file: Path) -> Table:
@@ -58,6 +61,8 @@ def read(text: str, name: str, file: Path) -> Table:
     for index, metric in metrics.items():
         hint = None if CONFIGURATION in head else _NAMES
         values = _numbers(columns[index], metric.name, separator, lines, file, hint)
+        if min(values, default=0.0) < 0:
+            require_possible(values, metric, [Place(file, line, metric.name) for line in lines])
         for configuration, places in groups.items():
             named = None if blocks is None else [blocks[place] for place in places]
             found.add_all(configuration, metric, [values[place] for place in places], named)
@@ -142,9 +147,10 @@ def _separator(text: str) -> str:
 
 
 def _check_head(head: list[str], place: Place) -> None:
-    twice = [field for index, field in enumerate(head) if field in head[:index]]
-    if twice:
-        raise RequestError(f"the column {twice[0]!r} is there twice", place=place)
+    if len(head) > MOST_COLUMNS:
+        raise RequestError(f"{len(head)} columns; expected at most {MOST_COLUMNS}", place=place, hint=_FEWER)
+    if twice := _twice(head):
+        raise RequestError(f"the column {twice!r} is there twice", place=place)
     if "" in head:
         raise RequestError(f"column {head.index('') + 1} has no name", place=place)
     if head and all(_is_number(field) for field in head):
@@ -154,10 +160,12 @@ def _check_head(head: list[str], place: Place) -> None:
 
 
 def _check_names(metrics: list[Metric], place: Place) -> None:
-    names = [metric.name for metric in metrics]
-    twice = [name for index, name in enumerate(names) if name in names[:index]]
-    if twice:
-        raise RequestError(f"two columns are of the metric {twice[0]!r}", place=place)
+    if twice := _twice([metric.name for metric in metrics]):
+        raise RequestError(f"two columns are of the metric {twice!r}", place=place)
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _is_number(text: str) -> bool:

@@ -15,7 +15,9 @@ from ajuste.model.metric import Metric
 from ajuste.model.table import Table
 
 FORMAT: Final = "LINPACK table"
-_HEAD: Final = re.compile(r"^\s*Reps\s+Time\(s\)\s+DGEFA\s+DGESL\s+OVERHEAD\s+KFLOPS\s*$", re.MULTILINE)
+_HEAD: Final = re.compile(
+    r"^[ \t]*Reps[ \t]+Time\(s\)[ \t]+DGEFA[ \t]+DGESL[ \t]+OVERHEAD[ \t]+KFLOPS[ \t\r]*$", re.MULTILINE
+)
 _ROW: Final = re.compile(
     r"^\s*(?P<reps>\d{1,12})\s+(?P<time>\d{1,9}[.,]\d{1,9})\s+(?:\d{1,3}[.,]\d{1,4}\s*%\s+){3}(?P<kflops>\d{1,12}[.,]\d{1,9})\s*$"
 )

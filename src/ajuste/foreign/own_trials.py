@@ -9,7 +9,7 @@ from typing import Final
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.foreign.collector import Collector, utf8
-from ajuste.foreign.comma_separated import CONFIGURATION, metric_of, number
+from ajuste.foreign.comma_separated import CONFIGURATION, MOST_COLUMNS, metric_of, number
 from ajuste.foreign.rows import rows_of
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
@@ -32,6 +32,8 @@ def read(text: str, name: str, file: Path) -> Table:
     """
     rows = rows_of(text, ",", file)
     _, head = next(rows, (1, []))
+    if len(head) > MOST_COLUMNS:
+        raise RequestError(f"{len(head)} columns; expected at most {MOST_COLUMNS}", place=Place(file, 1))
     start = _design(head, file)
     places = {column: start + index for index, column in enumerate(DESIGN)}
     metrics = {index: _known(metric_of(head[index])) for index in range(start + len(DESIGN), len(head))}

@@ -53,6 +53,9 @@ def add_event(
     ``spread_percent`` is what perf prints after ±: the standard error of the mean, relative to the mean, in per cent
     (stddev_stats and rel_stddev_stats of tools/perf/util/stat.c). Raises RequestError where runs are not known.
     """
+    if value < 0 or (spread_percent is not None and spread_percent < 0):
+        wrong = value if value < 0 else f"{spread_percent} %"
+        raise RequestError(f"{event} is {wrong}; expected at least 0", place=Place(found.file, line))
     event, _, modifier = event.partition(":")
     seconds = _SECONDS.get(unit)
     factor = 1.0 if seconds is None else seconds

@@ -156,6 +156,8 @@ class User(_Part):
 class Command(_Part):
     """A program with its arguments (no shell), its whole environment, and how it is run.
 
+    The program finds the ``environment`` in this order; in its texts, U+10FF80 … U+10FFFF are the bytes 0x80 … 0xFF,
+    where these are not UTF-8.
     ``user`` is whose process it becomes, after everything that needs more rights was done; the agent's if not given.
     """
 

@@ -14,6 +14,8 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 
 _MOST_BYTES: Final = 1_000_000
+_MOST_LINES: Final = 10_000
+"""configparser gathers what is wrong in a message, which takes ever longer with each line."""
 _OPTION: Final = re.compile(r"\s*([^=#;\[\s][^=]*?)\s*(?:=|$)")
 
 
@@ -34,11 +36,14 @@ def read_text(path: Path) -> str:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise RequestError(f"has more than {_MOST_BYTES} bytes; that is no profile", place=Place(path))
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except OSError as failure:
         raise RequestError(f"cannot be read: {failure.strerror}", place=Place(path)) from None
     except UnicodeDecodeError:
         raise RequestError("is no text in UTF-8", place=Place(path)) from None
+    if text.count("\n") > _MOST_LINES:
+        raise RequestError(f"has more than {_MOST_LINES} lines; that is no profile", place=Place(path))
+    return text
 
 
 def read_sections(text: str, path: Path, *, section: str = "") -> Sections:

@@ -67,7 +67,7 @@ def read_profile(spec: str, sources: Sources, facts: Facts) -> Profile:
     if path.is_dir() and not (path / tuned.FILE).is_file():
         return _of_sysctl(spec, spec, sources)
     file = path / tuned.FILE if path.is_dir() else path
-    if file.name == tuned.FILE or re.search(r"^\s*\[", read_text(file), re.MULTILINE):
+    if file.name == tuned.FILE or re.search(r"^[ \t]*\[", read_text(file), re.MULTILINE):
         around = tuned.Folders([file.absolute().parent.parent, *sources.installed.folders])
         return tuned.read_tuned(file.absolute(), around, facts, spec=spec, origin=str(file))
     return _of_sysctl(spec, spec, sources)

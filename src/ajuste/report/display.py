@@ -6,10 +6,10 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, RenderableType
+import rich.console
 from rich.live import Live
 
-from ajuste.report.visible import visible_line
+from ajuste.report.visible import Console, visible_line
 
 
 class Display:
@@ -17,8 +17,8 @@ class Display:
     ``_lock``. On anything but a terminal, and with ``quiet``, nothing is shown.
     """
 
-    def __init__(self, console: Console | None, *, quiet: bool) -> None:
-        self._console = console or Console(stderr=True)
+    def __init__(self, console: rich.console.Console | None, *, quiet: bool) -> None:
+        self._console: rich.console.Console = console or Console(stderr=True)
         self._shown = self._console.is_terminal and not quiet
         self._lock = threading.RLock()
         self._live: Live | None = None
@@ -44,7 +44,7 @@ class Display:
         with self._lock:
             self._said = text
 
-    def renderable(self) -> RenderableType:
+    def renderable(self) -> rich.console.RenderableType:
         """The lines as they are now."""
         raise NotImplementedError
 

@@ -1,22 +1,41 @@
-"""Text that others wrote, made harmless to look at: control characters become visible.
+"""Text that others wrote, made harmless to look at: the one place through which everything reaches a terminal.
 
-A guest's output, a study's title or a level can hold escape sequences that would move the cursor of a terminal, and
-direction overrides that show a command otherwise than it runs (Boucher and Anderson, "Trojan Source", 2021).
+A guest's output, a study's title, a level or the name of a file can hold escape sequences that would move the cursor of
+a terminal, and direction overrides that show a command otherwise than it runs (Boucher and Anderson, "Trojan Source",
+2021). ``visible`` makes them visible. ``Console`` does so with whatever is printed on it, and ``made_visible`` with all
+that is written to standard output and error without one.
 """
 
 from __future__ import annotations
 
+import sys
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TextIO
+
+import rich.console
+from rich.segment import Segment
+from rich.text import Text
 
 _KEPT = frozenset("\n\t")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _JOINERS = frozenset("\u200c\u200d")  # zero-width (non-)joiners: ordinary spelling in several scripts
 _LINE_BREAKS = frozenset("\u2028\u2029")
+_IGNORED = (
+    *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0D), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
+)
+"""Letters and marks that show nothing (DerivedCoreProperties.txt of Unicode, Default_Ignorable_Code_Point; and the
+blank of Braille). U+FE0E and U+FE0F choose between a character and its picture, as people write them."""
+
+LONGEST_WORD: Final = 200
+LONGEST_VALUE: Final = 100
 
 
 def visible(text: str) -> str:
-    """``text`` with every control, format and unassigned character written as ``\\xNN`` or ``\\uNNNN``; line feeds
-    and tabs stay.
+    """``text`` with every control, format, unassigned and empty character written as ``\\xNN`` or ``\\uNNNN``; line
+    feeds and tabs stay.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -28,10 +47,83 @@ def visible_line(text: str) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def visible_json(text: str) -> str:
+    """As ``visible``, but in the words of JSON: a document stays the same document."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped_in_json(character) if _is_hidden(character) else character for character in text)
+
+
+def shortened(text: str) -> str:
+    """One line of at most 2,000 characters, in which long words are cut, so that the others can still be read."""
+    words = (word if len(word) <= LONGEST_WORD else f"{word[:LONGEST_VALUE]}…" for word in text[:100_000].split(" "))
+    line = " ".join(words)
+    return line if len(line) <= 2000 else f"{line[:2000]}…"
+
+
+class Console(rich.console.Console):
+    """A console on which text is text: no markup or pictures in it, and nothing hidden. Styles are given apart."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"markup": False, "emoji": False, "highlight": False, **options})
+
+    @contextmanager
+    def telling(self) -> Iterator[Callable[[str], None]]:
+        """Shows what happens now, beside something that turns; nothing remains of it."""
+        with self.status("") as status:
+            yield lambda text: status.update(Text(visible_line(text)))
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+    def render(
+        self, renderable: rich.console.RenderableType, options: rich.console.ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+class _Visible:
+    """A text stream in which nothing is hidden. A ``Console`` writes to ``rich_proxied_file``, beside it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        self.rich_proxied_file.write(visible_json(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+@contextmanager
+def made_visible() -> Iterator[None]:
+    """Meanwhile nothing is hidden in what is written to standard output and error, and nothing in it fails for what
+    their encoding does not have.
+    """
+    before = sys.stdout, sys.stderr
+    for stream in before:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.stdout, sys.stderr = _Visible(before[0]), _Visible(before[1])
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
 def _is_hidden(character: str) -> bool:
     if character in _KEPT or character in _JOINERS:
         return False
-    return character in _LINE_BREAKS or unicodedata.category(character) in _HIDDEN_CATEGORIES
+    if character in _LINE_BREAKS or unicodedata.category(character) in _HIDDEN_CATEGORIES:
+        return True
+    code = ord(character)
+    return code >= _IGNORED[0][0] and any(first <= code <= last for first, last in _IGNORED)
 
 
 def _escaped(character: str) -> str:
@@ -39,3 +131,10 @@ def _escaped(character: str) -> str:
     if code <= 0xFF:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _escaped_in_json(character: str) -> str:
+    if (code := ord(character)) <= 0xFFFF:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

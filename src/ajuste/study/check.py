@@ -6,6 +6,7 @@ All that needs no kernel; what depends on the kernel's version is found by ``stu
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
@@ -18,7 +19,7 @@ from ajuste.study.design import check_design
 from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
 from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
 from ajuste.study.location import Path
-from ajuste.study.problem import Problem, nearest
+from ajuste.study.problem import MOST_SOUGHT, Problem, nearest
 from ajuste.study.schema import Study, TargetTable
 from ajuste.study.scratch import PREFIX
 from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
@@ -31,14 +32,18 @@ OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "nodes", "module
 
 
 def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -> list[Problem]:
-    """All problems of ``study`` that can be known without a kernel; an empty list if there are none."""
-    return [
-        *check_factors(study, catalogue, parse_kernel),
-        *_job(("workload",), study.workload, study, catalogue),
-        *_variants(study),
-        *_own_metrics(study.workload),
-        *check_timelines(study),
-        *(
+    """The problems of ``study`` that can be known without a kernel, all or very many of them."""
+    return list(islice(_problems(study, catalogue, parse_kernel), MOST_SOUGHT))
+
+
+def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> Iterator[Problem]:
+    yield from chain(
+        check_factors(study, catalogue, parse_kernel),
+        _job(("workload",), study.workload, study, catalogue),
+        _variants(study),
+        _own_metrics(study.workload),
+        check_timelines(study),
+        (
             problem
             for index, load in enumerate(study.workload.background)
             for problem in (
@@ -46,13 +51,13 @@ def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -
                 *_when(("workload", "background", index, "when"), load, study),
             )
         ),
-        *_target(study, parse_kernel),
-        *_metrics(study, catalogue),
-        *_prediction(study, catalogue),
-        *check_design(study),
-        *check_tune(study, catalogue),
-        *_scratch(study, catalogue),
-    ]
+        _target(study, parse_kernel),
+        _metrics(study, catalogue),
+        _prediction(study, catalogue),
+        check_design(study),
+        check_tune(study, catalogue),
+        _scratch(study, catalogue),
+    )
 
 
 def _job(path: Path, job: WorkloadTable | BackgroundTable, study: Study, catalogue: Catalogue) -> Iterator[Problem]:

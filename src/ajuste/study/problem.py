@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -13,6 +13,12 @@ from rapidfuzz import process
 from ajuste.model.error import RequestError
 from ajuste.study.location import Path
 from ajuste.study.source import HINT, Origin, dotted
+
+MOST_TOLD: Final = 20
+MOST_SOUGHT: Final = 100
+"""After so many nobody reads on, and looking for what was meant takes its time with each."""
+LONGEST_NAME: Final = 100
+"""Names that are longer are near to none, and comparing them takes long."""
 
 _EXPECTED = {
     "int_type": "a whole number",
@@ -44,18 +50,25 @@ def error(problems: Sequence[Problem], source: Origin | None) -> RequestError:
     hint = source.hint if source else HINT
     if len(placed) == 1 and place:
         return RequestError(first.message, hint=first.hint or hint, place=place)
-    lines = [f"{where or dotted(p.path) or 'study'}: {_with_hint(p)}" for where, p in placed]
+    lines = [f"{where or dotted(p.path) or 'study'}: {_with_hint(p)}" for where, p in placed[:MOST_TOLD]]
     if place:
         lines[0] = _with_hint(first)
+    if len(placed) > MOST_TOLD:
+        least = "at least " if len(placed) >= MOST_SOUGHT else ""
+        lines.append(f"and {least}{len(placed) - MOST_TOLD} more problems")
     return RequestError("\n".join(lines), hint=hint, place=place)
 
 
 def _with_hint(problem: Problem) -> str:
-    return f"{problem.message} ({problem.hint})" if problem.hint else problem.message
+    """On one line, whatever values are in it."""
+    text = f"{problem.message} ({problem.hint})" if problem.hint else problem.message
+    return text.replace("\n", "\\n")
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """``; did you mean a or b?``, or nothing where none is near."""
+    if len(name) > LONGEST_NAME:
+        return ""
     found = [match for match, _, _ in process.extract(name, known, limit=3, score_cutoff=60)]
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
@@ -114,5 +127,5 @@ def _table_of(annotation: Any) -> type[BaseModel] | None:
 
 def _show(value: Any) -> str:
     text = repr(value) if not isinstance(value, str) else f'"{value}"'
-    text = {"True": "true", "False": "false"}.get(text, text)
+    text = {"True": "true", "False": "false"}.get(text, text).replace("\n", "\\n")
     return text if len(text) <= 60 else text[:57] + "…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -14,6 +14,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.study.check import check
 from ajuste.study.factors import ParseKernel
 from ajuste.study.files import check_files
+from ajuste.study.limits import DEEPEST, beyond_limits
 from ajuste.study.problem import error, from_validation
 from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
@@ -21,6 +22,13 @@ from ajuste.study.source import Origin, Source
 
 LARGEST_BYTES = 1 << 20
 """No study is written by hand that is larger than this."""
+
+
+_DEEP_KEY: Final = re.compile(
+    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]{{0,200}}+"|'[^'\n]{{0,200}}+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}"""
+)
+"""Reading such a key takes ever longer, and so does the place of all that is below it."""
+_MANY_DIGITS: Final = re.compile(r"[0-9_]{1000}")
 
 
 def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: ParseKernel = str) -> Study:
@@ -31,7 +39,10 @@ def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: Pars
     """
     text = _read(path)
     source = Source(path, text)
-    return checked_study(_parse(path, text), source, known or catalogue(), parse_kernel=parse_kernel)
+    document = _parse(path, text)
+    if problems := beyond_limits(document):
+        raise error(problems, source)
+    return checked_study(document, source, known or catalogue(), parse_kernel=parse_kernel)
 
 
 def checked_study(
@@ -73,6 +84,9 @@ def _read(path: Path) -> str:
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
+    if deep := _DEEP_KEY.search(text):
+        place = Place(path, text.count("\n", 0, deep.start()) + 1)
+        raise RequestError(f"a key of more than {DEEPEST} parts; no field is that deep", place=place)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as failure:
@@ -84,3 +98,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         raise RequestError(f"no valid TOML: {message}", place=Place(path, line)) from None
     except RecursionError:
         raise RequestError("no valid TOML: brackets are nested too deeply", place=Place(path)) from None
+    except ValueError:  # int() of thousands of digits
+        digits = _MANY_DIGITS.search(text)
+        place = Place(path, text.count("\n", 0, digits.start()) + 1 if digits else None)
+        raise RequestError("a number with too many digits; no field takes it", place=place) from None

@@ -306,7 +306,7 @@ class Study(Table):
     question: str = Field(default="", description="What is to be answered, in a sentence.")
     notes: tuple[str, ...] = Field(default=(), description="What a reader of the results must know, in sentences.")
     factors: tuple[FactorTable, ...] = Field(
-        alias="factor", description="What is varied; with an empty list one configuration is described."
+        alias="factor", max_length=200, description="What is varied; with an empty list one configuration is described."
     )
     workload: WorkloadTable
     scratch: ScratchTable | None = Field(default=None, description="A file system made for every trial.")

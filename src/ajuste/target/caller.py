@@ -12,7 +12,9 @@ from ajuste.native import WORKLOADS, native_program
 from ajuste.study.site import Site
 
 _LARGEST_ID = 2**32 - 2
-_OWN = ("AJUSTE_", "SUDO_")
+_OWN = (b"AJUSTE_", b"SUDO_")
+_BYTES = 0x10FF00
+"""What a byte that is not UTF-8 is added to, in a plan."""
 
 
 def host_site() -> Site:
@@ -52,9 +54,14 @@ def user_here() -> str:
         return f"user {uid}"
 
 
-def callers_environment(user: User | None, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What commands of ``user`` find: what Ajuste was called with, without its own variables and those of sudo."""
-    kept = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
+def callers_environment(user: User | None, block: bytes | None = None) -> dict[str, str]:
+    """What commands of ``user`` find, as a plan has it: the environment that Ajuste was started with (``block``, as the
+    kernel keeps it), in its order, without Ajuste's own variables and those of sudo.
+
+    ``os.environ`` is not asked: the interpreter and the libraries that Ajuste imports set variables there.
+    """
+    variables = _variables(_started_with() if block is None else block)
+    kept = {plan_text(name): plan_text(value) for name, value in variables.items() if not name.startswith(_OWN)}
     if user is None:
         return kept
     try:
@@ -62,6 +69,43 @@ def callers_environment(user: User | None, environment: Mapping[str, str] = os.e
     except KeyError:
         return kept
     return kept | {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
+
+
+def plan_text(text: bytes) -> str:
+    """Bytes as a text of a plan's environment (see ``model.plan.Command``). A text that has such characters itself is
+    told from them: theirs are bytes like any other.
+    """
+    decoded = text.decode("utf-8", "surrogateescape")
+    if decoded.isascii():
+        return decoded
+    return "".join(map(_plan_character, decoded))
+
+
+def _plan_character(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        return chr(_BYTES + (code & 0xFF))
+    if code >= _BYTES + 0x80:
+        return "".join(chr(_BYTES + byte) for byte in character.encode())
+    return character
+
+
+def _started_with() -> bytes:
+    """The environment that this process was executed with (proc(5))."""
+    try:
+        return Path("/proc/self/environ").read_bytes()
+    except OSError:
+        return b"".join(name + b"=" + value + b"\0" for name, value in os.environb.items())
+
+
+def _variables(block: bytes) -> dict[bytes, bytes]:
+    """By name; of several of a name the first, which getenv(3) finds. What has no name is no variable."""
+    found: dict[bytes, bytes] = {}
+    for variable in block.split(b"\0"):
+        name, equals, value = variable.partition(b"=")
+        if name and equals:
+            found.setdefault(name, value)
+    return found
 
 
 def _number(text: str) -> int | None:

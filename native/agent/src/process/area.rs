@@ -34,7 +34,7 @@ impl Area {
     }
 
     /// `parts` as one text with a final zero.
-    pub fn text(&mut self, parts: &[&str]) -> *const c_char {
+    pub fn text(&mut self, parts: &[&[u8]]) -> *const c_char {
         let length = parts.iter().map(|part| part.len()).sum::<usize>() + 1;
         let place = self.take(length);
         let mut next = place;
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn what_is_put_there_stays_apart() {
         let mut area = Area::with_room(9, 3).unwrap();
-        let text = area.text(&["a", "=", "é"]);
+        let text = area.text(&[b"a", b"=", "é".as_bytes()]);
         let numbers = area.copy(&[1_u32, u32::MAX]);
         let empty = area.text(&[]);
         // SAFETY: the area is still there.

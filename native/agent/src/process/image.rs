@@ -123,19 +123,19 @@ impl Image {
     ) -> io::Result<Image> {
         let mut area = area_for(command, &path, padding_bytes)?;
         let mut variables: Vec<_> =
-            command.environment.iter().map(|(name, value)| area.text(&[name, "=", value])).collect();
+            command.environment.iter().map(|(name, value)| area.text(&[&raw(name), b"=", &raw(value)])).collect();
         if padding_bytes > PADDING_NAME.len() {
             let filling = "x".repeat(padding_bytes - PADDING_NAME.len() - 1);
-            variables.push(area.text(&[PADDING_NAME, &filling]));
+            variables.push(area.text(&[PADDING_NAME.as_bytes(), filling.as_bytes()]));
         }
-        let arguments: Vec<_> = command.argv.iter().map(|text| area.text(&[text])).collect();
+        let arguments: Vec<_> = command.argv.iter().map(|text| area.text(&[text.as_bytes()])).collect();
         let attributes = &command.attributes;
         let user = command.user.as_ref().filter(|user| !is_ours(user));
         Ok(Image {
             path: area.copy(path.as_bytes_with_nul()).cast(),
             argv: ended(&mut area, arguments),
             envp: ended(&mut area, variables),
-            directory: area.text(&[&command.directory]),
+            directory: area.text(&[command.directory.as_bytes()]),
             cpus: attributes.affinity.as_deref().map(cpu_set),
             nice: attributes.nice.or(surroundings.nice),
             policy: attributes.policy.map(|policy| scheduling(policy, attributes.priority)),
@@ -265,6 +265,18 @@ fn area_for(command: &Command, path: &CString, padding_bytes: usize) -> io::Resu
     Area::with_room(arguments + variables + others + pointers + 2 * texts, texts + 4)
 }
 
+/// A text of a plan's environment as the bytes that it stands for (see [`Command::environment`]): never more of them.
+pub fn raw(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    for character in text.chars() {
+        match u32::from(character) {
+            code @ 0x10ff80..=0x10ffff => bytes.push(code as u8),
+            _ => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    bytes
+}
+
 /// The pointers with a final null.
 fn ended(area: &mut Area, mut texts: Vec<*const c_char>) -> *const *const c_char {
     texts.push(ptr::null());
@@ -302,6 +314,11 @@ mod tests {
         let report = Report::from_bytes(Report { step: Step::Nice as u32, number: libc::EACCES }.to_bytes());
         assert_eq!(report.words(), "nice: Permission denied");
         assert!(!report.is_ready());
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_are_themselves_again() {
+        assert_eq!(raw("a\u{e9}\u{10ff80}=\u{10ffff}\u{10ff7f}"), b"a\xc3\xa9\x80=\xff\xf4\x8f\xbd\xbf");
     }
 
     #[test]

@@ -3,11 +3,11 @@
 //! The child prepares itself (group, priority, CPUs, streams), says that it is ready and sleeps until it is released;
 //! meanwhile counters are opened on it. Its exec either succeeds, which closes the report pipe, or is reported.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::process::account::{self, Baseline};
 use crate::process::area::Withheld;
 use crate::process::capture::Capture;
 use crate::process::cgroup::Group;
-use crate::process::image::{Image, Report, Streams};
+use crate::process::image::{raw, Image, Report, Streams};
 use crate::process::surroundings::Surroundings;
 use crate::safety::roll::{Leader, Roll};
 
@@ -183,14 +183,16 @@ fn find(command: &Command) -> Result<CString, String> {
     if program.contains('/') {
         return c_string(Path::new(program));
     }
-    let search = command.environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
-    let candidates =
-        search.split(':').filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(program));
+    let search = command.environment.get("PATH").map_or_else(|| DEFAULT_PATH.into(), |path| raw(path));
+    let candidates = search
+        .split(|byte| *byte == b':')
+        .filter(|folder| !folder.is_empty())
+        .map(|folder| Path::new(OsStr::from_bytes(folder)).join(program));
     let executable = |path: &std::path::PathBuf| {
         path.is_file() && rustix::fs::access(path.as_path(), rustix::fs::Access::EXEC_OK).is_ok()
     };
     match candidates.into_iter().find(executable) {
         Some(path) => c_string(&path),
-        None => Err(format!("no such program in {search}")),
+        None => Err(format!("no such program in {}", String::from_utf8_lossy(&search))),
     }
 }

@@ -1,6 +1,6 @@
 //! Making the scratch file system of a trial: its device, formatted by the plan's program, mounted.
 
-use std::collections::BTreeMap;
+use indexmap::IndexMap;
 
 use crate::event::{Role, Stage};
 use crate::failure::{failure, Stop};
@@ -43,6 +43,6 @@ fn command(scratch: &Scratch, device: &Device) -> Command {
     let mut argv = scratch.make.clone();
     argv.push(device.path().to_string_lossy().into_owned());
     let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let environment = BTreeMap::from([variable("LC_ALL", "C"), variable("PATH", DEFAULT_PATH)]);
+    let environment = IndexMap::from([variable("LC_ALL", "C"), variable("PATH", DEFAULT_PATH)]);
     Command { argv, environment, directory: "/".to_owned(), attributes: Attributes::default(), user: None }
 }

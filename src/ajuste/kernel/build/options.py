@@ -22,7 +22,7 @@ Options = Mapping[str, str]
 _LINE: Final = re.compile(r"^CONFIG_(\w+)=(.*)$|^# CONFIG_(\w+) is not set$")
 _NAME: Final = re.compile(r"[A-Za-z0-9_]+")
 _VALUE: Final = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
-_SYMBOL: Final = re.compile(rb"^\s*(?:menu)?config\s+(\w+)", re.MULTILINE)
+_SYMBOL: Final = re.compile(rb"^[ \t]*(?:menu)?config[ \t]+(\w+)", re.MULTILINE)
 
 
 class OptionsConflict(RequestError):

@@ -1,0 +1,191 @@
+//! Whatever bytes a plan, an event or a journal has, reading it ends in a value or in an error, soon and in little
+//! memory: never in a panic.
+//!
+//! `AJUSTE_FUZZ` sets how many inputs each reader gets; `make fuzz` asks for many. Inputs are mutations of the examples
+//! in `contract/`, by a generator that begins with the same seed each time: a failure names its input's number.
+
+use std::fs;
+use std::io::Write;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::Path;
+
+use ajuste_agent::event::Event;
+use ajuste_agent::plan::{FileLocation, Location, Plan};
+use ajuste_agent::safety::journal::{self, Journal};
+use ajuste_agent::safety::undo::{OldValue, Undo};
+
+/// What readers stumble over.
+const PIECES: [&[u8]; 24] = [
+    b"\"",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\n",
+    b"\0",
+    b"\xff",
+    b"\xc3",
+    b"\\ud800",
+    b"-1",
+    b"1e999",
+    b"null",
+    b"18446744073709551616",
+    b"999999999999999999999999999999999999999999",
+    b"{\"a\":",
+    b"[[[[[[[[",
+    b"\\u0000",
+    b"true",
+    b"\"kind\":\"file\"",
+    b"..",
+    b"/",
+];
+const LARGE: usize = 100_000;
+/// Of address space beside what there is: a reader that takes more of it ends the test.
+const MEMORY_BYTES: u64 = 2 << 30;
+/// Of processor time for all inputs of one reader, for each thousand of them.
+const CPU_SECONDS: u64 = 60;
+
+/// xorshift64* (Vigna, 2016).
+struct Source(u64);
+
+impl Source {
+    fn next(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit.max(1)
+    }
+
+    /// `seed` with a few places cut out, repeated or replaced; once in a while by very many pieces.
+    fn mutated(&mut self, seed: &[u8]) -> Vec<u8> {
+        let mut bytes = seed.to_vec();
+        for _ in 0..1 + self.next(4) {
+            let start = self.next(bytes.len() + 1);
+            let end = (start + [0, 0, 1, 2, 5, 20, 200][self.next(7)]).min(bytes.len());
+            let middle = match self.next(8) {
+                0 => bytes[start..end].repeat(2),
+                1 => vec![self.next(256) as u8],
+                _ => {
+                    let piece = PIECES[self.next(PIECES.len())];
+                    let times = if self.next(200) == 0 { LARGE / piece.len() } else { [1, 1, 2, 30][self.next(4)] };
+                    piece.repeat(times)
+                }
+            };
+            bytes.splice(start..end, middle);
+        }
+        bytes
+    }
+}
+
+fn examples(place: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contract").join(place);
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+fn limit(resource: libc::__rlimit_resource_t, value: u64) {
+    let limit = libc::rlimit { rlim_cur: value, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the structure is whole, and lowering a soft limit of one's own is always permitted.
+    assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
+}
+
+/// Give `read` all inputs. In a process of its own, so that the limits are nobody else's.
+fn judge(name: &str, seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
+    let inputs: usize = std::env::var("AJUSTE_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(3000);
+    // SAFETY: the child only computes, writes to its standard error and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        limit(libc::RLIMIT_AS, MEMORY_BYTES);
+        limit(libc::RLIMIT_CPU, CPU_SECONDS * (1 + inputs as u64 / 1000));
+        let mut source = Source(0x9e37_79b9_7f4a_7c15);
+        for number in 0..inputs {
+            let seed = source.next(seeds.len());
+            let bytes = source.mutated(&seeds[seed]);
+            if catch_unwind(AssertUnwindSafe(|| read(&bytes))).is_err() {
+                let shown = bytes.escape_ascii().to_string();
+                let words = format!("{name}: input {number}: {}\n", &shown[..shown.len().min(3000)]);
+                let _ = std::io::stderr().write_all(words.as_bytes());
+                // SAFETY: ends the process.
+                unsafe { libc::_exit(1) };
+            }
+        }
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: our own child, and a place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0, "{name}: a reader failed (wait status {status:#x})");
+}
+
+#[test]
+fn no_bytes_break_the_reader_of_plans() {
+    judge("plan", &examples("plan"), |bytes| {
+        if let Ok(plan) = Plan::parse(bytes) {
+            let written = serde_json::to_vec(&plan).unwrap();
+            Plan::parse(&written).expect("what was read can be read again");
+        }
+    });
+}
+
+#[test]
+fn no_bytes_break_the_reader_of_events() {
+    judge("event", &examples("events"), |bytes| {
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let _ = serde_json::from_slice::<Event>(line);
+        }
+    });
+}
+
+/// A journal as the agent writes it.
+fn journal() -> Vec<u8> {
+    let folder = std::env::temp_dir().join(format!("ajuste-hostile-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let made = Journal::create(&folder).unwrap();
+    let step = |name: &str, before: &str| {
+        let location = Location::File(FileLocation { path: format!("/proc/sys/{name}") });
+        let (tunable, before) = (name.to_owned(), before.to_owned());
+        Undo::Value(OldValue { tunable, location, before, companion: false, appeared: false })
+    };
+    made.append(&[step("a", "1"), step("b", "2\t\u{e9}"), step("a", "3")]).unwrap();
+    made.mark_done(&[1]).unwrap();
+    let bytes = fs::read(made.shown()).unwrap();
+    made.remove().unwrap();
+    fs::remove_dir(folder).unwrap();
+    bytes
+}
+
+#[test]
+fn no_bytes_break_the_reader_of_journals() {
+    let (written, boot) = (journal(), journal::boot_id().unwrap());
+    assert_eq!(journal::parse(&written, &boot).unwrap().steps.len(), 3);
+    judge("journal", &[written], |bytes| {
+        if let Ok(contents) = journal::parse(bytes, &boot) {
+            assert!(contents.open_steps().count() <= contents.steps.len());
+        }
+    });
+}
+
+#[test]
+#[should_panic(expected = "planted: a reader failed")]
+fn a_reader_that_panics_is_found() {
+    judge("planted", &examples("plan"), |bytes| {
+        let text = std::str::from_utf8(bytes).unwrap_or("");
+        assert!(!text.contains("-1"));
+    });
+}
+
+#[test]
+#[should_panic(expected = "planted: a reader failed")]
+fn a_reader_without_end_is_found() {
+    judge("planted", &examples("plan"), |bytes| {
+        let mut kept = Vec::new();
+        while bytes.len() > LARGE {
+            kept.push(bytes.to_vec());
+        }
+    });
+}
