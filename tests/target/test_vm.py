@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.event import Exited, ReadBack, Written
@@ -199,7 +200,7 @@ def test_a_kernel_that_does_not_come_up_is_a_wrong_request(place: Home, kernel: 
 def test_a_file_that_is_no_kernel_is_a_wrong_request(place: Home, tmp_path: Path) -> None:
     vmlinuz = tmp_path / "vmlinuz"
     vmlinuz.write_bytes(bytes(100_000))
-    image = KernelImage(spec="path:vmlinuz", release="6.1", vmlinuz=vmlinuz, sha256="0" * 64)
+    image = KernelImage(spec="path:vmlinuz", release="6.1", vmlinuz=vmlinuz, sha256=sha256_of(vmlinuz))
     with (
         pytest.raises(RequestError, match="cannot be booted"),
         VmTarget(image, clock="virtual", files=GuestFiles(), home=place),

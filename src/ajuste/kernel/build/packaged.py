@@ -14,17 +14,20 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ajuste.cache import SOURCES, make_room
+from ajuste.checksum import read_kept
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, Package, PackageGone
 from ajuste.kernel.build.listing import list_files
 from ajuste.kernel.build.origin import Manifest, Say, digest_of
 from ajuste.kernel.candidate import upstream_of
 from ajuste.kernel.fetch import package_lists
+from ajuste.kernel.inventory import put_in_place
 from ajuste.kernel.source import kernel_sources
 from ajuste.kernel.space import keeping_in, out_of_space, require_space
 from ajuste.kernel.spec import PackagedKernel
 from ajuste.kernel.unpack import unpack
-from ajuste.lock import locked
+from ajuste.lock import hold, locked
 from ajuste.model.error import RequestError, RunError
 
 PREFIX: Final = "linux-source-"
@@ -96,7 +99,10 @@ def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bo
         with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching sources")):
             if not refresh and (found := _cached(root, wanted)):
                 return found
-            return _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
+            fetched = _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
+            hold(fetched.directory)
+            make_room(SOURCES, home)
+            return fetched
 
 
 def _is_meant(wanted: PackagedKernel, version: str) -> bool:
@@ -120,7 +126,8 @@ def _cached(root: Path, wanted: PackagedKernel) -> PackagedSource | None:
 
 def _read(folder: Path) -> PackagedSource | None:
     try:
-        record = PackagedSource.model_validate_json((folder / _RECORD).read_bytes())
+        hold(folder)
+        record = PackagedSource.model_validate_json(read_kept(folder / _RECORD))
     except (OSError, ValidationError):
         return None
     return record.model_copy(update={"directory": folder}) if (folder / "tree/Makefile").is_file() else None
@@ -166,9 +173,7 @@ def _unpacked(package: Package, folder: Path, apt: Apt, say: Say) -> PackagedSou
         (temporary / "entry" / package.name).rename(temporary / "entry/tree")
         record = PackagedSource(directory=Path(), package=str(package))
         (temporary / "entry" / _RECORD).write_text(record.model_dump_json(include={"directory", "package"}))
-        if folder.exists():
-            folder.rename(temporary / "damaged")
-        (temporary / "entry").rename(folder)
+        put_in_place(temporary / "entry", folder, aside=temporary / "damaged")
     return PackagedSource(directory=folder, package=str(package))
 
 
