@@ -208,7 +208,7 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
         require_space(tree.directory, _FIRST_BYTES if tree.empty else _AGAIN_BYTES, "the objects of a kernel")
         watcher.say(f"laying out {recipe.origin.title}")
         tree.update(recipe.origin, recipe.edits)
-        with tree.making():
+        with tree.making(watcher.say):
             watcher.say("configuring")
             options, notes = _configured(recipe, tree, home)
             require_loadable(recipe.own_schedulers, options)
