@@ -155,14 +155,14 @@ class Workspace:
 
     def _present(self) -> dict[str, str]:
         try:
-            known = json.loads(self._state.read_bytes())
+            known = json.loads(unsealed(read_kept(self._state)))
         except (OSError, ValueError):
             return {}
         return known if isinstance(known, dict) else {}
 
     def _remember(self, manifest: Manifest) -> None:
         temporary = self._state.with_suffix(".new")
-        temporary.write_text(json.dumps(dict(manifest)))
+        temporary.write_text(sealed(json.dumps(dict(manifest))))
         temporary.replace(self._state)
 
 
