@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from ajuste.kernel.cache import read_entry, write_record
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.inventory import find_any_damage, write_inventory
 from ajuste.kernel.qemu import fetch_qemu
+from ajuste.kernel.source import kernel_sources
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.vm.module import modules_for
@@ -258,3 +260,35 @@ def test_a_damaged_name_is_no_kernel(built: Path, place: Home, how: str) -> None
         return
     with pytest.raises(RequestError):
         find_built("base", place)
+
+
+@pytest.fixture
+def open_place() -> Iterator[Home]:
+    """A home that others may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Home(Path(name) / "data", Path(name) / "cache", Path(name) / "state")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root, who can become somebody else")
+def test_what_may_not_be_read_is_not_whole_and_no_traceback(open_place: Home, bzimage: Callable[[str], bytes]) -> None:
+    directory = open_place.kernels / "6.1.0"
+    directory.mkdir(parents=True)
+    (directory / "vmlinuz").write_bytes(bzimage("6.1.0"))
+    image = KernelImage(
+        spec="debian:6.1", release="6.1.0", vmlinuz=Path("vmlinuz"), package="linux-image 6.1.0-1", sha256="0" * 64
+    )
+    write_record(directory, image)
+    (directory / "vmlinuz").chmod(0)
+    found = read_entry(directory)
+    assert found is not None
+    assert found.damage() is None
+    kernel_sources()  # Whatever it loads is root's.
+    os.seteuid(65534)
+    try:
+        assert found.damage() == "vmlinuz cannot be read: Permission denied"
+        with pytest.raises(RequestError, match="cannot keep kernels in") as caught:
+            fetch_kernel("debian:6.1.0", open_place)
+    finally:
+        os.seteuid(0)
+    assert caught.value.hint == "let AJUSTE_HOME name a directory that you may write"
