@@ -72,7 +72,7 @@ KINDS: Final = {
     for kind in (
         Kind(KERNELS, "fetched kernels", lambda home: home.kernels, limit_bytes=8 * _GIB),
         Kind(BUILT, "kernels built here", _in_cache("built"), "?" * 64, 20 * _GIB),
-        Kind(OBJECTS, "what kernels were built in", _in_cache("build"), "?" * 16, 60 * _GIB, _lock_inside),
+        Kind(OBJECTS, "trees that kernels are built in", _in_cache("build"), "?" * 16, 60 * _GIB, _lock_inside),
         Kind(SNAPSHOTS, "machines that have booted", lambda home: home.booted, "*.snapshot", 2 * _GIB),
         Kind(MODULES, "modules built for kernels", _in_cache("modules"), limit_bytes=_GIB // 4),
         Kind(HEADERS, "headers of kernels", _in_cache("headers"), limit_bytes=4 * _GIB),

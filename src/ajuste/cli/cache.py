@@ -79,7 +79,7 @@ def _require_known(name: str) -> None:
     if name not in _NAMES:
         near = process.extractOne(name, _NAMES, score_cutoff=60)
         raise RequestError(
-            f"{name[:80]!r} is no kind of what is kept; expected {', '.join(_NAMES)}",
+            f"unknown kind {name[:80]!r}; expected {', '.join(_NAMES)}",
             hint=f"did you mean {near[0]}?" if near else None,
         )
 
