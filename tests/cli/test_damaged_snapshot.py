@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,13 @@ def test_the_digest_is_the_right_one_and_terminal_json_and_report_say_it(ajuste:
     content = bytearray(kept.read_bytes())
     content[len(content) // 3] ^= 1
     kept.write_bytes(content)
+    half_made = kept.with_name("x.snapshot.1.new")
+    half_made.write_bytes(b"of a command that was killed")
+    os.utime(half_made, (1_000_000, 1_000_000))
     again = ajuste.json("run", "small.toml", "--fresh", "--report", str(tmp_path / "report.html"))
     assert again["digest"] == undisturbed["digest"]
     assert sum(SAID in note for note in again["notes"]) == 1
+    assert not half_made.exists()
     assert SAID in (tmp_path / "report.html").read_text()
     assert SAID in " ".join(ajuste("report", again["run"])[0].split())
     once_more = ajuste.json("run", "small.toml", "--fresh")
