@@ -86,11 +86,10 @@ class VmTarget:
     """A guest with the given kernel and files.
 
     ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
-    bit. ``wall``: the time of
-    this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with the same result.
-    ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and memory.
-    ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for files
-    that a guest cannot be given.
+    bit. ``wall``: the time of this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with
+    the same result. ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and
+    memory. ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for
+    files that a guest cannot be given.
     """
 
     def __init__(
@@ -135,8 +134,7 @@ class VmTarget:
 
     @property
     def environment(self) -> dict[str, str]:
-        notes = {NOTES: " ".join(self._notes)} if self._notes else {}
-        return {**self._entered.environment, **notes}
+        return self._entered.environment | ({NOTES: " ".join(self._notes)} if self._notes else {})
 
     @property
     def parallel(self) -> int:
@@ -314,8 +312,8 @@ class VmTarget:
             "snapshot": "yes" if snapshot else "no",
             "boot": f"{at_gate.gate.at_ns / 1e9:.3f} s of the guest's time",
         }
-        at_once = self._how_many_at_once()
-        return _Ready(session, machine, initramfs, at_gate.hello, snapshot, kept_as, environment, at_once)
+        hello, at_once = at_gate.hello, self._how_many_at_once()
+        return _Ready(session, machine, initramfs, hello, snapshot, kept_as, environment, at_once)
 
     def _at_gate(self, session: Session, machine: Machine, initramfs: Initramfs) -> tuple[Booted, Snapshot | None, str]:
         """Boot, unless this very machine did so before and would come to the same; then also its name in the cache."""
