@@ -6,11 +6,13 @@ What only guests need is imported when there are any: it takes long to load.
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ajuste.cache import remove_leftovers
 from ajuste.catalogue.loader import Catalogue
 from ajuste.checksum import sha256_of
 from ajuste.design.stopping import Stop
@@ -43,7 +45,7 @@ from ajuste.target.listing import of_this_machine
 from ajuste.target.machine_marks import machine_marks
 from ajuste.target.possible import require_possible
 from ajuste.target.prepared import prepared_for
-from ajuste.target.target import Benches, Say, Target
+from ajuste.target.target import NOTES, Benches, Say, Target
 from ajuste.tuning.goal import Search
 from ajuste.version import ajuste_version
 from ajuste.vm.guest_files import GuestFiles
@@ -189,6 +191,7 @@ def conduct(
     where the same run is going on elsewhere or the
     kernel does not boot, RunError where measuring failed; what was measured is in the store in any case.
     """
+    remove_leftovers(means.home)
     study = experiment.resolved.study
     seed = study.design.seed
     what = f"the study {study.name}"
@@ -249,6 +252,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         targets = stack.enter_context(
             Targets(lambda machine: open_target(experiment, proved(machine), means, connection), ready)
         )
+        stack.callback(_say_what_came_up, targets, environment, ready)
         if experiment.resolver is not None:
             from ajuste.search import SearchRunner
 
@@ -258,6 +262,15 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         if experiment.resolved.study.analysis.explain and stop.why != "failed" and alone:
             record_decisive(run, store, targets, means.say)
         return stop
+
+
+def _say_what_came_up(
+    targets: Targets, environment: Mapping[str, Any], ready: Callable[[Machine, Target], None]
+) -> None:
+    """Keep what targets found out about themselves after they had become ready."""
+    for machine, target in targets.entered.items():
+        if NOTES in target.environment and environment.get(machine.name) != target.environment:
+            ready(machine, target)
 
 
 def _kernel_options(experiment: Experiment, means: Means) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ajuste.model.results import Results
 from ajuste.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.target.target import NOTES
 
 UNFINISHED: Final = "the run has not ended; the same `ajuste run` goes on with it"
 COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
@@ -40,6 +41,7 @@ def results_of(run: Run, store: Store) -> Results:
         stopped_because=run.stopped_because or UNFINISHED,
         environment=run.environment,
         reproduce=_reproduce(run, resolved),
+        notes=_notes(run),
         created=run.created,
         ajuste=run.ajuste,
         **({"machines": machines} if (machines := store.machines(run)) else {}),
@@ -57,6 +59,12 @@ def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
     from ajuste.tuning.results import assemble_search
 
     return assemble_search
+
+
+def _notes(run: Run) -> list[str]:
+    """What the targets of the run had to say."""
+    places = [place for place in run.environment.values() if isinstance(place, dict)]
+    return [note for place in places if isinstance(note := place.get(NOTES), str)]
 
 
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -96,6 +96,11 @@ class Targets:
     def __getitem__(self, machine: Machine) -> Target:
         """A target that was prepared."""
         return self._entered[machine]
+
+    @property
+    def entered(self) -> Mapping[Machine, Target]:
+        """All that were prepared."""
+        return dict(self._entered)
 
     @property
     def any(self) -> Target | None:

@@ -101,6 +101,27 @@ class TestModule:
         assert build_module(MODULE, image, place, say) == module
         assert [text for text in said if "building" in text] == [f"building the module {MODULE} for {RELEASE}"]
 
+    def test_one_that_is_not_what_was_built_is_built_again(
+        self, archive: Archive, image: KernelImage, place: Home, say: Say, said: list[str]
+    ) -> None:
+        publish(archive, COMPILES)
+        module = build_module(MODULE, image, place, say)
+        whole = module.read_bytes()
+        module.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+        assert build_module(MODULE, image, place, say) == module
+        assert module.read_bytes() == whole
+        assert len([text for text in said if "building" in text]) == 2
+
+    def test_headers_that_changed_are_fetched_again_before_anything_is_built_with_them(
+        self, archive: Archive, image: KernelImage, place: Home
+    ) -> None:
+        publish(archive, COMPILES)
+        makefile = fetch_headers(image, place).directory / "Makefile"
+        whole = makefile.read_bytes()
+        makefile.write_bytes(whole[:-1] + b"#")
+        build_module(MODULE, image, place)
+        assert makefile.read_bytes() == whole
+
     def test_an_error_is_the_compilers_own(self, archive: Archive, image: KernelImage, place: Home) -> None:
         publish(archive, FAILS)
         with pytest.raises(RunError, match=r"does not build with linux-headers-\S+ \S+: solve.c:7:1: error: no such"):

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from io import BufferedReader, BytesIO
 from pathlib import Path
 
 import psutil
 import pytest
 
+from ajuste.checksum import sha256_of
 from ajuste.home import Home
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited, ReadBack, Written
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, File, Perturbation, Plan, Read, Write
 from ajuste.native import WORKLOADS, native_program
 from ajuste.target import vm
+from ajuste.target.target import NOTES
 from ajuste.target.vm import VmTarget
-from ajuste.vm import machine
+from ajuste.vm import booted, machine
 from ajuste.vm.guest_files import GuestFiles
+from ajuste.vm.snapshot import Snapshot
 
 pytestmark = pytest.mark.vm
 
@@ -114,6 +119,79 @@ def test_a_machine_that_has_booted_once_is_ready_at_once_the_next_time(
     assert said == ["booting debian:5.10"] * 2
 
 
+def flip_in_the_middle(place: Home) -> None:
+    (kept,) = place.booted.glob("*.snapshot")
+    with kept.open("r+b") as file:
+        file.seek(kept.stat().st_size // 2)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 4]))
+
+
+def test_a_kept_snapshot_with_a_flipped_bit_is_dropped_and_that_is_said(
+    place: Home, kernel: Callable[[str], KernelImage], tmp_path: Path
+) -> None:
+    """Also one that is damaged while trials are restored from it: they never read it again."""
+    elsewhere = Home(place.data, tmp_path / "cache", place.state)
+
+    def boot() -> VmTarget:
+        return VmTarget(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=elsewhere)
+
+    with boot() as target:
+        first = target.run(contest()).lines
+        assert NOTES not in target.environment
+        flip_in_the_middle(elsewhere)
+        assert target.run(contest()).lines == first
+    with boot() as target:
+        assert target.run(contest()).lines == first
+        assert "was dropped, and the machine booted anew" in target.environment[NOTES]
+        assert "SHA-256" in target.environment[NOTES]
+    with boot() as target:
+        assert NOTES not in target.environment
+        flip_in_the_middle(elsewhere)
+        with ThreadPoolExecutor(2) as pool:
+            assert [one.lines for one in pool.map(target.run, [contest(), contest()])] == [first, first]
+
+
+def test_a_snapshot_that_qemu_refuses_is_dropped_and_the_machine_booted_anew(
+    place: Home, kernel: Callable[[str], KernelImage], tmp_path: Path
+) -> None:
+    elsewhere = Home(place.data, tmp_path / "cache", place.state)
+
+    def boot() -> VmTarget:
+        return VmTarget(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=elsewhere)
+
+    with boot() as target:
+        first = target.run(contest()).lines
+    (kept,) = elsewhere.booted.glob("*.snapshot")
+    found = booted.find(elsewhere, kept.stem)
+    assert found is not None
+    for spoilt in (b"no snapshot at all", b"QEVM" + bytes(4096)):
+        snapshot = Snapshot.of_file(BufferedReader(BytesIO(spoilt)))  # type: ignore[arg-type]
+        record = found[0].model_copy(update={"snapshot_sha256": snapshot.sha256})
+        booted.keep(elsewhere, kept.stem, record, snapshot)
+        with boot() as target, ThreadPoolExecutor(2) as pool:
+            assert [one.lines for one in pool.map(target.run, [contest(), contest()])] == [first, first]
+            assert "QEMU did not take it" in target.environment[NOTES]
+            assert target.environment[NOTES].count("booted anew") == 1
+        with boot() as target:
+            assert target.run(contest()).lines == first
+            assert NOTES not in target.environment
+
+
+def test_an_initramfs_that_changes_while_guests_boot_from_it_ends_the_run(
+    place: Home, kernel: Callable[[str], KernelImage]
+) -> None:
+    with VmTarget(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, snapshot=False) as target:
+        assert target.run(Plan(id="before")).problem == ""
+        (archive,) = place.sessions.glob("vm-*/initramfs")
+        content = bytearray(archive.read_bytes())
+        content[len(content) // 2] ^= 1
+        archive.write_bytes(content)
+        with pytest.raises(RunError, match="initramfs is damaged: it is not what it was when the run began"):
+            target.run(Plan(id="after"))
+
+
 def test_a_coarser_granularity_means_fewer_switches_and_each_trial_starts_afresh(guest: VmTarget) -> None:
     fine, coarse = switches(contest(750_000), guest), switches(contest(75_000_000), guest)
     assert fine > 3 * coarse
@@ -199,7 +277,7 @@ def test_a_kernel_that_does_not_come_up_is_a_wrong_request(place: Home, kernel: 
 def test_a_file_that_is_no_kernel_is_a_wrong_request(place: Home, tmp_path: Path) -> None:
     vmlinuz = tmp_path / "vmlinuz"
     vmlinuz.write_bytes(bytes(100_000))
-    image = KernelImage(spec="path:vmlinuz", release="6.1", vmlinuz=vmlinuz, sha256="0" * 64)
+    image = KernelImage(spec="path:vmlinuz", release="6.1", vmlinuz=vmlinuz, sha256=sha256_of(vmlinuz))
     with (
         pytest.raises(RequestError, match="cannot be booted"),
         VmTarget(image, clock="virtual", files=GuestFiles(), home=place),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import errno
+import mmap
 import os
+from dataclasses import replace
+from io import BufferedReader, BytesIO
 from pathlib import Path
 
 import pytest
 
+from ajuste import cache
+from ajuste.checksum import sealed
 from ajuste.home import Home
 from ajuste.model.event import Gate, Hello
-from ajuste.vm import booted
-from ajuste.vm.booted import Booted, find, keep, name_of
+from ajuste.vm.booted import Booted, Damaged, find, keep, name_of
 from ajuste.vm.command_line import Machine
 from ajuste.vm.emulator import Emulator
+from ajuste.vm.snapshot import Snapshot
 
 HELLO = Hello(
     at_ns=5, version=1, agent="0.1.0", kernel="6.1.0", build="#1", machine="x86_64", cpus=1, memory_bytes=1, guest=True
@@ -32,11 +36,15 @@ def qemu(tmp_path: Path) -> Path:
     return binary
 
 
-def saved(tmp_path: Path, content: bytes) -> tuple[Booted, Path]:
+def saved(content: bytes) -> tuple[Booted, Snapshot]:
     """A machine that has booted just now, and its snapshot."""
-    snapshot = tmp_path / "saved"
-    snapshot.write_bytes(content)
-    return Booted(hello=HELLO, gate=Gate(at_ns=7), command_line="qemu -M pc", size_bytes=len(content)), snapshot
+    snapshot = Snapshot.of_file(BufferedReader(BytesIO(content)))  # type: ignore[arg-type]
+    return Booted(hello=HELLO, gate=Gate(at_ns=7), command_line="qemu", snapshot_sha256=snapshot.sha256), snapshot
+
+
+def held(snapshot: Snapshot) -> bytes:
+    with snapshot.open() as file:
+        return file.read()
 
 
 def machine(qemu: Path, **changes: object) -> Machine:
@@ -50,69 +58,98 @@ def machine(qemu: Path, **changes: object) -> Machine:
     return Machine.model_validate(values)
 
 
-def test_what_was_kept_is_found_and_outlives_its_removal(place: Home, tmp_path: Path) -> None:
-    at_gate, snapshot = saved(tmp_path, b"memory")
+def test_what_was_kept_is_found_and_outlives_its_removal(place: Home) -> None:
+    at_gate, snapshot = saved(b"memory")
     keep(place, "a", at_gate, snapshot)
-    snapshot.unlink()
-    here = tmp_path / "here"
-    assert find(place, "a", here) == at_gate
+    found = find(place, "a")
+    assert found is not None
     for path in place.booted.iterdir():
+        path.write_bytes(b"")
         path.unlink()
-    assert here.read_bytes() == b"memory"
+    assert found[0] == at_gate
+    assert held(found[1]) == held(found[1]) == b"memory"
 
 
-def test_what_was_never_kept_is_not_found(place: Home, tmp_path: Path) -> None:
-    assert find(place, "a", tmp_path / "here") is None
-    assert not (tmp_path / "here").exists()
+def test_nobody_can_change_what_trials_start_from() -> None:
+    _, snapshot = saved(b"memory")
+    with pytest.raises(PermissionError):
+        os.write(snapshot.descriptor, b"other")
+    with pytest.raises(PermissionError):
+        os.ftruncate(snapshot.descriptor, 0)
+    with pytest.raises(PermissionError), mmap.mmap(snapshot.descriptor, 6):
+        pass
+    assert held(snapshot) == b"memory"
 
 
-@pytest.mark.parametrize("spoil", ["record", "snapshot", "lost"])
-def test_what_is_not_whole_is_not_used(place: Home, tmp_path: Path, spoil: str) -> None:
-    at_gate, snapshot = saved(tmp_path, b"memory")
+def test_what_was_never_kept_is_not_found(place: Home) -> None:
+    assert find(place, "a") is None
+
+
+def flips(size: int) -> list[int]:
+    """Every byte at the beginning, where it says what it is; then some, and the last ones."""
+    return [*range(64), *range(64, size - 8, 97), *range(size - 8, size)]
+
+
+def test_a_flipped_bit_anywhere_is_noticed_and_what_has_it_dropped(place: Home) -> None:
+    at_gate, snapshot = saved(bytes(range(256)) * 16)
     keep(place, "a", at_gate, snapshot)
-    if spoil == "record":
-        (place.booted / "a.json").write_text('{"hello": ')
-    elif spoil == "snapshot":
-        os.truncate(place.booted / "a.snapshot", 3)
-    else:
-        (place.booted / "a.snapshot").unlink()
-    assert find(place, "a", tmp_path / "here") is None
-    assert not (tmp_path / "here").exists()
+    (kept,) = place.booted.iterdir()
+    whole = kept.read_bytes()
+    for position in flips(len(whole)):
+        kept.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        with pytest.raises(Damaged):
+            find(place, "a")
+        assert list(place.booted.iterdir()) == [], f"byte {position}"
+        assert find(place, "a") is None
+    keep(place, "a", at_gate, snapshot)
+    assert find(place, "a") is not None
 
 
-def test_a_copy_that_breaks_off_leaves_nothing(place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(place, "a", *saved(tmp_path, b"memory"))
-
-    def refuse(source: Path, target: Path) -> None:
-        raise OSError(errno.EXDEV, "another file system")
-
-    def break_off(source: Path, target: Path) -> None:
-        target.write_bytes(b"mem")
-        raise OSError(errno.ENOSPC, "full")
-
-    monkeypatch.setattr("os.link", refuse)
-    monkeypatch.setattr("shutil.copyfile", break_off)
-    assert find(place, "a", tmp_path / "here") is None
-    assert not (tmp_path / "here").exists(), "the boot that follows saves its snapshot there"
+@pytest.mark.parametrize("left", [0, 1, 64, 65, 300, -1])
+def test_a_shorter_file_is_noticed(place: Home, left: int) -> None:
+    keep(place, "a", *saved(b"memory" * 100))
+    (kept,) = place.booted.iterdir()
+    os.truncate(kept, left if left >= 0 else kept.stat().st_size + left)
+    with pytest.raises(Damaged):
+        find(place, "a")
+    assert find(place, "a") is None
 
 
-def test_a_cache_that_cannot_be_written_is_no_trouble(place: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize("instead", ["directory", "fifo", "loop", "device", "empty record"])
+def test_what_is_no_snapshot_is_dropped_and_nobody_waits_for_it(place: Home, instead: str) -> None:
+    keep(place, "a", *saved(b"memory"))
+    (kept,) = place.booted.iterdir()
+    kept.unlink()
+    {
+        "directory": lambda: (kept / "inside").mkdir(parents=True),
+        "fifo": lambda: os.mkfifo(kept),
+        "loop": lambda: kept.symlink_to(kept.name),
+        "device": lambda: kept.symlink_to("/dev/zero"),
+        "empty record": lambda: kept.write_text(sealed("{}")),
+    }[instead]()
+    with pytest.raises(Damaged):
+        find(place, "a")
+    assert find(place, "a") is None
+    keep(place, "a", *saved(b"memory"))
+    assert find(place, "a") is not None
+
+
+def test_a_cache_that_cannot_be_written_is_no_trouble(place: Home) -> None:
     place.cache.write_text("a file")
-    keep(place, "a", *saved(tmp_path, b"memory"))
-    assert find(place, "a", tmp_path / "here") is None
+    keep(place, "a", *saved(b"memory"))
+    with pytest.raises(Damaged):
+        find(place, "a")
 
 
-def test_what_was_not_used_for_longest_makes_room(place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(booted, "MOST_BYTES", 2 * 65536)
+def test_what_was_not_used_for_longest_makes_room(place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = replace(cache.KINDS[cache.SNAPSHOTS], limit_bytes=3 * 65536)
+    monkeypatch.setitem(cache.KINDS, cache.SNAPSHOTS, limited)
     for number, name in enumerate("ab"):
-        keep(place, name, *saved(tmp_path, os.urandom(65536)))
-        (tmp_path / "saved").unlink()
+        keep(place, name, *saved(os.urandom(65536)))
         os.utime(place.booted / f"{name}.snapshot", (number, number))
-    assert find(place, "a", tmp_path / "used")
-    keep(place, "c", *saved(tmp_path, os.urandom(65536)))
-    assert {path.name for path in place.booted.iterdir()} == {
-        f"{name}.{end}" for name in "ac" for end in ("json", "snapshot")
-    }
+    assert find(place, "a") is not None
+    keep(place, "c", *saved(os.urandom(65536)))
+    assert {path.name for path in place.booted.iterdir()} == {"a.snapshot", "c.snapshot"}
 
 
 CHANGES: list[dict[str, object]] = [

@@ -111,7 +111,7 @@ def fetch(
 def _fetch_one(spec: str, place: Home, say: Say, refresh: bool) -> KernelImage | QemuImage:
     if spec == QEMU:
         return fetch_qemu(place, say, refresh=refresh)
-    return fetch_kernel(spec, place, say=say, refresh=refresh)
+    return fetch_kernel(spec, place, say=say, refresh=refresh, thoroughly=True)
 
 
 def _described(image: KernelImage | QemuImage) -> str:

@@ -29,6 +29,7 @@ COMMANDS: Final = (
     "doctor",
     "restore",
     "kernel",
+    "cache",
     "worker",
     "schema",
 )

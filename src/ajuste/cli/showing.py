@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from ajuste.cache import REPORTS, make_room
+from ajuste.home import home
 from ajuste.model.results import Results
 from ajuste.report.comparison import print_comparison
 from ajuste.report.html import write_report
@@ -17,6 +19,8 @@ from ajuste.report.visible import Console
 def show_results(results: Results, path: Path, *, as_json: bool, answer_first: bool = False) -> None:
     """Write the report to ``path`` and print the results, with the ``answer_first`` where it is what was asked for."""
     write_report(results, path)
+    if path.parent == (place := home()).reports:
+        make_room(REPORTS, place)
     if as_json:
         typer.echo(results.model_dump_json(indent=2))
     elif answer_first:

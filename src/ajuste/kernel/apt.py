@@ -18,6 +18,7 @@ from pathlib import Path
 from debian.deb822 import Deb822
 from pydantic import BaseModel, ValidationError
 
+from ajuste.checksum import read_kept
 from ajuste.kernel.mirror import Origin
 from ajuste.kernel.space import keeping_in, out_of_space, require_space
 from ajuste.lock import locked
@@ -173,7 +174,7 @@ class Apt:
 
     def _recent(self) -> bool:
         try:
-            stamp = _Stamp.model_validate_json(self._stamp.read_bytes())
+            stamp = _Stamp.model_validate_json(read_kept(self._stamp))
         except (OSError, ValidationError):
             return False
         valid_s = LISTS_VALID_S if stamp.complete else INCOMPLETE_LISTS_VALID_S

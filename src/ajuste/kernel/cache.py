@@ -7,9 +7,9 @@ from pathlib import Path
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ajuste.checksum import sha256_of
+from ajuste.checksum import read_kept
 from ajuste.home import Home
-from ajuste.kernel.inventory import find_damage, read_inventory, write_inventory
+from ajuste.kernel.inventory import find_any_damage, find_damage, read_inventory, write_inventory
 from ajuste.model.kernel import KernelImage
 
 RECORD = "kernel.json"
@@ -31,13 +31,15 @@ class CachedKernel(BaseModel):
     def size_bytes(self) -> int:
         return sum(read_inventory(self.directory).values())
 
-    def damage(self) -> str | None:
-        """What is wrong with the files on disk, or None. Reads the image, and only the sizes of all other files."""
-        if damage := find_damage(self.directory):
-            return damage
-        if sha256_of(self.image.vmlinuz) != self.image.sha256:
-            return "vmlinuz is not what was fetched (its SHA-256 differs)"
-        return None
+    def damage(self, *, thoroughly: bool = False) -> str | None:
+        """What is wrong with the files on disk, or None. All are looked at; the modules are read when they are loaded
+        (see ``vm.module``) or ``thoroughly``, all others now.
+        """
+        if thoroughly:
+            return find_any_damage(self.directory)
+        files = (self.image.vmlinuz, self.image.config)
+        names = (str(file.relative_to(self.directory)) for file in files if file is not None)
+        return find_damage(self.directory, (RECORD, *names))
 
 
 def directory_of(home: Home, release: str, package_version: str) -> Path:
@@ -61,7 +63,7 @@ def cached_kernels(home: Home) -> list[KernelImage]:
 def read_entry(directory: Path) -> CachedKernel | None:
     """The entry in ``directory``, or None where there is no whole one."""
     try:
-        record = KernelImage.model_validate_json((directory / RECORD).read_bytes())
+        record = KernelImage.model_validate_json(read_kept(directory / RECORD))
         Version(record.package.split(" ")[1])
     except (OSError, ValidationError, ValueError, IndexError):
         return None
@@ -73,8 +75,8 @@ def read_entry(directory: Path) -> CachedKernel | None:
 
 
 def write_record(directory: Path, image: KernelImage) -> None:
-    """Describe the kernel in ``directory``; ``image`` has paths relative to it. The record comes last: an entry
+    """Describe the kernel in ``directory``; ``image`` has paths relative to it. The inventory comes last: an entry
     without one does not count.
     """
-    write_inventory(directory)
     (directory / RECORD).write_text(image.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    write_inventory(directory)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ajuste.cache import KERNELS, make_room
 from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, PackageGone
@@ -13,12 +14,13 @@ from ajuste.kernel.bzimage import read_release
 from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, read_entry
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
 from ajuste.kernel.download import TREE, unpacked
+from ajuste.kernel.inventory import put_in_place
 from ajuste.kernel.mirror import machine_mirrors, origins
 from ajuste.kernel.source import KernelSource, kernel_sources
 from ajuste.kernel.space import keeping_in
 from ajuste.kernel.spec import KernelFile, OwnKernel, PackagedKernel, parse_spec
 from ajuste.kernel.unpack import arrange
-from ajuste.lock import locked
+from ajuste.lock import hold, locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 
@@ -34,12 +36,15 @@ def _silent(_: str) -> None:
     pass
 
 
-def fetch_kernel(spec: str, home: Home, *, say: Say = _silent, refresh: bool = False) -> KernelImage:
+def fetch_kernel(
+    spec: str, home: Home, *, say: Say = _silent, refresh: bool = False, thoroughly: bool = False
+) -> KernelImage:
     """The kernel that ``spec`` names, on this disk.
 
     A series such as ``debian:6.1`` is the newest of it that the cache has; with ``refresh``, or if there is none, the
-    newest that the mirror has. What is cached needs no network. Raises RequestError for a kernel that there is not and
-    for a disk that is too full, RunError where fetching fails.
+    newest that the mirror has. What is cached needs no network. Its modules are compared with their checksums when they
+    are loaded or, ``thoroughly``, now. Raises RequestError for a kernel that there is not and for a disk that is too
+    full, RunError where fetching fails.
     """
     wanted = parse_spec(spec)
     if isinstance(wanted, KernelFile):
@@ -47,18 +52,20 @@ def fetch_kernel(spec: str, home: Home, *, say: Say = _silent, refresh: bool = F
     if isinstance(wanted, OwnKernel):
         return find_built(wanted.name, home).image
     with keeping_in(home.kernels, "kernels"):
-        image = None if refresh else _from_cache(wanted, home, say)
+        image = None if refresh else _from_cache(wanted, home, say, thoroughly)
         if image is None:
-            image = _from_mirror_alone(spec, wanted, home, say, refresh)
+            image = _from_mirror_alone(spec, wanted, home, say, refresh, thoroughly)
     return image.model_copy(update={"spec": spec})
 
 
-def _from_mirror_alone(spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool) -> KernelImage:
+def _from_mirror_alone(
+    spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool, thoroughly: bool
+) -> KernelImage:
     """One process at a time."""
     with locked(home.kernels / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching a kernel")):
         # The other process may just have fetched it.
-        image = None if refresh else _from_cache(wanted, home, _silent)
-        return image or _from_mirror(spec, wanted, home, say, refresh)
+        image = None if refresh else _from_cache(wanted, home, _silent, thoroughly)
+        return image or _from_mirror(spec, wanted, home, say, refresh, thoroughly)
 
 
 def package_lists(source: KernelSource, home: Home, say: Say) -> Apt:
@@ -75,17 +82,23 @@ def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
     return wanted.names(release, upstream_of(entry.package_version), source.flavour_of(release) or "")
 
 
-def _from_cache(wanted: PackagedKernel, home: Home, say: Say) -> KernelImage | None:
+def _from_cache(wanted: PackagedKernel, home: Home, say: Say, thoroughly: bool) -> KernelImage | None:
     entry = next((e for e in cached_entries(home) if is_meant(wanted, e)), None)
     if entry is None:
         return None
-    damage = entry.damage()
+    try:
+        hold(entry.directory)
+    except FileNotFoundError:  # It was removed just now.
+        return None
+    damage = entry.damage(thoroughly=thoroughly)
     if damage:
         say(f"the cached kernel {entry.image.release} is damaged ({damage}): fetching it again")
     return None if damage else entry.image
 
 
-def _from_mirror(spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool) -> KernelImage:
+def _from_mirror(
+    spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool, thoroughly: bool
+) -> KernelImage:
     source = kernel_sources()[wanted.source]
     apt = package_lists(source, home, say)
     apt.refresh(force=refresh)
@@ -97,10 +110,10 @@ def _from_mirror(spec: str, wanted: PackagedKernel, home: Home, say: Say, refres
     for candidate in candidates[:MOST_ATTEMPTS]:
         directory = directory_of(home, candidate.release, candidate.version)
         entry = read_entry(directory)
-        if entry and entry.damage() is None:
+        if entry and entry.damage(thoroughly=thoroughly) is None:
             return entry.image
         try:
-            return _fetch(candidate, directory, apt, say)
+            return _fetch(candidate, directory, apt, home, say)
         except PackageGone as error:
             gone = str(error)
             say(f"{candidate.packages[0]} is listed, but the mirror does not have it: trying the next newest")
@@ -110,18 +123,17 @@ def _from_mirror(spec: str, wanted: PackagedKernel, home: Home, say: Say, refres
     )
 
 
-def _fetch(candidate: Candidate, directory: Path, apt: Apt, say: Say) -> KernelImage:
+def _fetch(candidate: Candidate, directory: Path, apt: Apt, home: Home, say: Say) -> KernelImage:
     """Download and extract beside the cache, then put it there in one step."""
     what = f"the kernel {candidate.release}"
     with unpacked(candidate.packages, directory.parent, apt, what, say, spare_bytes=_SPARE_BYTES) as temporary:
         arrange(temporary / TREE, candidate, temporary / "kernel")
-        if directory.exists():
-            # A damaged entry: out of the way in one step too, and removed with the temporary directory.
-            directory.rename(temporary / "damaged")
-        (temporary / "kernel").rename(directory)
+        put_in_place(temporary / "kernel", directory, aside=temporary / "damaged")
     entry = read_entry(directory)
     if entry is None:
         raise RunError(f"the kernel that was put into {directory} cannot be read back")
+    hold(directory)
+    make_room(KERNELS, home)
     return entry.image
 
 

@@ -9,14 +9,16 @@ from debian.deb822 import PkgRelation
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ajuste.cache import HEADERS, make_room
+from ajuste.checksum import read_kept
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, Package, PackageGone
 from ajuste.kernel.download import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.inventory import find_damage, write_inventory
+from ajuste.kernel.inventory import find_any_damage, find_damage, put_in_place, write_inventory
 from ajuste.kernel.source import kernel_sources
 from ajuste.kernel.space import keeping_in
-from ajuste.lock import locked
+from ajuste.lock import hold, locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 
@@ -37,8 +39,9 @@ class Headers(BaseModel):
     packages: tuple[str, ...]
 
 
-def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None) -> Headers:
-    """The headers of exactly this kernel, from the cache or else from the mirror. Nothing is installed.
+def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, to_build: bool = False) -> Headers:
+    """The headers of exactly this kernel, from the cache or else from the mirror. Nothing is installed. Where they are
+    ``to_build`` with, every file is compared with its checksum; else only what says which headers they are.
 
     Raises RequestError for a kernel that is not a distribution's or whose headers no package list has any more,
     RunError where fetching fails.
@@ -54,10 +57,10 @@ def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None) -> 
     root = (home.cache / "headers").resolve()
     directory = root / f"{image.release}_{version.replace(':', '%3a')}"
     with keeping_in(root, "kernel headers"):
-        if headers := _read(directory, image):
+        if headers := _read(directory, image, to_build=to_build):
             return headers
         with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching headers")):
-            if headers := _read(directory, image):
+            if headers := _read(directory, image, to_build=to_build):
                 return headers
             apt = package_lists(source, home, say)
             apt.refresh()
@@ -69,19 +72,22 @@ def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None) -> 
                     hint=f"a newer kernel has some: ajuste kernel fetch {image.spec} --refresh",
                 )
             _fetch(packages, directory, image, apt, say)
-    headers = _read(directory, image)
+    headers = _read(directory, image, to_build=to_build)
     if headers is None:
         raise RunError(f"the headers that were put into {directory} cannot be read back")
+    make_room(HEADERS, home)
     return headers
 
 
-def _read(directory: Path, image: KernelImage) -> Headers | None:
+def _read(directory: Path, image: KernelImage, *, to_build: bool) -> Headers | None:
     """Those of ``directory``, if they are whole and were made for this place: they name it in themselves."""
     try:
-        record = Headers.model_validate_json((directory / RECORD).read_bytes())
+        hold(directory)
+        record = Headers.model_validate_json(read_kept(directory / RECORD))
     except (OSError, ValidationError):
         return None
-    if record.directory != _place(directory, image.release) or find_damage(directory):
+    damage = find_any_damage(directory) if to_build else find_damage(directory, [RECORD])
+    if record.directory != _place(directory, image.release) or damage:
         return None
     return record
 
@@ -127,12 +133,10 @@ def _fetch(packages: list[Package], directory: Path, image: KernelImage, apt: Ap
             if not (place / "Makefile").is_file():
                 raise RunError(f"the package {packages[0]} has no headers of {image.release}")
             _relocate(tree, directory)
-            write_inventory(tree)
             record = Headers(directory=_place(directory, image.release), packages=tuple(map(str, packages)))
             (tree / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-            if directory.exists():
-                directory.rename(temporary / "damaged")
-            tree.rename(directory)
+            write_inventory(tree)
+            put_in_place(tree, directory, aside=temporary / "damaged")
     except PackageGone as gone:
         raise RunError(
             f"the headers of {image.release} are listed, but the mirror does not have them: {gone}",

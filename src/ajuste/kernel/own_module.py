@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from ajuste.cache import MODULES, make_room
 from ajuste.home import Home
 from ajuste.kernel.build.make import REPRODUCIBLE, first_error
 from ajuste.kernel.build.toolchain import compiler
 from ajuste.kernel.headers import Headers, fetch_headers
+from ajuste.kernel.inventory import find_any_damage, put_in_place, write_inventory
 from ajuste.kernel.space import keeping_in
-from ajuste.lock import locked
+from ajuste.lock import hold, locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.native import module_source
@@ -34,17 +36,27 @@ def build_module(name: str, image: KernelImage, home: Home, say: Say = lambda _:
     """
     sources = module_source(name)
     _require_programs(name)
-    headers = fetch_headers(image, home, say)
     root = home.cache / "modules"
-    module = root / _key(sources, headers) / f"{name}.ko"
+    module = root / _key(sources, fetch_headers(image, home, say)) / f"{name}.ko"
     with keeping_in(root, "kernel modules"):
-        if module.is_file():
+        if _is_whole(module.parent):
             return module
         with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is building a module")):
-            if not module.is_file():
+            if not _is_whole(module.parent):
                 say(f"building the module {name} for {image.release}")
-                _build(name, sources, headers, module)
+                _build(name, sources, fetch_headers(image, home, say, to_build=True), module)
+                hold(module.parent)
+                make_room(MODULES, home)
     return module
+
+
+def _is_whole(entry: Path) -> bool:
+    """Whether there is such an entry; it is held then."""
+    try:
+        hold(entry)
+    except OSError:
+        return False
+    return find_any_damage(entry) is None
 
 
 def _require_programs(name: str) -> None:
@@ -83,9 +95,11 @@ def _build(name: str, sources: Path, headers: Headers, module: Path) -> None:
         stripped = _run(["strip", "--strip-debug", str(built)])
         if stripped.returncode:
             raise RunError(f"the module {name} could not be stripped: {stripped.stdout.strip()[:300]}")
-        (Path(directory) / "entry").mkdir()
-        built.rename(Path(directory) / "entry" / built.name)
-        (Path(directory) / "entry").rename(module.parent)
+        entry = Path(directory) / "entry"
+        entry.mkdir()
+        built.rename(entry / built.name)
+        write_inventory(entry)
+        put_in_place(entry, module.parent, aside=Path(directory) / "damaged")
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

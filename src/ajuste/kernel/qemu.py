@@ -12,16 +12,18 @@ from pathlib import Path
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ajuste.checksum import sha256_of
+from ajuste.cache import QEMU as CACHED
+from ajuste.cache import make_room
+from ajuste.checksum import read_kept, sha256_of
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, Package, PackageGone
 from ajuste.kernel.download import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.inventory import find_damage, write_inventory
+from ajuste.kernel.inventory import find_any_damage, put_in_place, write_inventory
 from ajuste.kernel.libraries import add_missing_libraries, run_with_libraries
 from ajuste.kernel.source import QemuSource, kernel_sources, qemu_source
 from ajuste.kernel.space import keeping_in
-from ajuste.lock import locked
+from ajuste.lock import hold, locked
 from ajuste.model.error import RequestError, RunError
 
 Say = Callable[[str], None]
@@ -77,9 +79,11 @@ def cached_qemu(home: Home) -> QemuImage | None:
 def _from_cache(root: Path, say: Say) -> QemuImage | None:
     entries = [(d, image) for d in root.glob("[!.]*") if (image := _read(d))] if root.is_dir() else []
     for directory, image in sorted(entries, key=lambda e: Version(e[1].package.split(" ")[1]), reverse=True):
-        damage = find_damage(directory)
-        if damage is None and sha256_of(image.binary) != image.sha256:
-            damage = "the program is not what was fetched (its SHA-256 differs)"
+        try:
+            hold(directory)
+        except FileNotFoundError:  # It was removed just now.
+            continue
+        damage = find_any_damage(directory)
         if damage is None:
             return image
         say(f"the cached QEMU {image.version} is damaged ({damage}): fetching it again")
@@ -88,7 +92,7 @@ def _from_cache(root: Path, say: Say) -> QemuImage | None:
 
 def _read(directory: Path) -> QemuImage | None:
     try:
-        record = QemuImage.model_validate_json((directory / RECORD).read_bytes())
+        record = QemuImage.model_validate_json(read_kept(directory / RECORD))
     except (OSError, ValidationError):
         return None
     paths = {name: directory / path for name in ("binary", "firmware", "libraries") if (path := getattr(record, name))}
@@ -108,10 +112,10 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
     gone = ""
     for packages in choices:
         directory = root / packages[0].version.rpartition(":")[2]
-        if (image := _read(directory)) and find_damage(directory) is None:
+        if (image := _read(directory)) and find_any_damage(directory) is None:
             return image
         try:
-            return _fetch(packages, directory, apt, suites, say)
+            return _fetch(packages, directory, apt, suites, home, say)
         except PackageGone as error:
             gone = str(error)
             say(f"{packages[0]} is listed, but the mirror does not have it: trying the next newest")
@@ -146,18 +150,20 @@ def _upstream(package: Package) -> Version:
     return Version(Version(package.version).upstream_version or "0")
 
 
-def _fetch(packages: list[Package], directory: Path, apt: Apt, suites: tuple[str, ...], say: Say) -> QemuImage:
+def _fetch(
+    packages: list[Package], directory: Path, apt: Apt, suites: tuple[str, ...], home: Home, say: Say
+) -> QemuImage:
     with unpacked(packages, directory.parent, apt, "QEMU", say, spare_bytes=_SPARE_BYTES) as temporary:
         entry = temporary / "qemu"
         _arrange(temporary / TREE, entry)
         add_missing_libraries(entry / PROGRAM, entry / "lib", packages[0], apt, suites, temporary, say)
         _describe(entry, packages[0])
-        if directory.exists():
-            directory.rename(temporary / "damaged")
-        entry.rename(directory)
+        put_in_place(entry, directory, aside=temporary / "damaged")
     image = _read(directory)
     if image is None:
         raise RunError(f"the QEMU that was put into {directory} cannot be read back")
+    hold(directory)
+    make_room(CACHED, home)
     return image
 
 
@@ -188,5 +194,5 @@ def _describe(entry: Path, package: Package) -> None:
         package=str(package),
         sha256=sha256_of(entry / PROGRAM),
     )
-    write_inventory(entry)
     (entry / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    write_inventory(entry)

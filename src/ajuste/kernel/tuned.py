@@ -10,14 +10,16 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ajuste.checksum import read_kept
 from ajuste.home import Home
 from ajuste.kernel.apt import PackageGone
 from ajuste.kernel.fetch import package_lists
+from ajuste.kernel.inventory import find_any_damage, put_in_place, write_inventory
 from ajuste.kernel.source import kernel_sources
 from ajuste.kernel.space import keeping_in, require_space
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.kernel.unpack import unpack
-from ajuste.lock import locked
+from ajuste.lock import hold, locked
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.profile.source import TunedTree
@@ -70,10 +72,20 @@ def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
 
 def _read(folder: Path) -> TunedTree | None:
     try:
-        record = _Record.model_validate_json((folder / _RECORD).read_bytes())
+        record = _Record.model_validate_json(read_kept(folder / _RECORD))
     except (OSError, ValidationError):
         return None
+    if _gone_or_damaged(folder):
+        return None
     return TunedTree(folder / "tree", record.package, record.suite)
+
+
+def _gone_or_damaged(folder: Path) -> bool:
+    try:
+        hold(folder)
+    except OSError:
+        return True
+    return find_any_damage(folder) is not None
 
 
 def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
@@ -96,6 +108,5 @@ def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
             raise RunError(f"the mirror does not have it: {gone}") from None
         record = _Record(package=str(package), suite=suite or (package.suites[0] if package.suites else ""))
         (temporary / "entry" / _RECORD).write_text(record.model_dump_json(), encoding="utf-8")
-        if folder.exists():
-            folder.rename(temporary / "damaged")
-        (temporary / "entry").rename(folder)
+        write_inventory(temporary / "entry")
+        put_in_place(temporary / "entry", folder, aside=temporary / "damaged")

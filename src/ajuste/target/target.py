@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 from ajuste.model.event import Hello
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.study.resolved import ResolvedStudy
+
+NOTES: Final = "notes"
+"""Where the environment of a target has what a reader of the results must know, in sentences."""
 
 Say = Callable[[str], None]
 """Told in a few words what happens now, e.g. ``booting debian:5.10``; for progress displays."""

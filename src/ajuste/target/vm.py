@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
+import threading
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypedDict
 
 import psutil
 
+from ajuste.checksum import sha256_of
 from ajuste.home import Home
-from ajuste.kernel.space import require_space
-from ajuste.model.error import RequestError
+from ajuste.lock import holding
+from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.memory_node import MemoryNode, nodes_in_words, problem_of
@@ -23,12 +25,12 @@ from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.target.stream import read_trial
-from ajuste.target.target import Say
+from ajuste.target.target import NOTES, Say
 from ajuste.vm import booted
 from ajuste.vm.accelerator import Accelerator, choose_accelerator
 from ajuste.vm.boot import BootFailure, await_gate
 from ajuste.vm.boot_needs import likely_causes
-from ajuste.vm.booted import Booted
+from ajuste.vm.booted import Booted, Damaged
 from ajuste.vm.command_line import Machine
 from ajuste.vm.emulator import Emulator, choose_emulator
 from ajuste.vm.ending import what_went_wrong
@@ -36,13 +38,14 @@ from ajuste.vm.guest_files import GuestFiles
 from ajuste.vm.initramfs import Initramfs, build_initramfs
 from ajuste.vm.machine import DidNotStart, Limit, RunningMachine
 from ajuste.vm.session import Session
-from ajuste.vm.snapshot import restore, save
+from ajuste.vm.snapshot import NotRestored, Snapshot, restore
 
 _BOOT_PLAN = Plan(id="boot")
 _PROBE_LIMIT = Limit(host_s=30)
 _MOST_CPUS = 16
 _MEMORY_OF_QEMU_MIB = 150
-_SPARE_BYTES = 256 << 20
+
+_AGAIN = "run the same command again: what is damaged in the cache is fetched or made anew"
 
 _SLOWEST = 30
 """Emulation of a busy machine may take so many seconds for one of the guest's."""
@@ -52,12 +55,14 @@ _GUEST_SLACK_SECONDS = 20
 
 @dataclass(frozen=True)
 class _Ready:
-    """What entering made."""
+    """What entering made. ``kept_as`` is the name of the snapshot in the cache, if it came from there."""
 
     session: Session
     machine: Machine
+    initramfs: Initramfs
     hello: Hello
-    snapshot: Path | None
+    snapshot: Snapshot | None
+    kept_as: str
     environment: dict[str, str]
     parallel: int
 
@@ -81,11 +86,10 @@ class VmTarget:
     """A guest with the given kernel and files.
 
     ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
-    bit. ``wall``: the time of
-    this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with the same result.
-    ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and memory.
-    ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for files
-    that a guest cannot be given.
+    bit. ``wall``: the time of this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with
+    the same result. ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and
+    memory. ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for
+    files that a guest cannot be given.
     """
 
     def __init__(
@@ -120,6 +124,9 @@ class VmTarget:
         self._say = say
         self._stack = ExitStack()
         self._ready: _Ready | None = None
+        self._renewing = threading.Lock()
+        self._left = False
+        self._notes: list[str] = []
 
     @property
     def hello(self) -> Hello:
@@ -127,7 +134,7 @@ class VmTarget:
 
     @property
     def environment(self) -> dict[str, str]:
-        return dict(self._entered.environment)
+        return self._entered.environment | ({NOTES: " ".join(self._notes)} if self._notes else {})
 
     @property
     def parallel(self) -> int:
@@ -142,22 +149,33 @@ class VmTarget:
         with ExitStack() as stack:
             emulator = choose_emulator(self._clock, self._cpus, self._home, self._say)
             session = stack.enter_context(Session(self._home))
+            self._hold(stack, self._image.vmlinuz, emulator.binary)
             initramfs = self._pack(session)
+            self._hold(stack, initramfs.path)
             self._check_memory(initramfs)
             accelerator = self._choose_accelerator(emulator, initramfs, session)
             machine = self._machine(emulator, initramfs, accelerator.name)
-            self._ready = self._prepare(session, machine, initramfs, accelerator)
+            self._ready = self._prepare(session, machine, initramfs, accelerator, stack)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._left = True
         self._stack.__exit__(kind, error, traceback)
 
     def run(self, plan: Plan) -> Observation:
-        began = time.monotonic()
         ready = self._entered
+        try:
+            return self._carry_out(plan, ready)
+        except NotRestored as error:
+            return self._carry_out(plan, self._renewed(ready, error))
+
+    def _carry_out(self, plan: Plan, ready: _Ready) -> Observation:
+        began = time.monotonic()
+        if ready.snapshot is None:
+            self._require_intact(ready.machine, ready.initramfs)
         restored = ready.snapshot is not None
         with RunningMachine(ready.machine, ready.session, _plan_bytes(plan), restored=restored) as running:
             before = b""
@@ -183,6 +201,49 @@ class VmTarget:
             console=console,
             host_seconds=time.monotonic() - began,
         )
+
+    def _hold(self, stack: ExitStack, *files: Path) -> None:
+        """What the cache has of the machine stays there as long as it is used. Raises RunError for what is gone."""
+        for file in files:
+            for used in (file, file.parent) if file.is_relative_to(self._home.cache) else ():
+                try:
+                    stack.enter_context(holding(used))
+                except OSError as error:
+                    raise RunError(f"{used} cannot be used any more: {error.strerror}", hint=_AGAIN) from error
+
+    def _require_intact(self, machine: Machine, initramfs: Initramfs) -> None:
+        """Raises RunError where QEMU would read something else than what the run was begun with."""
+        for file, sha256 in ((machine.kernel, self._image.sha256), (initramfs.path, initramfs.sha256)):
+            try:
+                intact = sha256_of(file) == sha256
+            except OSError as error:
+                raise RunError(f"{file} cannot be read any more: {error.strerror}", hint=_AGAIN) from error
+            if not intact:
+                raise RunError(f"{file} is damaged: it is not what it was when the run began", hint=_AGAIN)
+
+    def _renewed(self, ready: _Ready, error: NotRestored) -> _Ready:
+        """After a kept snapshot that QEMU does not take: the machine booted anew, once for all threads."""
+        with self._renewing:
+            if self._entered is not ready:
+                return self._entered
+            if self._left or not ready.kept_as:
+                raise error
+            booted.drop(self._home, ready.kept_as)
+            self._note_dropped(f"QEMU did not take it: {error.message}")
+            at_gate, snapshot = self._boot(ready.session, ready.machine, ready.initramfs, saved=True)
+            assert snapshot is not None, "it was to be saved"
+            self._stack.enter_context(snapshot)
+            booted.keep(self._home, ready.kept_as, at_gate, snapshot)
+            self._ready = replace(ready, hello=at_gate.hello, snapshot=snapshot, kept_as="")
+            return self._ready
+
+    def _note_dropped(self, why: str) -> None:
+        note = (
+            f"The kept snapshot of {self._image.spec} could not be used ({why}). It was dropped, and the machine "
+            "booted anew."
+        )
+        self._notes.append(note)
+        self._say(note)
 
     def _pack(self, session: Session) -> Initramfs:
         if isinstance(self._files, Initramfs):
@@ -228,12 +289,13 @@ class VmTarget:
             nodes=self._nodes,
         )
 
-    def _prepare(self, session: Session, machine: Machine, initramfs: Initramfs, accelerator: Accelerator) -> _Ready:
+    def _prepare(
+        self, session: Session, machine: Machine, initramfs: Initramfs, accelerator: Accelerator, stack: ExitStack
+    ) -> _Ready:
         """Boot: for the snapshot, or to see that the kernel does boot."""
-        snapshot = session.directory / "snapshot" if self._snapshot else None
+        at_gate, snapshot, kept_as = self._at_gate(session, machine, initramfs)
         if snapshot is not None:
-            require_space(session.directory, (self._memory_mib << 20) + _SPARE_BYTES, "a snapshot of the machine")
-        at_gate = self._at_gate(session, machine, initramfs, snapshot)
+            stack.enter_context(snapshot)
         environment = {
             "kernel": at_gate.hello.kernel,
             "kernel build": at_gate.hello.build,
@@ -250,33 +312,43 @@ class VmTarget:
             "snapshot": "yes" if snapshot else "no",
             "boot": f"{at_gate.gate.at_ns / 1e9:.3f} s of the guest's time",
         }
-        return _Ready(session, machine, at_gate.hello, snapshot, environment, self._how_many_at_once())
+        hello, at_once = at_gate.hello, self._how_many_at_once()
+        return _Ready(session, machine, initramfs, hello, snapshot, kept_as, environment, at_once)
 
-    def _at_gate(self, session: Session, machine: Machine, initramfs: Initramfs, snapshot: Path | None) -> Booted:
-        """Boot, unless this very machine did so before and would come to the same."""
-        if snapshot is None or self._clock == "wall":
-            return self._boot(session, machine, snapshot)
+    def _at_gate(self, session: Session, machine: Machine, initramfs: Initramfs) -> tuple[Booted, Snapshot | None, str]:
+        """Boot, unless this very machine did so before and would come to the same; then also its name in the cache."""
+        if not self._snapshot or self._clock == "wall":
+            return *self._boot(session, machine, initramfs, saved=self._snapshot), ""
         name = booted.name_of(machine, self._image.sha256, initramfs.sha256)
-        at_gate = booted.find(self._home, name, snapshot)
-        if at_gate is None:
-            at_gate = self._boot(session, machine, snapshot)
-            booted.keep(self._home, name, at_gate, snapshot)
-        return at_gate
+        try:
+            found = booted.find(self._home, name)
+        except Damaged as damage:
+            self._note_dropped(str(damage))
+            found = None
+        if found is not None:
+            return *found, name
+        at_gate, snapshot = self._boot(session, machine, initramfs, saved=True)
+        assert snapshot is not None, "it was to be saved"
+        booted.keep(self._home, name, at_gate, snapshot)
+        return at_gate, snapshot, ""
 
-    def _boot(self, session: Session, machine: Machine, snapshot: Path | None) -> Booted:
-        """Boot once and save the snapshot, if one is wanted."""
+    def _boot(
+        self, session: Session, machine: Machine, initramfs: Initramfs, *, saved: bool
+    ) -> tuple[Booted, Snapshot | None]:
+        """Boot once; with the machine's snapshot, if it is to be ``saved``."""
+        self._require_intact(machine, initramfs)
         self._say(f"booting {self._image.spec}")
         try:
             with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
                 arrival = await_gate(running)
-                if snapshot is not None:
-                    save(running, snapshot)
-                return Booted(
+                snapshot = Snapshot.of_machine(running) if saved else None
+                at_gate = Booted(
                     hello=arrival.hello,
                     gate=arrival.gate,
                     command_line=shlex.join(running.arguments).replace(str(session.directory), "SESSION"),
-                    size_bytes=snapshot.stat().st_size if snapshot is not None else 0,
+                    snapshot_sha256=snapshot.sha256 if snapshot else "",
                 )
+                return at_gate, snapshot
         except DidNotStart as error:
             raise RequestError(f"{self._image.spec} cannot be booted: {error.message}") from error
         except BootFailure as failure:

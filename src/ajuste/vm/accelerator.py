@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ajuste.checksum import read_kept
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.this_boot import boot_id
@@ -85,6 +86,6 @@ def _probe(boots: Callable[[], str]) -> Accelerator:
 
 def _read(kept: Path) -> _Answer | None:
     try:
-        return _Answer.model_validate_json(kept.read_bytes())
+        return _Answer.model_validate_json(read_kept(kept))
     except (OSError, ValidationError):
         return None

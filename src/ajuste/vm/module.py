@@ -7,8 +7,11 @@ because ``modules.dep`` is only written when a kernel is installed.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import lzma
+import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -17,10 +20,18 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from rapidfuzz import process
 
-from ajuste.model.error import RequestError
+from ajuste.checksum import read_kept
+from ajuste.kernel.inventory import CHECKSUMS, read_checksums
+from ajuste.kernel.spec import BUILT
+from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 
 _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+
+_MALFORMED = (lzma.LZMAError, zstandard.ZstdError, OSError, EOFError, ValueError, struct.error)
+"""What readers of compressed files raise."""
+_NO_MODULE = (ELFError, AssertionError, ValueError, KeyError, AttributeError, TypeError, struct.error, MemoryError)
+"""What reading an ELF file that is none comes to."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,8 @@ def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ..
     """The modules to load for ``names``, each after those it depends on; what is built in is left out.
 
     A name may be followed by parameters: ``null_blk memory_backed=1 gb=1``. Raises RequestError for a name that the
-    kernel does not have, with the nearest ones, and for parameters of a module that is built in.
+    kernel does not have, with the nearest ones, and for parameters of a module that is built in; RunError for a file of
+    the cache that is not what was kept.
     """
     if not names:
         return ()
@@ -53,12 +65,13 @@ def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ..
             hint="name the directory of its modules: path:VMLINUZ,modules=DIR",
         )
     files = {_canonical(_stem(path)): path for path in kernel.modules.rglob("*.ko*") if _stem(path)}
-    built_in = _built_in(kernel.modules)
+    kept = _Kept(kernel, kernel.vmlinuz.parent, read_checksums(kernel.vmlinuz.parent))
+    built_in = _built_in(kernel.modules, kept)
     ordered: dict[str, Module] = {}
     for text in names:
         name, _, parameters = text.strip().partition(" ")
         name = _canonical(name)
-        _add(name, kernel, files, built_in, ordered, ())
+        _add(name, kept, files, built_in, ordered, ())
         if parameters.strip():
             _check_loadable(name, parameters, kernel, built_in)
             ordered[name] = replace(ordered[name], parameters=parameters.strip())
@@ -74,9 +87,40 @@ def _check_loadable(name: str, parameters: str, kernel: KernelImage, built_in: f
         )
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """The files of a kernel, with their SHA-256 by name where Ajuste keeps it; a person's own is as it is."""
+
+    kernel: KernelImage
+    directory: Path
+    digests: Mapping[str, str]
+
+    def read(self, path: Path) -> bytes:
+        """Raises RunError for a file that is not what was kept, RequestError for one that cannot be read."""
+        try:
+            content = read_kept(path)
+        except OSError as error:
+            raise RequestError(f"{path} cannot be read: {error.strerror}", hint=self._hint()) from error
+        if not self.digests:
+            return content
+        if self.digests.get(str(path.relative_to(self.directory))) != hashlib.sha256(content).hexdigest():
+            raise RunError(
+                f"{path.name} of {self.kernel.spec} is damaged on the disk: its SHA-256 is not the one in {CHECKSUMS}",
+                hint=self._hint(),
+            )
+        return content
+
+    def _hint(self) -> str | None:
+        if not self.digests:
+            return None
+        if self.kernel.spec.startswith(f"{BUILT}:"):
+            return f"remove it and build it again: ajuste kernel remove {self.kernel.spec}"
+        return f"fetch it again: ajuste kernel fetch {self.kernel.spec}"
+
+
 def _add(
     name: str,
-    kernel: KernelImage,
+    kept: _Kept,
     files: dict[str, Path],
     built_in: frozenset[str],
     ordered: dict[str, Module],
@@ -84,6 +128,7 @@ def _add(
 ) -> None:
     if name in ordered or name in built_in or name in above:
         return
+    kernel = kept.kernel
     if name not in files:
         nearest = [match[0] for match in process.extract(name, sorted({*files, *built_in}), limit=3, score_cutoff=70)]
         raise RequestError(
@@ -91,11 +136,11 @@ def _add(
             hint=f"nearest: {', '.join(nearest)}" if nearest else None,
         )
     path = files[name]
-    content = _decompressed(path)
+    content = _decompressed(path, kept.read(path))
     hard, soft = _dependencies(path, content)
     wanted = (_soft(dependency, files) for dependency in soft)
     for dependency in (*hard, *(found for found in wanted if found is not None)):
-        _add(_canonical(dependency), kernel, files, built_in, ordered, (*above, name))
+        _add(_canonical(dependency), kept, files, built_in, ordered, (*above, name))
     assert kernel.modules is not None
     place = PurePosixPath("/lib/modules") / kernel.release / path.relative_to(kernel.modules).as_posix()
     ordered[name] = Module(name, place.with_name(f"{_stem(path)}.ko"), content)
@@ -115,11 +160,12 @@ def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
     """``depends``, and the ``pre:`` part of ``softdep``."""
     try:
         section = ELFFile(io.BytesIO(content)).get_section_by_name(".modinfo")
-    except ELFError as error:
+        fields = section.data().split(b"\0") if section is not None else []
+    except _NO_MODULE as error:
         raise RequestError(f"{path} is no kernel module: {error}") from error
     hard: list[str] = []
     soft: list[str] = []
-    for field in section.data().split(b"\0") if section is not None else ():
+    for field in fields:
         key, _, value = field.decode(errors="replace").partition("=")
         if key == "depends":
             hard += [name for name in value.split(",") if name]
@@ -128,24 +174,27 @@ def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
     return hard, soft
 
 
-def _decompressed(path: Path) -> bytes:
-    content = path.read_bytes()
-    match path.suffix:
-        case ".xz":
-            return lzma.decompress(content)
-        case ".zst":
-            return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content)).read()
-        case ".gz":
-            return gzip.decompress(content)
-        case _:
-            return content
+def _decompressed(path: Path, content: bytes) -> bytes:
+    try:
+        match path.suffix:
+            case ".xz":
+                return lzma.decompress(content)
+            case ".zst":
+                return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content)).read()
+            case ".gz":
+                return gzip.decompress(content)
+            case _:
+                return content
+    except _MALFORMED as error:
+        raise RequestError(f"{path} cannot be decompressed: {error}") from error
 
 
-def _built_in(modules: Path) -> frozenset[str]:
+def _built_in(modules: Path, kept: _Kept) -> frozenset[str]:
     listing = modules / "modules.builtin"
     if not listing.is_file():
         return frozenset()
-    return frozenset(_canonical(_stem(Path(line))) for line in listing.read_text().splitlines() if line)
+    lines = kept.read(listing).decode(errors="replace").splitlines()
+    return frozenset(_canonical(_stem(Path(line))) for line in lines if line)
 
 
 def _stem(path: Path) -> str:

@@ -12,20 +12,23 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
 
+from ajuste.checksum import read_kept
 from ajuste.home import Home
 from ajuste.model.error import RequestError
 from ajuste.native import AGENT, native_program
-from ajuste.this_boot import boot_id
+from ajuste.this_boot import boot_id, machine_id
 
 MARKER = ".ajuste-session"
 _PREFIX = "vm-"
 _GUARDIAN_GRACE_SECONDS = 10
+_UNMARKED_SECONDS = 600
 
 
 class Session:
@@ -88,13 +91,31 @@ class Session:
 
 def remove_stale(sessions: Path) -> None:
     """Remove the session directories whose owner is gone."""
-    for directory in sessions.glob(f"{_PREFIX}*"):
-        try:
-            owner = json.loads((directory / MARKER).read_text())
-        except (OSError, ValueError):
-            continue  # Being made, or not ours.
-        if not _alive(owner):
-            shutil.rmtree(directory, ignore_errors=True)
+    for directory in stale(sessions):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def stale(sessions: Path) -> list[Path]:
+    """The session directories of this machine whose owner is gone."""
+    return [directory for directory in sorted(sessions.glob(f"{_PREFIX}*")) if _is_stale(directory)]
+
+
+def _is_stale(directory: Path) -> bool:
+    try:
+        owner = json.loads(read_kept(directory / MARKER))
+    except FileNotFoundError:
+        return _is_empty_and_old(directory)
+    except (OSError, ValueError):
+        return False  # Not ours.
+    return not _alive(owner)
+
+
+def _is_empty_and_old(directory: Path) -> bool:
+    """Whether its owner was killed before it said who it is: that takes no time."""
+    try:
+        return not any(directory.iterdir()) and time.time() - directory.stat().st_mtime > _UNMARKED_SECONDS
+    except OSError:
+        return False
 
 
 def _owner() -> dict[str, object]:
@@ -102,11 +123,16 @@ def _owner() -> dict[str, object]:
         "pid": os.getpid(),
         "started": psutil.Process().create_time(),
         "boot": boot_id(),
+        "machine": machine_id(),
     }
 
 
 def _alive(owner: object) -> bool:
-    if not isinstance(owner, dict) or owner.get("boot") != boot_id():
+    if not isinstance(owner, dict):
+        return False
+    if owner.get("machine", machine_id()) != machine_id():
+        return True  # Of a machine that shares this directory: only that one can tell.
+    if owner.get("boot") != boot_id():
         return False
     try:
         return bool(psutil.Process(int(owner.get("pid", -1))).create_time() == owner.get("started"))

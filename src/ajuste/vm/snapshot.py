@@ -1,13 +1,20 @@
-"""Snapshots: a machine that stopped at its gate, as a file from which any number of machines go on.
+"""Snapshots: a machine that stopped at its gate, from which any number of machines go on.
 
-The file is passed as an open descriptor: QEMU gets no path, and no shell is involved.
+A snapshot is memory of this process that nothing can change any more, this process included: what was compared with its
+checksum once is what every trial starts from. Each QEMU gets a descriptor of it; no path, and no shell is involved.
+
+Source: memfd_create(2), and "File sealing" in fcntl(2).
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from ajuste.model.error import RunError
 from ajuste.vm.machine import RunningMachine
@@ -16,40 +23,112 @@ from ajuste.vm.qmp import MonitorClosed
 _SECONDS = 600.0
 _UNLIMITED_BYTES_PER_SECOND = 2**63 - 1
 _NAME = "snapshot"
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+_PART_BYTES = 1 << 20
 
 
-def save(machine: RunningMachine, path: Path) -> None:
-    """Write a stopped ``machine`` to ``path`` and end it. Raises RunError where that fails (no disk space)."""
-    machine.lift_output_limit()
-    machine.monitor.execute("migrate-set-parameters", {"max-bandwidth": _UNLIMITED_BYTES_PER_SECOND})
-    _transfer(machine, "migrate", path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    machine.quit()
+class NotRestored(RunError):
+    """QEMU did not take a snapshot."""
 
 
-def restore(machine: RunningMachine, path: Path) -> None:
-    """Load ``path`` into a ``machine`` that was started as ``restored``. It stays stopped."""
-    # QEMU would announce its network cards by timers of this machine's time, which shorten the turns that several CPUs
-    # take under the virtual clock (also where there is no such card).
-    machine.monitor.execute("migrate-set-parameters", {"announce-rounds": 0})
-    _transfer(machine, "migrate-incoming", path, os.O_RDONLY)
+class Snapshot:
+    """A saved machine. Leaving it as a context manager gives its memory back. ``sha256`` is of its content."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        self.sha256 = ""
+        self.size_bytes = 0
+
+    @classmethod
+    def of_file(cls, file: BufferedReader) -> Self:
+        """A copy of what is left to read of ``file``. Raises OSError, also where there is too little memory."""
+        snapshot = cls()
+        try:
+            found = hashlib.sha256()
+            part = memoryview(bytearray(_PART_BYTES))
+            while count := file.readinto(part):
+                found.update(part[:count])
+                written = 0
+                while written < count:
+                    written += os.write(snapshot.descriptor, part[written:count])
+            snapshot._seal(found.hexdigest())
+        except BaseException:
+            snapshot.close()
+            raise
+        return snapshot
+
+    @classmethod
+    def of_machine(cls, machine: RunningMachine) -> Self:
+        """Save a stopped ``machine`` and end it. Raises RunError where that fails."""
+        machine.lift_output_limit()
+        snapshot = cls()
+        try:
+            machine.monitor.execute("migrate-set-parameters", {"max-bandwidth": _UNLIMITED_BYTES_PER_SECOND})
+            _transfer(machine, "migrate", snapshot.descriptor)
+            machine.quit()
+            with snapshot.open() as file:
+                snapshot._seal(hashlib.file_digest(file, "sha256").hexdigest())
+        except MonitorClosed as error:
+            snapshot.close()
+            raise RunError(f"QEMU ended before its machine was saved: {machine.complaint()}") from error
+        except BaseException:
+            snapshot.close()
+            raise
+        return snapshot
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def descriptor(self) -> int:
+        return self._descriptor
+
+    def open(self) -> BufferedReader:
+        """To be read from its beginning, by as many readers at once as there are."""
+        return Path(f"/proc/self/fd/{self._descriptor}").open("rb")
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _seal(self, sha256: str) -> None:
+        fcntl.fcntl(self._descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        self.sha256 = sha256
+        self.size_bytes = os.fstat(self._descriptor).st_size
 
 
-def _transfer(machine: RunningMachine, command: str, path: Path, flags: int) -> None:
+def restore(machine: RunningMachine, snapshot: Snapshot) -> None:
+    """Load ``snapshot`` into a ``machine`` that was started as ``restored``. It stays stopped. Raises NotRestored."""
+    try:
+        # QEMU would announce its network cards by timers of this machine's time, which shorten the turns that several
+        # CPUs take under the virtual clock (also where there is no such card).
+        machine.monitor.execute("migrate-set-parameters", {"announce-rounds": 0})
+        with snapshot.open() as file:
+            _transfer(machine, "migrate-incoming", file.fileno())
+    except MonitorClosed as error:
+        raise NotRestored(f"QEMU ended before it could be given a snapshot: {machine.complaint()}") from error
+    except RunError as error:
+        raise NotRestored(error.message) from error
+
+
+def _transfer(machine: RunningMachine, command: str, descriptor: int) -> None:
     monitor = machine.monitor
     try:
         monitor.execute("migrate-set-capabilities", {"capabilities": [{"capability": "events", "state": True}]})
-        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
-        try:
-            monitor.pass_file(_NAME, descriptor)
-        finally:
-            os.close(descriptor)
+        monitor.pass_file(_NAME, descriptor)
         monitor.execute(command, {"uri": f"fd:{_NAME}"})
         event = monitor.wait_for(_is_settled, _SECONDS)
+        if event is None or event["data"]["status"] != "completed":
+            reason = monitor.execute("query-migrate").get("error-desc", "") or machine.complaint()
+            raise RunError(f"{command} failed: {reason or 'no reason given'}")
     except MonitorClosed as error:
         raise RunError(f"QEMU ended during {command}: {machine.complaint()}") from error
-    if event is None or event["data"]["status"] != "completed":
-        reason = monitor.execute("query-migrate").get("error-desc", "") or machine.complaint()
-        raise RunError(f"{command} failed: {reason or 'no reason given'}")
 
 
 def _is_settled(event: dict[str, Any]) -> bool:

@@ -262,6 +262,23 @@ def test_a_damaged_kernel_is_built_again(workshop: Workshop) -> None:
     assert fetch_kernel("mine:base", workshop.home).sha256 == built.image.sha256
 
 
+def test_damaged_objects_are_thrown_away_and_all_is_built_anew(workshop: Workshop) -> None:
+    built, _ = workshop.watched(name="base")
+    objects = workshop.home.cache / "build" / built.provenance.workspace / "objects"
+    remove_built("base", workshop.home)
+    (core,) = objects.rglob("core.o")
+    before = core.stat()
+    content = core.read_bytes()
+    core.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(core, ns=(before.st_atime_ns, before.st_mtime_ns))
+    again, watcher = workshop.watched(name="base")
+    assert watcher.count == 3, "all of them"
+    assert core.read_bytes() == content
+    assert again.image.sha256 == built.image.sha256
+    remove_built("base", workshop.home)
+    assert workshop.watched(name="base")[1].count == 0
+
+
 BUILD = """
 import signal, sys
 # Whoever runs the tests may ignore Ctrl-C, and children inherit that.

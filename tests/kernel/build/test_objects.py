@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,7 @@ import pytest
 
 from ajuste.kernel.build.objects import Change, turn_to
 from ajuste.kernel.build.options import written
-from ajuste.kernel.build.workspace import Workspace
+from ajuste.kernel.build.workspace import Workspace, damage_of, unsettle
 
 
 class Disk(NamedTuple):
@@ -95,6 +96,7 @@ def test_an_exchange_that_was_interrupted_loses_nothing(tree: Workspace) -> None
     turned(tree, NUMA="n")
     # Both were put aside, and then the power went.
     make(tree, NUMA="n")
+    unsettle(tree.objects)
     tree.objects.rename(tree.aside / "without")
     tree.objects.mkdir()
     assert not tree.empty
@@ -110,3 +112,19 @@ def test_objects_of_the_same_options_do_not_take_each_others_place(tree: Workspa
         command.write_text("deps := $(wildcard include/config/HZ)\n")
     assert turned(tree, NUMA="y", HZ="1000") == Change(12, 2)
     assert "NUMA" in (tree.objects / ".5.o.cmd").read_text()
+
+
+def test_damaged_objects_that_are_aside_are_thrown_away(tree: Workspace) -> None:
+    with tree.making(lambda _: None):
+        make(tree, NUMA="y")
+    turned(tree, NUMA="n")
+    (aside,) = tree.objects_aside()
+    assert damage_of(aside) is None
+    command = aside / ".3.o.cmd"
+    before = command.stat()
+    command.write_text(command.read_text().replace("gcc", "gcd"))
+    os.utime(command, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert damage_of(aside) == ".3.o.cmd is not what was made (its SHA-256 differs)"
+    make(tree, NUMA="n")
+    assert turned(tree, NUMA="y").affected == 12, "nothing is taken from what was aside"
+    assert not command.exists() or damage_of(command.parent) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from ajuste.home import Home
 from ajuste.kernel.build.origin import version_of
 from ajuste.kernel.build.packaged import PackagedSource
 from ajuste.kernel.build.sources import open_source
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, RunError
 from small_kernel import small_kernel
 
 if TYPE_CHECKING:
@@ -81,3 +82,19 @@ def test_files_are_shared_with_trees_that_are_made_of_it(
     source = opened("debian:6.1", place, said)
     source.write(["Makefile"], tmp_path)
     assert (tmp_path / "Makefile").samefile(source.tree / "Makefile")
+
+
+def test_a_damaged_file_is_not_laid_out_and_the_source_is_fetched_again(
+    sources: Archive, place: Home, said: list[str], tmp_path: Path
+) -> None:
+    source = opened("debian:6.1", place, said)
+    file = source.tree / "kernel/fair.c"
+    whole, before = file.read_bytes(), file.stat()
+    file.write_bytes(whole.replace(b"sched_latency", b"sched_latencz", 1))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    (tmp_path / "out/kernel").mkdir(parents=True)
+    with pytest.raises(RunError, match=r"the source linux-source-6\.1 6\.1\.8-1 is damaged on the disk: tree/kernel"):
+        opened("debian:6.1", place, said).write(["kernel/fair.c"], tmp_path / "out")
+    assert not (tmp_path / "out/kernel/fair.c").exists()
+    opened("debian:6.1", place, said).write(["kernel/fair.c"], tmp_path / "out")
+    assert (tmp_path / "out/kernel/fair.c").read_bytes() == whole

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ajuste import cache
 from ajuste.home import Home
 from ajuste.model.error import RunError
-from ajuste.target.cluster import depot
 from ajuste.target.cluster.depot import Depot
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Depot:
-    return Depot(Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state"))
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+
+
+@pytest.fixture
+def place(home: Home) -> Depot:
+    return Depot(home)
 
 
 def digest(content: bytes) -> str:
@@ -50,9 +57,25 @@ def test_a_name_that_is_no_checksum_is_refused(place: Depot, name: str) -> None:
         place.find(name)
 
 
-def test_what_was_not_used_for_longest_makes_room(place: Depot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(depot, "LARGEST_BYTES", 10)
-    for content in (b"one", b"two", b"three"):
+def test_what_was_not_used_for_longest_makes_room(place: Depot, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cache.KINDS, cache.CLUSTER, replace(cache.KINDS[cache.CLUSTER], limit_bytes=2 * 65536))
+    contents = [os.urandom(65536) for _ in range(3)]
+    for number, content in enumerate(contents):
         place.put(digest(content), content)
-    assert place.find(digest(b"one")) is None
-    assert place.find(digest(b"three")) is not None
+        os.utime(home.cache / "cluster" / digest(content), (number, number))
+    assert [place.find(digest(content)) is not None for content in contents] == [False, True, True]
+
+
+@pytest.mark.parametrize("instead", ["directory", "fifo", "dangling link"])
+def test_what_is_no_file_is_not_found_and_can_be_put(place: Depot, home: Home, instead: str) -> None:
+    place.put(digest(b"kernel"), b"kernel")
+    file = home.cache / "cluster" / digest(b"kernel")
+    file.unlink()
+    {
+        "directory": lambda: (file / "inside").mkdir(parents=True),
+        "fifo": lambda: os.mkfifo(file),
+        "dangling link": lambda: file.symlink_to("nowhere"),
+    }[instead]()
+    assert place.find(digest(b"kernel")) is None
+    place.put(digest(b"kernel"), b"kernel")
+    assert place.find(digest(b"kernel")) == file

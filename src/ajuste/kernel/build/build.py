@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from ajuste.checksum import sha256_of
+from ajuste.cache import BUILT as BUILT_HERE
+from ajuste.cache import OBJECTS, make_room
+from ajuste.checksum import read_kept, sha256_of
 from ajuste.home import Home
 from ajuste.kernel.build.built import (
     PROVENANCE,
@@ -51,6 +53,7 @@ from ajuste.kernel.build.toolchain import compiler, require_tools, require_tools
 from ajuste.kernel.build.workspace import Edits, Workspace, workspace
 from ajuste.kernel.bzimage import read_release
 from ajuste.kernel.cache import write_record
+from ajuste.kernel.inventory import put_in_place
 from ajuste.kernel.kconfig.config_file import parse_config
 from ajuste.kernel.kconfig.tree import explain
 from ajuste.kernel.space import keeping_in, require_space
@@ -184,8 +187,8 @@ def _name(recipe: _Recipe) -> str:
 
 def _asked_before(recipe: _Recipe, home: Home) -> BuiltKernel | None:
     try:
-        key = (kept_by(home) / "requests" / recipe.key).read_text(encoding="ascii").strip()
-    except OSError:
+        key = read_kept(kept_by(home) / "requests" / recipe.key).decode("ascii").strip()
+    except (OSError, ValueError):
         return None
     return read_built(key, home)
 
@@ -205,7 +208,7 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
         require_space(tree.directory, _FIRST_BYTES if tree.empty else _AGAIN_BYTES, "the objects of a kernel")
         watcher.say(f"laying out {recipe.origin.title}")
         tree.update(recipe.origin, recipe.edits)
-        with tree.making():
+        with tree.making(watcher.say):
             watcher.say("configuring")
             options, notes = _configured(recipe, tree, home)
             require_loadable(recipe.own_schedulers, options)
@@ -333,12 +336,12 @@ def _collect(
         (entry / PROVENANCE).write_text(provenance.model_dump_json(indent=2) + "\n", encoding="utf-8")
         write_record(entry, image)
         with locked(root / ".lock"):
-            if (root / key).exists():
-                (root / key).rename(Path(name) / "damaged")
-            entry.rename(root / key)
+            put_in_place(entry, root / key, aside=Path(name) / "damaged")
     built = read_built(key, home)
     if built is None:
         raise RunError(f"the kernel that was put into {root / key} cannot be read back")
+    make_room(BUILT_HERE, home)
+    make_room(OBJECTS, home)
     return built
 
 

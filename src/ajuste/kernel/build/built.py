@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rapidfuzz import process
 
+from ajuste.checksum import read_kept
 from ajuste.home import Home
 from ajuste.kernel.cache import RECORD
-from ajuste.kernel.inventory import find_damage, read_inventory
+from ajuste.kernel.inventory import find_damage, read_checksums, read_inventory
 from ajuste.kernel.spec import BUILT, check_name
-from ajuste.lock import locked
+from ajuste.lock import hold, locked
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 
@@ -83,6 +85,8 @@ def find_built(name: str, home: Home) -> BuiltKernel:
             f"no kernel {name!r} was built here", hint=hint or f"ajuste kernel build --name {name} --source debian:6.1"
         )
     found = read_built(key, home)
+    if found is None and not (kept_by(home) / key).is_dir():
+        raise RequestError(f"the kernel {BUILT}:{name} was removed from the cache", hint="build it again")
     if found is None:
         raise RequestError(
             f"the kernel {BUILT}:{name} is damaged on the disk", hint="build it again; its objects may still be there"
@@ -105,11 +109,14 @@ def read_built(key: str, home: Home) -> BuiltKernel | None:
     """The kernel of that content, if it is there and whole; it has no name."""
     directory = kept_by(home) / key
     try:
-        record = KernelImage.model_validate_json((directory / RECORD).read_bytes())
-        provenance = Provenance.model_validate_json((directory / PROVENANCE).read_bytes())
+        hold(directory)
+        record = KernelImage.model_validate_json(read_kept(directory / RECORD))
+        provenance = Provenance.model_validate_json(read_kept(directory / PROVENANCE))
     except (OSError, ValidationError):
         return None
-    if find_damage(directory):
+    # The modules are read when they are loaded, and the kernel with its symbols by nobody.
+    used = (name for name in read_checksums(directory) if not name.startswith(("lib/", "vmlinux", "System.map")))
+    if find_damage(directory, (str(record.vmlinuz), *used)):
         return None
     parts = ("vmlinuz", "modules", "config", "schedulers")
     paths = {part: directory / path for part in parts if (path := getattr(record, part))}
@@ -137,8 +144,9 @@ def remove_built(name: str, home: Home) -> None:
         if key is None or key in {_key_of(other, home) for other in built_names(home)}:
             return
         for request in (kept_by(home) / "requests").glob("*"):
-            if request.read_text(encoding="ascii").strip() == key:
-                request.unlink()
+            with suppress(OSError):
+                if read_kept(request).strip() == key.encode():
+                    request.unlink()
         shutil.rmtree(kept_by(home) / key, ignore_errors=True)
 
 
@@ -149,7 +157,7 @@ def _named(kernel: BuiltKernel, name: str) -> BuiltKernel:
 
 def _key_of(name: str, home: Home) -> str | None:
     try:
-        key = (kept_by(home) / "names" / check_name(name)).read_text(encoding="ascii").strip()
+        key = read_kept(kept_by(home) / "names" / check_name(name)).decode("ascii").strip()
     except (OSError, ValueError):
         return None
     return key if _KEY.fullmatch(key) else None

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from ajuste.checksum import read_kept, sealed, unsealed
 from ajuste.kernel.build.listing import list_files
 from ajuste.kernel.build.origin import LINK, PROGRAM, Manifest, Say, manifest_digest
 from ajuste.model.error import RequestError, RunError
@@ -57,7 +58,7 @@ class DirectorySource:
             now[path] = [mark, sum_]
             found[path] = f"{kind}:{sum_}"
         self.known.parent.mkdir(parents=True, exist_ok=True)
-        self.known.write_text(json.dumps(now))
+        self.known.write_text(sealed(json.dumps(now)))
         return found
 
     def read(self, path: str) -> bytes:
@@ -99,7 +100,7 @@ class DirectorySource:
 
 def _remembered(file: Path) -> dict[str, list[str]]:
     try:
-        known = json.loads(file.read_bytes())
+        known = json.loads(unsealed(read_kept(file)))
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

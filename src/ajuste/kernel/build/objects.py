@@ -17,7 +17,7 @@ from typing import Final
 
 from ajuste.kernel.build.options import Options, read_options
 from ajuste.kernel.build.origin import digest_of
-from ajuste.kernel.build.workspace import Workspace
+from ajuste.kernel.build.workspace import Workspace, damage_of, unsettle
 
 _WIDE: Final = 1 / 3
 _MOST_ASIDE: Final = 3
@@ -54,10 +54,15 @@ def turn_to(tree: Workspace, options: Options) -> Change:
     if change.objects and not change.wide:
         return change
     aside = {objects: _change(objects, options) for objects in tree.objects_aside()}
-    nearest = max(aside, key=lambda objects: aside[objects].kept, default=None)
-    if nearest and aside[nearest].kept > change.kept:
+    for nearest in sorted(aside, key=lambda objects: aside[objects].kept, reverse=True):
+        if aside[nearest].kept <= change.kept:
+            break
+        if damage_of(nearest):
+            shutil.rmtree(nearest)
+            continue
         _exchange(tree, nearest)
         change = aside[nearest]
+        break
     if change.wide:
         _copy_aside(tree)
         tree.set_complete(False)
@@ -130,6 +135,7 @@ def _put(objects: Path, place: Path) -> None:
     place.parent.mkdir(exist_ok=True)
     if place.exists():
         shutil.rmtree(place)
+    unsettle(objects)  # It was configured since it was recorded.
     objects.rename(place)
     os.utime(place)
 

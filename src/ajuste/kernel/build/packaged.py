@@ -14,17 +14,20 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ajuste.cache import SOURCES, make_room
+from ajuste.checksum import read_kept
 from ajuste.home import Home
 from ajuste.kernel.apt import Apt, Package, PackageGone
 from ajuste.kernel.build.listing import list_files
 from ajuste.kernel.build.origin import Manifest, Say, digest_of
 from ajuste.kernel.candidate import upstream_of
 from ajuste.kernel.fetch import package_lists
+from ajuste.kernel.inventory import CHECKSUMS, differs, put_in_place, read_checksums, write_inventory
 from ajuste.kernel.source import kernel_sources
 from ajuste.kernel.space import keeping_in, out_of_space, require_space
 from ajuste.kernel.spec import PackagedKernel
 from ajuste.kernel.unpack import unpack
-from ajuste.lock import locked
+from ajuste.lock import hold, locked
 from ajuste.model.error import RequestError, RunError
 
 PREFIX: Final = "linux-source-"
@@ -66,15 +69,29 @@ class PackagedSource(BaseModel):
         # Sizes and times do: nobody changes these files.
         return {path: f"{kind}:{status.st_size}:{status.st_mtime_ns}" for path, kind, status in list_files(self.tree)}
 
+    @cached_property
+    def checksums(self) -> dict[str, str]:
+        return read_checksums(self.directory)
+
     def read(self, path: str) -> bytes:
         file = self.tree / path
+        self._require_intact(path)
         return os.fsencode(file.readlink()) if file.is_symlink() else file.read_bytes()
+
+    def _require_intact(self, path: str) -> None:
+        if damage := differs(self.directory, f"tree/{path}", self.checksums):
+            (self.directory / CHECKSUMS).unlink(missing_ok=True)
+            raise RunError(
+                f"the source {self.package} is damaged on the disk: {damage}",
+                hint="build again: it is fetched again then",
+            )
 
     def write(self, paths: Iterable[str], into: Path) -> None:
         """With the times that they have in the package; files share their place on the disk."""
         # Eighty thousand files: as strings in half of the time.
         tree, place = str(self.tree), str(into)
         for path in paths:
+            self._require_intact(path)
             os.link(f"{tree}/{path}", f"{place}/{path}", follow_symlinks=False)
 
 
@@ -96,7 +113,10 @@ def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bo
         with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching sources")):
             if not refresh and (found := _cached(root, wanted)):
                 return found
-            return _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
+            fetched = _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
+            hold(fetched.directory)
+            make_room(SOURCES, home)
+            return fetched
 
 
 def _is_meant(wanted: PackagedKernel, version: str) -> bool:
@@ -120,10 +140,15 @@ def _cached(root: Path, wanted: PackagedKernel) -> PackagedSource | None:
 
 def _read(folder: Path) -> PackagedSource | None:
     try:
-        record = PackagedSource.model_validate_json((folder / _RECORD).read_bytes())
+        hold(folder)
+        record = PackagedSource.model_validate_json(read_kept(folder / _RECORD))
     except (OSError, ValidationError):
         return None
-    return record.model_copy(update={"directory": folder}) if (folder / "tree/Makefile").is_file() else None
+    return record.model_copy(update={"directory": folder}) if _is_complete(folder) else None
+
+
+def _is_complete(folder: Path) -> bool:
+    return (folder / "tree/Makefile").is_file() and (folder / CHECKSUMS).is_file()
 
 
 def _fetch(root: Path, wanted: PackagedKernel, apt: Apt, say: Say, *, refresh: bool) -> PackagedSource:
@@ -166,9 +191,9 @@ def _unpacked(package: Package, folder: Path, apt: Apt, say: Say) -> PackagedSou
         (temporary / "entry" / package.name).rename(temporary / "entry/tree")
         record = PackagedSource(directory=Path(), package=str(package))
         (temporary / "entry" / _RECORD).write_text(record.model_dump_json(include={"directory", "package"}))
-        if folder.exists():
-            folder.rename(temporary / "damaged")
-        (temporary / "entry").rename(folder)
+        say(f"computing the checksums of {package}")
+        write_inventory(temporary / "entry")
+        put_in_place(temporary / "entry", folder, aside=temporary / "damaged")
     return PackagedSource(directory=folder, package=str(package))
 
 

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter
+
+from ajuste.checksum import read_kept, sealed, sha256_of, unsealed
 from ajuste.home import Home
+from ajuste.kernel.build.listing import list_files
 from ajuste.kernel.build.origin import LINK, PROGRAM, Manifest, Origin, Say, digest_of
 from ajuste.lock import locked
 from ajuste.model.error import RequestError
 
 _NEW: Final = ".ajuste-new"
 _COMPLETE: Final = ".ajuste-complete"
+_CHECKSUMS: Final = ".ajuste-checksums"
+_UNSETTLED: Final = ".ajuste-unsettled"
 _MADE: Final = frozenset({".o", ".a", ".ko", ".so", ".bin"})
 _IMAGES: Final = frozenset({"vmlinux", "bzImage"})
 # No step of make writes for longer than that and leaves a file that looks whole.
 _UNFINISHED_SECONDS: Final = 120.0
+# Size, time of the last change in ns, SHA-256.
+_RECORD: Final = TypeAdapter(dict[str, tuple[int, int, str]])
 
 
 @dataclass(frozen=True)
@@ -122,28 +131,79 @@ class Workspace:
         return sum(1 for _ in self.objects.rglob("*.o"))
 
     @contextmanager
-    def making(self) -> Iterator[None]:
-        """While make runs. If this process is killed meanwhile, what make was at is made again the next time."""
+    def making(self, say: Say) -> Iterator[None]:
+        """While make runs. If this process is killed meanwhile, what make was at is made again the next time. Objects
+        that are not what make left are thrown away, and all is made anew.
+        """
         marker = self.directory / "making"
         if marker.exists():
             _remove_unfinished(self.objects)
+            unsettle(self.objects)
+        if damage := damage_of(self.objects):
+            say(f"the objects of an earlier build are damaged ({damage}): building all anew")
+            shutil.rmtree(self.objects)
+            self.objects.mkdir()
         marker.touch()
         try:
             yield
+            _record(self.objects)
+        except BaseException:
+            unsettle(self.objects)
+            raise
         finally:
             marker.unlink()
 
     def _present(self) -> dict[str, str]:
         try:
-            known = json.loads(self._state.read_bytes())
+            known = json.loads(unsealed(read_kept(self._state)))
         except (OSError, ValueError):
             return {}
         return known if isinstance(known, dict) else {}
 
     def _remember(self, manifest: Manifest) -> None:
         temporary = self._state.with_suffix(".new")
-        temporary.write_text(json.dumps(dict(manifest)))
+        temporary.write_text(sealed(json.dumps(dict(manifest))))
         temporary.replace(self._state)
+
+
+def unsettle(objects: Path) -> None:
+    """Some of ``objects`` are newer than what is recorded of them."""
+    (objects / _UNSETTLED).touch()
+
+
+def damage_of(objects: Path) -> str | None:
+    """What of ``objects`` is not as it was when they were recorded, in words, or None. Where they are unsettled, only
+    files of the same size and time are compared.
+    """
+    try:
+        record = _RECORD.validate_json(unsealed(read_kept(objects / _CHECKSUMS)))
+    except FileNotFoundError:
+        return None if not any(objects.glob("*")) or (objects / _UNSETTLED).exists() else f"{_CHECKSUMS} is missing"
+    except (OSError, ValueError):
+        return f"{_CHECKSUMS} cannot be read"
+    unsettled = (objects / _UNSETTLED).exists()
+    for name, (size_bytes, time_ns, digest) in record.items():
+        try:
+            status = (objects / name).lstat()
+            if unsettled and (status.st_size, status.st_mtime_ns) != (size_bytes, time_ns):
+                continue
+            if sha256_of(objects / name) != digest:
+                return f"{name} is not what was made (its SHA-256 differs)"
+        except OSError as error:
+            if not unsettled:
+                return f"{name}: {error.strerror}"
+    return None
+
+
+def _record(objects: Path) -> None:
+    record = {}
+    for name, kind, status in list_files(objects):
+        if kind != LINK and not name.startswith(".ajuste-"):
+            record[name] = (status.st_size, status.st_mtime_ns, sha256_of(objects / name))
+    temporary = objects / f"{_CHECKSUMS}.new"
+    temporary.write_text(sealed(json.dumps(record)), encoding="utf-8")
+    temporary.replace(objects / _CHECKSUMS)
+    (objects / _UNSETTLED).unlink(missing_ok=True)
 
 
 def _doubtful(paths: Iterable[str]) -> dict[str, str]:

@@ -30,7 +30,7 @@ from ajuste.vm.emulator import choose_emulator
 from ajuste.vm.initramfs import Initramfs
 
 MOST_MACHINES: Final = 4
-"""So many are kept ready. Each has a snapshot on the disk, as large as the guest's memory."""
+"""So many are kept ready. Each has its snapshot in this machine's memory, at most as large as the guest's."""
 
 
 @dataclass

@@ -1,0 +1,118 @@
+"""``ajuste cache``: what is kept for the next time, and removing it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+from rapidfuzz import process
+from rich.console import Console
+from rich.table import Table
+
+from ajuste.cache import ASKED_FOR, KINDS, LEFTOVERS, Cleared, Kept, clear, survey
+from ajuste.cli.example import example, examples
+from ajuste.cli.options import Json
+from ajuste.home import home
+from ajuste.model.error import RequestError
+
+app = typer.Typer(
+    invoke_without_command=True,
+    help=examples("Show what Ajuste keeps to be quick the next time, or remove it.", "ajuste cache"),
+)
+
+_NAMES = (*KINDS, LEFTOVERS)
+
+
+@app.callback()
+def show(context: typer.Context, as_json: Json = False) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    found = survey(home())
+    if as_json:
+        print(json.dumps({"cache": [kept.model_dump(mode="json") for kept in found]}, indent=2))
+        return
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        for kept in found:
+            print("\t".join((kept.kind, str(kept.count), str(kept.size_bytes), _limit(kept, str), kept.what)))
+        return
+    console.print(_table(found))
+    total = sum(kept.size_bytes for kept in found)
+    console.print(f"{_size(total)} in all. Beyond a limit, what was not used for longest is removed.")
+
+
+@app.command("clear")
+@example("ajuste cache clear snapshots --dry-run")
+def clear_kinds(
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND…]",
+            help="Kinds as `ajuste cache` lists them. Without any: all but built kernels and reports.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove what is kept, except what is in use. It is fetched or made again when it is needed."""
+    for name in kinds or ():
+        _require_known(name)
+    chosen = dict.fromkeys(kinds or (name for name in _NAMES if name not in ASKED_FOR))
+    cleared = clear(chosen, home(), dry_run=dry_run)
+    if as_json:
+        rows = [one.model_dump(mode="json") for one in cleared]
+        print(json.dumps({"dry_run": dry_run, "cleared": rows}, indent=2))
+        return
+    verb = "would be removed" if dry_run else "removed"
+    for one in cleared:
+        if one.count or one.in_use:
+            print(f"{one.kind}: {one.count} {verb} ({_size(one.size_bytes)}){_left(one)}")
+    if not any(one.count or one.in_use for one in cleared):
+        print("nothing to remove")
+
+
+def _require_known(name: str) -> None:
+    if name not in _NAMES:
+        near = process.extractOne(name, _NAMES, score_cutoff=60)
+        raise RequestError(
+            f"unknown kind {name[:80]!r}; expected {', '.join(_NAMES)}",
+            hint=f"did you mean {near[0]}?" if near else None,
+        )
+
+
+def _left(cleared: Cleared) -> str:
+    return f"; {cleared.in_use} left, in use" if cleared.in_use else ""
+
+
+def _table(found: list[Kept]) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column("kind", no_wrap=True)
+    for title in ("entries", "size", "limit", "last use", "in use"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("what")
+    for kept in found:
+        row = (kept.kind, str(kept.count), _size(kept.size_bytes), _limit(kept, _size), _age(kept), str(kept.in_use))
+        table.add_row(*row, kept.what, style=None if kept.count else "dim")
+    return table
+
+
+def _limit(kept: Kept, shown: Callable[[int], str]) -> str:
+    return "" if kept.limit_bytes is None else shown(kept.limit_bytes)
+
+
+def _age(kept: Kept) -> str:
+    if kept.last_used is None:
+        return ""
+    seconds = max(0.0, time.time() - kept.last_used)
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return "now"
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.1f} MB"

@@ -1,0 +1,180 @@
+"""What is kept: shown, limited and cleared, and never removed under whoever uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import warm
+from ajuste import cache
+from ajuste.cache import ASKED_FOR, KINDS, LEFTOVERS, clear, make_room, remove_leftovers, survey
+from ajuste.home import Home
+from ajuste.lock import holding, locked
+
+LONG_AGO = 1_000_000
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Home:
+    return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+
+
+def kept(place: Home, name: str) -> cache.Kept:
+    return next(one for one in survey(place) if one.kind == name)
+
+
+def add(path: Path, *, used_s: float = LONG_AGO, size_bytes: int = 65536) -> Path:
+    path.mkdir(parents=True)
+    (path / "content").write_bytes(os.urandom(size_bytes))
+    os.utime(path, (used_s, used_s))
+    return path
+
+
+def test_each_kind_says_how_much_there_is_and_since_when_unused(place: Home) -> None:
+    for number in range(2):
+        add(place.kernels / f"6.1.{number}", used_s=LONG_AGO + number)
+    place.booted.mkdir(parents=True)
+    (place.booted / "a.snapshot").write_bytes(os.urandom(65536))
+    found = kept(place, cache.KERNELS)
+    assert (found.count, found.last_used, found.in_use) == (2, LONG_AGO + 1, 0)
+    assert 2 * 65536 <= found.size_bytes <= 2 * 65536 + 16384
+    assert kept(place, cache.SNAPSHOTS).count == 1
+    assert kept(place, cache.HEADERS).count == 0
+
+
+def test_every_kind_has_a_limit_here_or_one_of_its_own() -> None:
+    assert [name for name, kind in KINDS.items() if kind.limit_bytes is None] == [cache.COMPILER]
+
+
+def test_nothing_that_is_kept_is_without_a_kind(place: Home) -> None:
+    """Whatever names a directory of the cache in the sources is shown and cleared."""
+    sources = Path(cache.__file__).parent
+    text = "".join(file.read_text() for file in sources.rglob("*.py") if file != Path(cache.__file__))
+    named = {part.split('"')[1] for part in text.split("home.cache / ")[1:] if part.startswith('"')}
+    assert named >= {"modules", "headers", "build", "ccache"}
+    places = {kind.place(place) for kind in KINDS.values()} | {place.cache / "ccache"}
+    assert {place.cache / name for name in named} <= places
+
+
+def test_what_was_not_used_for_longest_goes_first_and_what_is_used_stays(
+    place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KINDS, cache.KERNELS, replace(KINDS[cache.KERNELS], limit_bytes=200_000))
+    entries = [add(place.kernels / f"6.{number}", used_s=LONG_AGO + number) for number in range(5)]
+    with holding(entries[1]):
+        os.utime(entries[1], (LONG_AGO, LONG_AGO))
+        make_room(cache.KERNELS, place)
+        assert [entry.exists() for entry in entries] == [False, True, False, False, True]
+    make_room(cache.KERNELS, place)
+    assert [entry.exists() for entry in entries] == [False, True, False, False, True]
+
+
+def test_what_another_process_uses_is_not_cleared_and_what_it_used_is(place: Home) -> None:
+    entry = add(place.kernels / "6.1")
+    user = subprocess.Popen(
+        [sys.executable, "-c", "import sys; from pathlib import Path; from ajuste.lock import hold; "
+         "hold(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()", entry],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert user.stdout is not None
+    assert user.stdout.readline() == "held\n"
+    assert kept(place, cache.KERNELS).in_use == 1
+    (cleared,) = clear([cache.KERNELS], place)
+    assert (cleared.count, cleared.in_use) == (0, 1)
+    assert (entry / "content").exists()
+    user.kill()
+    user.wait()
+    (cleared,) = clear([cache.KERNELS], place)
+    assert (cleared.count, cleared.in_use) == (1, 0)
+    assert list(place.kernels.iterdir()) == []
+
+
+def test_a_tree_that_is_built_in_is_not_cleared_nor_its_compiler_cache(place: Home) -> None:
+    tree = add(place.cache / "build" / ("0" * 16))
+    add(place.cache / "ccache")
+    with locked(tree / "lock"):
+        assert [one.count for one in clear([cache.OBJECTS, cache.COMPILER], place)] == [0, 0]
+    assert [one.count for one in clear([cache.OBJECTS, cache.COMPILER], place)] == [1, 1]
+
+
+def test_whoever_waits_for_a_tree_that_is_cleared_makes_it_anew(place: Home) -> None:
+    lock = add(place.cache / "build" / ("0" * 16)) / "lock"
+    with locked(lock):
+        pass
+    clear([cache.OBJECTS], place)
+    with locked(lock):
+        assert lock.exists()
+        assert not (lock.parent / "content").exists()
+
+
+def test_a_dry_run_says_the_same_and_removes_nothing(place: Home) -> None:
+    entry = add(place.kernels / "6.1")
+    said = clear([cache.KERNELS], place, dry_run=True)
+    assert entry.exists()
+    assert clear([cache.KERNELS], place) == said
+
+
+def test_what_killed_commands_left_is_removed_by_the_next_and_what_is_being_made_is_not(place: Home) -> None:
+    for name in (".fetching-x", ".building-y", ".removing-z"):
+        add(place.cache / "headers" / name)
+    place.booted.mkdir(parents=True)
+    for name in ("a", "b"):
+        (place.booted / f"{name}.snapshot.1.new").write_bytes(b"half")
+        os.utime(place.booted / f"{name}.snapshot.1.new", (LONG_AGO, LONG_AGO))
+    session = place.sessions / "vm-dead"
+    session.mkdir(parents=True)
+    (session / ".ajuste-session").write_text(json.dumps({"pid": 2**22 + 1, "boot": "another"}))
+    with locked(place.cache / "headers/.lock"):
+        assert kept(place, LEFTOVERS).in_use == 3
+    being_made = place.booted / "b.snapshot.1.new"
+    descriptor = os.open(being_made, os.O_RDONLY)
+    with holding(being_made):
+        os.utime(being_made, (LONG_AGO, LONG_AGO))
+        remove_leftovers(place)
+        assert list(place.booted.iterdir()) == [being_made]
+    os.close(descriptor)
+    os.utime(being_made, (LONG_AGO, LONG_AGO))
+    remove_leftovers(place)
+    assert list(place.booted.iterdir()) == []
+    assert list(place.sessions.iterdir()) == []
+    assert [path.name for path in (place.cache / "headers").iterdir()] == [".lock"]
+
+
+def test_the_session_of_a_machine_that_shares_the_home_is_its_own(place: Home) -> None:
+    session = place.sessions / "vm-elsewhere"
+    session.mkdir(parents=True)
+    (session / ".ajuste-session").write_text(json.dumps({"pid": 1, "boot": "theirs", "machine": "theirs"}))
+    remove_leftovers(place)
+    assert session.exists()
+
+
+def ajuste(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return warm.run(words, home, {**os.environ, "AJUSTE_HOME": str(home)})
+
+
+def test_the_command_shows_and_clears(tmp_path: Path) -> None:
+    add(tmp_path / "cache/kernels/6.1")
+    add(tmp_path / "cache/built" / ("a" * 64))
+    (tmp_path / "data/reports").mkdir(parents=True)
+    (tmp_path / "data/reports/1.html").write_text("report")
+    shown = json.loads(ajuste(tmp_path, "cache", "--json").stdout)["cache"]
+    assert {one["kind"]: one["count"] for one in shown if one["count"]} == {"kernels": 1, "built": 1, "reports": 1}
+    assert {one["kind"] for one in shown} == {*KINDS, LEFTOVERS}
+    assert "kernels: 1 would be removed" in ajuste(tmp_path, "cache", "clear", "--dry-run").stdout
+    cleared = json.loads(ajuste(tmp_path, "cache", "clear", "--json").stdout)["cleared"]
+    assert {one["kind"]: one["count"] for one in cleared if one["count"]} == {"kernels": 1}
+    assert not ASKED_FOR & {one["kind"] for one in cleared}
+    assert ajuste(tmp_path, "cache", "clear", "built", "reports").returncode == 0
+    assert [one["count"] for one in json.loads(ajuste(tmp_path, "cache", "--json").stdout)["cache"]] == [0] * 14
+
+
+def test_a_kind_that_there_is_not_is_a_wrong_request(tmp_path: Path) -> None:
+    done = ajuste(tmp_path, "cache", "clear", "snapshot")
+    assert done.returncode == 2
+    assert "did you mean snapshots?" in done.stderr
