@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -339,7 +340,14 @@ def open_target(experiment: Experiment, machine: Machine, means: Means, connecti
         say=means.say,
     )
     if connection is not None:
-        return ClusterTarget(connection, lambda directory: pack_guest(image, files, guest, directory), means.say)
+        own = partial(VmTarget, image, files=files, jobs=means.jobs, **guest)
+        # Workers that this process has started are as good as itself: nobody else can reach them.
+        return ClusterTarget(
+            connection,
+            lambda directory: pack_guest(image, files, guest, directory),
+            means.say,
+            own if connection.cluster.channel else None,
+        )
     return VmTarget(image, files=files, jobs=means.jobs, **guest)
 
 

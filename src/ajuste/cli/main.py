@@ -30,6 +30,8 @@ COMMANDS: Final = (
     "restore",
     "kernel",
     "worker",
+    "scheduler",
+    "cluster",
     "schema",
 )
 """In the order of the help. Each is a module of this package: a function of that name (with a ``CONTEXT`` for
