@@ -20,7 +20,18 @@ from ajuste.home import Home
 from ajuste.model.error import RunError
 from ajuste.target.cluster.answer import Answer, Asked
 from ajuste.target.cluster.channel import Channel, open_channel
-from ajuste.target.cluster.wire import Broken, Header, Introduction, Peer, Roster, What, Worker, connected, read_as
+from ajuste.target.cluster.wire import (
+    Broken,
+    Header,
+    Introduction,
+    Peer,
+    Roster,
+    What,
+    Worker,
+    connected,
+    expect_losses,
+    read_as,
+)
 from ajuste.target.target import Say
 
 WORKER_SECONDS: Final = 60.0
@@ -124,6 +135,7 @@ class Connection:
         local: Any = None
         attending: asyncio.Task[None] | None = None
         introduction = Introduction(role="coordinator")
+        expect_losses()
         try:
             if self._cluster.channel is not None:
                 self._peer = await open_channel(self._cluster.channel, introduction)
@@ -297,7 +309,7 @@ class Connection:
         self._run(enqueue)
 
     def ask(self, what: What, body: bytes, *, workers: Sequence[str]) -> dict[str, Answer]:
-        """What each of ``workers`` answers, beside whatever it does. One that is lost meanwhile, or does not keep to the
+        """What each of ``workers`` answers, beside whatever it does. One that is lost meanwhile or does not keep to the
         protocol, does not answer.
         """
         self.require_alive()

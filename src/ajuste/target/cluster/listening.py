@@ -8,6 +8,7 @@ import signal
 from ajuste.model.error import RequestError
 from ajuste.target.cluster.channel import Channel
 from ajuste.target.cluster.scheduler import Scheduler
+from ajuste.target.cluster.wire import expect_losses
 from ajuste.target.target import Say
 
 
@@ -20,6 +21,7 @@ def listen_at(channel: Channel, say: Say) -> None:
 
 
 async def _listen(channel: Channel, say: Say) -> None:
+    expect_losses()
     context = channel.context("scheduler")
     try:
         server = await Scheduler(say).listen(channel.host, channel.port, context)

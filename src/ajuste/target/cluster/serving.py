@@ -14,7 +14,7 @@ from ajuste.home import Home
 from ajuste.model.error import RunError
 from ajuste.target.cluster.channel import Channel, open_channel
 from ajuste.target.cluster.duties import Duties
-from ajuste.target.cluster.wire import Broken, Header, Introduction, Peer, What, connected
+from ajuste.target.cluster.wire import Broken, Header, Introduction, Peer, What, connected, expect_losses
 from ajuste.target.target import Say
 
 _QUICK: frozenset[What] = frozenset({"survey", "receive", "close", "bench-survey", "bench-close"})
@@ -39,6 +39,7 @@ def serve(channel: Channel, home: Home, say: Say, *, threads: int | None = None,
 
 async def _serve(channel: Channel, say: Say, threads: int, duties: Duties) -> str:
     """Why the connection ended; empty where a person ended it."""
+    expect_losses()
     peer = await open_channel(channel, Introduction(role="worker", threads=threads, benches=duties.benches))
     own = "this machine, one block at a time" if duties.benches else f"{threads} thread{'s' if threads > 1 else ''}"
     say(f"working for {channel.address} with {own}")
@@ -66,6 +67,7 @@ def work_below(connection: socket.socket, home: Home) -> None:
     duties = Duties(home)
 
     async def working() -> None:
+        expect_losses()
         peer = await connected(connection)
         peer.send(Header(kind="hello"), Introduction(role="worker").model_dump_json().encode())
         await Working(peer, duties, 1).until_ended()

@@ -168,8 +168,8 @@ class Peer:
 
     async def close(self) -> None:
         """End in good order, but do not wait for long."""
-        self._writer.close()
         try:
+            self._writer.close()
             async with asyncio.timeout(1):
                 await self._writer.wait_closed()
         except (OSError, TimeoutError):
@@ -180,3 +180,14 @@ async def connected(socket: Any, *, trusted: bool = True) -> Peer:
     """The other end of a socket that is connected already."""
     reader, writer = await asyncio.open_connection(sock=socket, limit=_BUFFER_BYTES)
     return Peer(reader, writer, trusted=trusted)
+
+
+def expect_losses() -> None:
+    """Have the loop that runs say nothing of connections that broke: whoever reads from them says it."""
+    loop = asyncio.get_running_loop()
+
+    def say(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), OSError):
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(say)
