@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -52,6 +53,7 @@ class Lab:
     def worker(self, duties: PlayedDuties, threads: int = 1, *, benches: bool = False) -> Peer:
         """One that is played by this process; the connection is what comes back."""
         introduction = Introduction(role="worker", threads=threads, benches=benches)
+        before = len(self._known_workers)
 
         async def start() -> Peer:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -63,17 +65,17 @@ class Lab:
 
         peer: Peer = self.run(start())
         self._peers.append(peer)
-        self.await_said("has come")
+        wait_for(lambda: len(self._known_workers) > before)
         return peer
+
+    @property
+    def _known_workers(self) -> list[str]:
+        return [one for one in self.said if re.fullmatch("the worker .* has come", one)]
 
     def await_said(self, words: str) -> str:
         """What the scheduler says that has those words."""
-        pause = threading.Event()
-        for _ in range(PATIENCE_SECONDS * 50):
-            if found := [one for one in self.said if words in one]:
-                return found[-1]
-            pause.wait(0.02)
-        raise AssertionError(f"{words!r} was not said: {self.said}")
+        wait_for(lambda: any(words in one for one in self.said))
+        return next(one for one in self.said if words in one)
 
     def cut(self, peer: Peer) -> None:
         self._loop.call_soon_threadsafe(peer.cut)
@@ -106,6 +108,15 @@ class Lab:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._closed = True
+
+
+def wait_for(happens: Callable[[], object]) -> None:
+    pause = threading.Event()
+    for _ in range(PATIENCE_SECONDS * 50):
+        if happens():
+            return
+        pause.wait(0.02)
+    raise AssertionError("it did not happen")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ajuste.home import home
@@ -53,4 +54,4 @@ def _require_machines(study: Study, workers: int | None) -> None:
 
 def chosen_channel(option: str, address: str, keys: Path | None, *, insecure: bool) -> Channel:
     """The way to the scheduler at ``address``. Raises RequestError."""
-    return channel_to(option, address, keys or home().cluster_keys, insecure=insecure)
+    return channel_to(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import struct
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -79,7 +80,9 @@ def piece_of(body: bytes) -> Piece:
     if not _PIECE.size <= len(body) <= _PIECE.size + PIECE_BYTES:
         raise Broken("a piece of a file is malformed: its size")
     digest, offset, size_bytes = _PIECE.unpack_from(body)
-    return Piece(digest.decode("ascii", "replace"), offset, size_bytes, body[_PIECE.size :])
+    if not re.fullmatch(rb"[0-9a-f]{64}", digest):
+        raise Broken("a piece of a file is malformed: its SHA-256")
+    return Piece(digest.decode(), offset, size_bytes, body[_PIECE.size :])
 
 
 def from_here(**said: Any) -> Answer:

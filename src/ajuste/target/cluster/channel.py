@@ -36,8 +36,8 @@ class Channel:
         return None if self.keys is None else context_of(self.keys, side)
 
 
-def channel_to(option: str, address: str, keys: Path, *, insecure: bool) -> Channel:
-    """Raises RequestError for what is no address, and for plain TCP without ``insecure``, or by root."""
+def channel_to(option: str, address: str, keys: Path, *, insecure: bool, root: bool) -> Channel:
+    """Raises RequestError for what is no address, and for plain TCP without ``insecure``, or by ``root``."""
     found = _ADDRESS.fullmatch(address)
     if not found or not 0 < int(found[3]) < 65536:
         raise RequestError(
@@ -46,7 +46,7 @@ def channel_to(option: str, address: str, keys: Path, *, insecure: bool) -> Chan
     host = found[2].strip("[]")
     if found[1] == "tls":
         return Channel(address, host, int(found[3]), keys)
-    if os.geteuid() == 0:
+    if root:
         raise RequestError(
             f"{option} {address}: root does not use plain TCP, where anyone on the way can run commands as root",
             hint=f"use tls://{found[2]}:{found[3]} with keys made by `ajuste cluster keys` (docs/cluster.md)",

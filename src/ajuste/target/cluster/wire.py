@@ -129,10 +129,10 @@ async def receive(
         async with asyncio.timeout(slowest_s):
             said = await reader.readexactly(head)
             return read_as(Header, said, "the header of its message"), await reader.readexactly(body)
+    except TimeoutError:  # An OSError, too.
+        raise Broken("it stopped in the middle of a message") from None
     except (asyncio.IncompleteReadError, OSError):
         raise Broken("it ended in the middle of a message") from None
-    except TimeoutError:
-        raise Broken("it stopped in the middle of a message") from None
 
 
 class Peer:
