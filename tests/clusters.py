@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ajuste.home import home
 from ajuste.target.cluster.answer import Answer
-from ajuste.target.cluster.channel import Channel
+from ajuste.target.cluster.channel import Channel, open_channel
 from ajuste.target.cluster.connection import Cluster, Connection
 from ajuste.target.cluster.scheduler import Scheduler
 from ajuste.target.cluster.serving import Working
@@ -56,9 +56,7 @@ class Lab:
         before = len(self._known_workers)
 
         async def start() -> Peer:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-            peer = Peer(reader, writer)
-            peer.send(Header(kind="hello"), introduction.model_dump_json().encode())
+            peer = await open_channel(self.channel, introduction)
             working = Working(peer, duties, threads)  # type: ignore[arg-type]
             peer.task = asyncio.create_task(working.until_ended())  # type: ignore[attr-defined]
             return peer

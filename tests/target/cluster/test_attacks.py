@@ -88,11 +88,7 @@ def answer_of(peer: socket.socket) -> bytes:
 
 
 def test_a_pickle_at_the_schedulers_port_is_not_run(place: Lab, payload: bytes, mark: Path) -> None:
-    attacks = [
-        payload,
-        said_as(Header(kind="hello"), payload),
-        hello("coordinator") + said_as(Header(kind="request"), payload),
-    ]
+    request = hello("coordinator") + said_as(Header(kind="request"), payload)
     for attack in (payload, said_as(Header(kind="hello"), payload), request):
         with place.stranger(attack) as stranger:
             stranger.shutdown(socket.SHUT_WR)
@@ -242,7 +238,7 @@ def test_who_breaks_the_rules_is_cut_off_and_told_why(place: Lab, said: bytes, r
 
 
 def test_a_coordinator_that_asks_too_much_at_once_is_cut_off(place: Lab) -> None:
-    place.stranger(hello("worker"))
+    worker = place.stranger(hello("worker"))
     line = place.await_said("has come")
     address = line.split()[2]
     stranger = place.stranger(hello("coordinator"))
@@ -250,6 +246,7 @@ def test_a_coordinator_that_asks_too_much_at_once_is_cut_off(place: Lab) -> None
         for _ in range(100):
             stranger.sendall(said_as(Header(kind="request", worker=address, what="survey")) * 1000)
     place.await_said("things at once")
+    worker.close()
 
 
 def test_what_a_worker_says_of_itself_cannot_draw_on_the_terminal() -> None:
