@@ -1,8 +1,8 @@
 """A study by one worker and by two; and 1,000 workers that sleep: how busy the coordinator keeps them, in what memory.
 
 In the second everything is as in a real run (runner, target, scheduler, store, trials that are measured twice), but
-that a worker sleeps instead of running a guest, and then says what a guest would have said. The scheduler and the workers
-(threads of some processes) are on this machine, too, and take their part of its CPUs.
+that a worker sleeps instead of running a guest, and then says what a guest would have said. The scheduler and the
+workers (threads of some processes) are on this machine, too, and take their part of its CPUs.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from ajuste.home import home
 from ajuste.target.cluster.answer import Answer
 from ajuste.target.cluster.duties import Duties
 from ajuste.target.cluster.keys import make_keys
-from ajuste.target.cluster.target import LEFT_OUT
 from ajuste.target.cluster.wire import What
+from ajuste.target.target import LEFT_OUT
 from clusters import lab
 from labs import address_of, needs_root, scheduler, started, two_hosts
 from own_home import own_home
@@ -131,6 +131,7 @@ def test_a_worker_that_lies_is_named_and_changes_nothing(undisturbed: tuple[Shel
         duties.close_all()
     assert results["digest"] == digest
     assert results["environment"]["debian:5.10"][LEFT_OUT].startswith(f"{named} gave for the trial ")
+    assert any(named in note for note in results["notes"])
 
 
 @needs_root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 from ajuste.model.event import Hello
 from ajuste.model.observation import Observation
@@ -13,6 +13,10 @@ from ajuste.study.resolved import ResolvedStudy
 
 Say = Callable[[str], None]
 """Told in a few words what happens now, e.g. ``booting debian:5.10``; for progress displays."""
+
+
+LEFT_OUT: Final = "workers left out"
+"""In a target's environment: who gave what is not so."""
 
 
 class Target(Protocol):

@@ -18,9 +18,9 @@ from ajuste.target.cluster.checks import Checks
 from ajuste.target.cluster.connection import Connection
 from ajuste.target.cluster.packing import Packed
 from ajuste.target.cluster.parcel import Parcel
-from ajuste.target.cluster.target import LEFT_OUT, ClusterTarget
+from ajuste.target.cluster.target import ClusterTarget
 from ajuste.target.cluster.wire import What
-from ajuste.target.target import Batch, Untrusted
+from ajuste.target.target import LEFT_OUT, Batch, Untrusted
 from clusters import Lab, lab
 from played import PlayedTarget
 

@@ -24,12 +24,10 @@ from ajuste.target.cluster.connection import WORKER_SECONDS, Connection, Task, a
 from ajuste.target.cluster.packing import Packed
 from ajuste.target.cluster.wire import Worker
 from ajuste.target.stream import read_trial
-from ajuste.target.target import Batch, Done, Say, Target, Untrusted
+from ajuste.target.target import LEFT_OUT, Batch, Done, Say, Target, Untrusted
 
 AHEAD: Final = 2
 """For each thread of a worker so many batches are under way or wait, so that none waits for the store."""
-LEFT_OUT: Final = "workers left out"
-"""In the environment: who gave what is not so."""
 
 _WAIT_SECONDS = 0.5
 _LOOK_EVERY_SECONDS = 3.0
