@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.example import example
+from ajuste.cli.example import example, examples
 from ajuste.home import home
 
-app = typer.Typer(help="Keys for machines that measure together.", no_args_is_help=True)
+app = typer.Typer(
+    help=examples("Keys for machines that measure together.", "ajuste cluster keys"),
+    no_args_is_help=True,
+)
 
 
 @app.callback()
