@@ -15,16 +15,18 @@ from typing import Protocol
 from ajuste.analysis.precision import Precision
 from ajuste.analysis.results import means
 from ajuste.course import Course
-from ajuste.design.looks import look_from
 from ajuste.design.stopping import (
+    MOMENT_SECONDS,
     MOST_ATTEMPTS,
     Limits,
     Mean,
     Stop,
     hopeless,
+    in_a_moment,
     is_look,
     stop,
     stop_refining,
+    up_to_a_look,
     wants_repeat,
 )
 from ajuste.model.observation import Observation
@@ -38,12 +40,6 @@ from ajuste.study.resolve import HOST_KERNEL
 from ajuste.study.resolved import Machine, ResolvedStudy
 from ajuste.target.target import Batch, Benches, Block, Brisk, Spread, Target, Untrusted
 from ajuste.trial_plan import plan_for, reading_of
-
-MOMENT_SECONDS = 1.0
-"""Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more.
-
-To read and keep a run of ``true`` takes as long as the run itself: what is read in between makes the whole longer.
-"""
 
 ROUNDS = 100
 """Where several trials run at once, blocks are measured together until each of those has come so often, unless it may
@@ -204,11 +200,11 @@ class Runner:
         if self._on_benches:
             return self._more_on_benches(first, seconds, measured, limits)
         if self.targets.parallel == 1:
-            return _in_a_moment(seconds, measured, limits) if self.study.study.target.kind == "host" else 0
+            return in_a_moment(seconds, measured, limits) if self.study.study.target.kind == "host" else 0
         trials = len(self._course.block(first))
         left_s = 60 * max(0.0, limits.max_minutes - self._course.minutes)
         rounds = min(ROUNDS, left_s * trials / seconds)
-        return _up_to_a_look(math.ceil(rounds * self.targets.parallel / trials) - 1, measured, limits)
+        return up_to_a_look(math.ceil(rounds * self.targets.parallel / trials) - 1, measured, limits)
 
     @property
     def _on_benches(self) -> bool:
@@ -385,25 +381,6 @@ def _place(trial: Trial) -> Place:
 def now() -> str:
     """The host's time, as trials are stamped with it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _in_a_moment(seconds: float, measured: int, limits: Limits) -> int:
-    """How many more blocks to measure before looking again, if the last one took ``seconds``; ``measured`` are before
-    this one. Not beyond the least that must be measured, nor beyond the budget.
-    """
-    if seconds >= MOMENT_SECONDS:
-        return 0
-    wanted = int(MOMENT_SECONDS / seconds) - 1
-    end = limits.min_blocks if measured < limits.min_blocks else limits.max_blocks
-    return max(0, min(wanted, end - measured - 1))
-
-
-def _up_to_a_look(wanted: int, measured: int, limits: Limits) -> int:
-    """As many more blocks as are ``wanted``, but not beyond the next look at which it may be time to stop;
-    ``measured`` are before this one.
-    """
-    end = limits.min_blocks if measured < limits.min_blocks else min(look_from(measured + 1), limits.max_blocks)
-    return max(0, min(wanted, end - measured - 1))
 
 
 def _mean(precision: Precision) -> Mean:

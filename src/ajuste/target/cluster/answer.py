@@ -5,15 +5,18 @@ from __future__ import annotations
 import platform
 import re
 import struct
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field
 
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
+from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.target.cluster.wire import Broken, Line, Message
-from ajuste.target.stream import LONGEST_STREAM_BYTES
+from ajuste.target.stream import LONGEST_STREAM_BYTES, read_trial
 from ajuste.target.target import Target
 
 PIECE_BYTES: Final = 4 << 20
@@ -110,3 +113,25 @@ def carried_out(target: Target, plan: Plan) -> Said:
     observed = target.run(plan).model_dump(exclude={"events"})
     observed["disturbances"] = [one[:2000] for one in observed["disturbances"][:1000]]
     return Said(**(observed | {"problem": observed["problem"][:2000]}))
+
+
+def observed_in(
+    plans: Sequence[Plan], done: Sequence[Said], *, restores: bool = False
+) -> list[tuple[str, Observation]]:
+    """When each of ``plans`` began and what came of it, by what has just come. For ``restores`` see ``read_trial``."""
+    now = datetime.now(UTC)
+    observed: list[tuple[str, Observation]] = []
+    for plan, said in zip(reversed(plans), reversed(done), strict=True):
+        observation = _observation(plan, said, restores=restores)
+        now -= timedelta(seconds=observation.host_seconds)
+        observed.append((stamp(now), observation))
+    return observed[::-1]
+
+
+def _observation(plan: Plan, said: Said, *, restores: bool) -> Observation:
+    stream = read_trial(said.lines.encode(errors="replace"), plan, restores=restores)
+    return Observation(**{**said.model_dump(), "events": stream.events, "problem": said.problem or stream.problem})
+
+
+def stamp(now: datetime) -> str:
+    return now.isoformat(timespec="milliseconds")

@@ -19,10 +19,10 @@ from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.report.visible import visible_line
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.cluster.answer import Answer, require
+from ajuste.target.cluster.answer import Answer, observed_in, require
 from ajuste.target.cluster.connection import WORKER_SECONDS, Connection, Task, asked
 from ajuste.target.cluster.parcel import HostParcel
-from ajuste.target.cluster.target import observed_in, taken
+from ajuste.target.cluster.target import taken
 from ajuste.target.cluster.wire import Broken, read_as
 from ajuste.target.target import Block, BlockDone, Say
 

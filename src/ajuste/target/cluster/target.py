@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -18,12 +18,20 @@ from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.target.cluster.answer import PIECE_BYTES, Answer, Piece, Said, carried_out, require
+from ajuste.target.cluster.answer import (
+    PIECE_BYTES,
+    Answer,
+    Piece,
+    Said,
+    carried_out,
+    observed_in,
+    require,
+    stamp,
+)
 from ajuste.target.cluster.checks import Checks, Disagreed, Given
 from ajuste.target.cluster.connection import WORKER_SECONDS, Connection, Task, asked
 from ajuste.target.cluster.packing import Packed
 from ajuste.target.cluster.wire import Worker
-from ajuste.target.stream import read_trial
 from ajuste.target.target import LEFT_OUT, Batch, Done, Say, Target, Untrusted
 
 AHEAD: Final = 2
@@ -372,30 +380,8 @@ def _is_flying(number: int, flying: dict[Task, _Flight]) -> bool:
 
 def _lost(flight: _Flight) -> Done:
     lost = Observation(problem="every worker that tried it was lost")
-    return Done(flight.number, [(_stamp(datetime.now(UTC)), lost) for _ in flight.batch.plans], "")
+    return Done(flight.number, [(stamp(datetime.now(UTC)), lost) for _ in flight.batch.plans], "")
 
 
 def _done(flight: _Flight, said: Sequence[Said], where: str) -> Done:
     return Done(flight.number, observed_in(flight.batch.plans, said), where)
-
-
-def observed_in(
-    plans: Sequence[Plan], done: Sequence[Said], *, restores: bool = False
-) -> list[tuple[str, Observation]]:
-    """When each of ``plans`` began and what came of it, by what has just come. For ``restores`` see ``read_trial``."""
-    now = datetime.now(UTC)
-    observed: list[tuple[str, Observation]] = []
-    for plan, said in zip(reversed(plans), reversed(done), strict=True):
-        observation = _observation(plan, said, restores=restores)
-        now -= timedelta(seconds=observation.host_seconds)
-        observed.append((_stamp(now), observation))
-    return observed[::-1]
-
-
-def _observation(plan: Plan, said: Said, *, restores: bool) -> Observation:
-    stream = read_trial(said.lines.encode(errors="replace"), plan, restores=restores)
-    return Observation(**{**said.model_dump(), "events": stream.events, "problem": said.problem or stream.problem})
-
-
-def _stamp(now: datetime) -> str:
-    return now.isoformat(timespec="milliseconds")
