@@ -31,6 +31,7 @@ from ajuste.target.cluster.wire import (
     Broken,
     Header,
     What,
+    connected,
     receive,
 )
 from clusters import Lab, hello, lab, said_as, wait_for
@@ -218,6 +219,22 @@ def test_silence_ends_a_connection_and_so_does_a_message_that_stops() -> None:
         heard(b"", ended=False)
     with pytest.raises(Broken, match="stopped in the middle of a message"):
         heard(FRAME[:-1], ended=False)
+
+
+def test_a_process_of_ones_own_may_take_its_time() -> None:
+    async def hear(*, trusted: bool) -> Any:
+        ours, theirs = socket.socketpair()
+        peer, other = await connected(ours, trusted=trusted), await connected(theirs)
+        asyncio.get_running_loop().call_later(0.3, lambda: other.send(Header(kind="hello")))
+        try:
+            return await peer.receive(silence_s=0.05)
+        finally:
+            peer.cut()
+            other.cut()
+
+    assert asyncio.run(hear(trusted=True)) == (Header(kind="hello"), b"")
+    with pytest.raises(Broken, match="said nothing"):
+        asyncio.run(hear(trusted=False))
 
 
 @pytest.mark.parametrize(

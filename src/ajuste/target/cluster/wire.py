@@ -136,12 +136,11 @@ async def receive(
 
 
 class Peer:
-    """The other end of a connection."""
+    """The other end of a connection. What is ``trusted`` is of this program: it may take its time on a busy machine."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, trusted: bool = False) -> None:
         self.reader = reader
         self._writer = writer
-        self._silence_s = None if trusted else SILENCE_SECONDS
         self._watched = not trusted
 
     def send(self, header: Header, body: bytes = b"") -> None:
@@ -155,7 +154,8 @@ class Peer:
             self.cut()
 
     async def receive(self, *, silence_s: float = 0.0, largest: int = LARGEST_BODY) -> tuple[Header, bytes] | None:
-        return await receive(self.reader, silence_s=silence_s or self._silence_s, largest=largest)
+        limit_s = (silence_s or SILENCE_SECONDS) if self._watched else None
+        return await receive(self.reader, silence_s=limit_s, largest=largest)
 
     async def beat(self) -> None:
         """Say now and then that this side is there."""
