@@ -1,20 +1,20 @@
 """A study by one worker and by two; and 1,000 workers that sleep: how busy the coordinator keeps them, in what memory.
 
-In the second everything is as in a real run (runner, target, Dask's scheduler, store), but that a worker sleeps instead
-of running a guest, and then says what a guest would have said. The scheduler and the workers (threads of some
-processes) are on this machine, too, and take their part of its CPUs.
+In the second everything is as in a real run (runner, target, scheduler, store, trials that are measured twice), but
+that a worker sleeps instead of running a guest, and then says what a guest would have said. The scheduler and the
+workers (threads of some processes) are on this machine, too, and take their part of its CPUs.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -33,10 +33,15 @@ from ajuste.store.store import Store
 from ajuste.study.read import parse_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.cluster.connection import UNWATCHED, Cluster, Connection, quieten
+from ajuste.target.cluster.answer import Answer, Asked, Said, from_here
+from ajuste.target.cluster.channel import Channel, open_channel
+from ajuste.target.cluster.connection import Cluster, Connection
+from ajuste.target.cluster.keys import make_keys
 from ajuste.target.cluster.packing import Packed
 from ajuste.target.cluster.parcel import Parcel
-from ajuste.target.cluster.target import ClusterTarget, Work
+from ajuste.target.cluster.serving import Working
+from ajuste.target.cluster.target import ClusterTarget
+from ajuste.target.cluster.wire import Introduction, What
 from ajuste.version import ajuste_version
 from benchmarks.comparison import Comparison, by_turns
 from benchmarks.surface import one_block
@@ -88,13 +93,13 @@ def _real() -> tuple[Comparison, ...]:
 
 def _simulated() -> tuple[Comparison, ...]:
     """One run of all trials."""
-    with tempfile.TemporaryDirectory(prefix="ajuste-cluster-") as directory, _sleepers() as address:
+    with tempfile.TemporaryDirectory(prefix="ajuste-cluster-") as directory, _sleepers(Path(directory)) as channel:
         place = Home(Path(directory) / "data", Path(directory) / "cache", Path(directory) / "state")
         began = psutil.Process().memory_info().rss
-        took_s = _carry_out(address, place)
+        took_s, checked = _carry_out(channel, place)
         grown_mb = (psutil.Process().memory_info().rss - began) / 1e6
-    busy = 100 * TRIALS * SLEEP_S / (WORKERS * took_s)
-    what = f"{TRIALS:,} trials of {SLEEP_S:g} s on {WORKERS:,} workers that sleep"
+    busy = 100 * (TRIALS + checked) * SLEEP_S / (WORKERS * took_s)
+    what = f"{TRIALS:,} trials of {SLEEP_S:g} s, {checked:,} of them twice, on {WORKERS:,} workers that sleep"
     return (
         Comparison(
             name="cluster-busy",
@@ -115,11 +120,11 @@ def _simulated() -> tuple[Comparison, ...]:
     )
 
 
-def _carry_out(address: str, place: Home) -> float:
-    """Carry out the study; seconds from the first trial to the last one."""
+def _carry_out(channel: Channel, place: Home) -> tuple[float, int]:
+    """Carry out the study; seconds from the first trial to the last one, and how many were measured twice."""
     study = _study(TRIALS // CONFIGURATIONS)
     watcher = _Watcher()
-    with Store(place.store_url) as store, Connection(Cluster(address), place, lambda _: None) as connection:
+    with Store(place.store_url) as store, Connection(Cluster(channel), place, lambda _: None) as connection:
         run = store.new_run(
             study="cluster",
             fingerprint="0" * 64,
@@ -129,10 +134,14 @@ def _carry_out(address: str, place: Home) -> float:
             resolved=study.model_dump_json(),
             environment={},
         )
-        target = ClusterTarget(connection, _pack, work=Work(_survey, _receive, _open, sleep, _close))
+        target = ClusterTarget(connection, _pack, own=_nobody)
         with Targets(lambda _: target, lambda *_: None) as targets:
             Runner(study, run, store, targets, watcher).carry_out()
-    return watcher.last - watcher.first
+        return watcher.last - watcher.first, target.checked
+
+
+def _nobody() -> Any:
+    raise AssertionError("workers that say the same need no judge")
 
 
 class _Watcher:
@@ -187,32 +196,25 @@ def _pack(_: Path) -> Packed:
     return Packed(parcel, {})
 
 
-def _survey(_: str) -> dict[str, Any]:
-    return {"where": "here"}
+class _Sleeper:
+    """What a worker of guests does, but that it sleeps."""
+
+    def do(self, what: What, body: bytes, coordinator: int = 0) -> Answer:
+        if what == "open":
+            hello = Hello(
+                at_ns=0, version=1, agent="0", kernel="5.10", build="", machine="", cpus=1, memory_bytes=1, guest=True
+            )
+            return from_here(hello=hello)
+        if what == "carry-out":
+            plans = Asked.model_validate_json(body).plans
+            time.sleep(SLEEP_S * len(plans))
+            return from_here(done=[_said(plan) for plan in plans])
+        return from_here()
+
+    def forget(self, coordinator: int) -> None: ...
 
 
-def _receive(_: str, __: bytes) -> dict[str, Any]:
-    return {"where": "here"}
-
-
-def _open(_: str, __: str) -> dict[str, Any]:
-    hello = Hello(
-        at_ns=0, version=1, agent="0", kernel="5.10", build="", machine="", cpus=1, memory_bytes=1, guest=True
-    )
-    return {"where": "here", "hello": hello.model_dump_json(), "environment": {}}
-
-
-def _close(_: str) -> None: ...
-
-
-def sleep(_: str, plans: Sequence[str]) -> dict[str, Any]:
-    """What a worker does with plans."""
-    time.sleep(SLEEP_S * len(plans))
-    return {"where": "here", "done": [_said(json.loads(plan)) for plan in plans]}
-
-
-def _said(document: dict[str, Any]) -> dict[str, Any]:
-    plan = Plan.model_validate(document)
+def _said(plan: Plan) -> Said:
     switches = 1000 + plan.perturbation.start_delay_ns % 7
     common: dict[str, Any] = {"user_ns": 1, "system_ns": 1, "voluntary_switches": 1, "minor_faults": 1, "index": 0}
     common |= {"major_faults": 0, "peak_rss_bytes": 1, "wall_ns": 10**9, "at_ns": 4}
@@ -226,33 +228,38 @@ def _said(document: dict[str, Any]) -> dict[str, Any]:
     )
     end = End(at_ns=5, id=plan.id, ok=True, events=len(events))
     lines = "".join(f"{event.model_dump_json()}\n" for event in (*events, end))
-    return {"lines": lines, "problem": "", "console": "", "disturbances": (), "host_seconds": SLEEP_S}
+    return Said(lines=lines, host_seconds=SLEEP_S)
 
 
 @contextmanager
-def _sleepers() -> Iterator[str]:
+def _sleepers(directory: Path) -> Iterator[Channel]:
     """A scheduler and its workers, in processes of their own."""
-    command = [sys.executable, "-c", "from benchmarks.cluster import serve; serve()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as serving:
-        assert serving.stdout is not None
-        assert serving.stdin is not None
-        yield serving.stdout.readline().strip()
-        serving.stdin.close()
+    keys = directory / "keys"
+    make_keys(keys)
+    channel = Channel("tls://127.0.0.1:8786", "127.0.0.1", 8786, keys)
+    ajuste = Path(sys.executable).parent / "ajuste"
+    with ExitStack() as stack:
+        listening = [str(ajuste), "scheduler", "--listen", channel.address, "--cluster-keys", str(keys)]
+        scheduling = stack.enter_context(subprocess.Popen(listening, stderr=subprocess.PIPE, text=True))
+        stack.callback(scheduling.terminate)
+        assert scheduling.stderr is not None
+        scheduling.stderr.readline()
+        working = f"from benchmarks.cluster import serve; serve({str(keys)!r})"
+        for _ in range(PROCESSES):
+            worker = stack.enter_context(subprocess.Popen([sys.executable, "-c", working]))
+            stack.callback(worker.terminate)
+        for _ in range(PROCESSES):
+            scheduling.stderr.readline()
+        yield channel
 
 
-def serve() -> None:
-    """Be the scheduler until standard input ends."""
-    import dask
-    from distributed import LocalCluster
+def serve(keys: str) -> None:
+    """Be one of the processes with workers until the scheduler ends."""
+    channel = Channel("tls://127.0.0.1:8786", "127.0.0.1", 8786, Path(keys))
+    threads = WORKERS // PROCESSES
 
-    quieten()
-    dask.config.set(UNWATCHED)
-    with LocalCluster(
-        n_workers=PROCESSES,
-        threads_per_worker=WORKERS // PROCESSES,
-        dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-        silence_logs=50,
-    ) as cluster:
-        print(cluster.scheduler_address, flush=True)
-        sys.stdin.read()
+    async def work() -> None:
+        peer = await open_channel(channel, Introduction(role="worker", threads=threads))
+        await Working(peer, _Sleeper(), threads).until_ended()  # type: ignore[arg-type]
+
+    asyncio.run(work())

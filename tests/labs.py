@@ -73,11 +73,11 @@ def started(host: Host, *words: str, says: str, home: Path) -> Iterator[subproce
             running.kill()
 
 
-def scheduler(host: Host) -> tuple[str, ...]:
+def scheduler(host: Host, keys: Path) -> tuple[str, ...]:
     """The words that start one on ``host``."""
-    return ("dask", "scheduler", "--host", host.address, "--no-dashboard")
+    return ("ajuste", "scheduler", "--listen", address_of(host), "--cluster-keys", str(keys))
 
 
 def address_of(host: Host) -> str:
     """Of the scheduler there."""
-    return f"tcp://{host.address}:8786"
+    return f"tls://{host.address}:8786"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.target.target import Batch, Done, Untrusted
 from played import PlayedTarget, said
 from shell import SMALL
 
@@ -324,3 +325,41 @@ def test_screening_stops_when_every_effect_is_known(tmp_path: Path, store: Store
     )
     assert "5 effects" in found.correction
     assert "not mixed up with each other or with interactions of two factors" in found.design
+
+
+class Shared(Played):
+    """Shared out in turn between a good machine and one that lies, which is found out after its ``caught``-th trial."""
+
+    def __init__(self, switches: Switches, caught: int) -> None:
+        super().__init__(switches)
+        self.caught = caught
+        self.lies = 0
+
+    def run_spread(self, batches: Iterable[Batch]) -> Iterator[list[Done]]:
+        for number, batch in enumerate(batches):
+            (plan,) = batch.plans
+            lies = number % 2 == 0 and self.lies < self.caught
+            found = (Played(lambda *_: 1) if lies else self).run(plan)
+            yield [Done(number, [("2026-01-01T00:00:00.000+00:00", found)], "bad" if lies else "good")]
+            if lies:
+                self.lies += 1
+                if self.lies == self.caught:
+                    raise Untrusted(["bad"])
+
+
+@pytest.mark.parametrize("caught", [1, 2, 3])
+@pytest.mark.parametrize("allocation", ["all", "undecided"])
+def test_what_a_liar_gave_is_dropped_and_the_run_ends_as_an_undisturbed_one(
+    study: ResolvedStudy, store: Store, caught: int, allocation: str
+) -> None:
+    design = study.study.design.model_copy(update={"allocation": allocation})
+    chosen = study.model_copy(update={"study": study.study.model_copy(update={"design": design})})
+    honest, misled = begin(store), begin(store)
+    carry_out(chosen, honest, store, Played(clear))
+    target = Shared(clear, caught)
+    carry_out(chosen, misled, store, target)
+    assert target.lies == caught
+    essence = [
+        [(t.slot, t.attempt, t.status, t.metrics, t.events) for t in store.trials(run)] for run in (honest, misled)
+    ]
+    assert essence[0] == essence[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from ajuste.model.error import RequestError
 from ajuste.outcome import results_of
 from ajuste.report.page import page_of
 from ajuste.store.store import Store
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.target.target import Batch, Done, Untrusted
 from ajuste.tuning.goal import Search
 from searched import STUDY, Surface, begin, carry_out, prepared, searched
 
@@ -148,3 +151,45 @@ def test_too_few_trials_and_nothing_to_choose_are_refused(tmp_path: Path) -> Non
         prepared(tmp_path, ELAPSED, fixed)
     with pytest.raises(RequestError, match='no metric "elapsd"; did you mean elapsed'):
         prepared(tmp_path, Search(objectives=("elapsd",)))
+
+
+class SharedSurface(Surface):
+    """Every third trial is by somebody who lies that it was quick, and is found out at the ``caught``-th."""
+
+    def __init__(self, caught: int) -> None:
+        super().__init__(_bowl)
+        self.caught, self.given = caught, 0
+
+    def run_spread(self, batches: Iterable[Batch]) -> Iterator[list[Done]]:
+        for number, batch in enumerate(batches):
+            (plan,) = batch.plans
+            self.given += 1
+            lies = self.caught > 0 and self.given % 3 == 0
+            found = (Surface(lambda *_: (0.001, 0)) if lies else self).run(plan)
+            yield [Done(number, [("2026-01-01T00:00:00.000+00:00", found)], "bad" if lies else "good")]
+            if lies:
+                self.caught -= 1
+                if self.caught == 0:
+                    raise Untrusted(["bad"])
+
+
+def _bowl(values: dict[str, int], seed: int) -> tuple[float, int]:
+    distance = sum(math.log2(value / 8e6) ** 2 for value in values.values())
+    return 1 + distance / 20 + (seed % 7) / 1000, 10
+
+
+def test_a_search_that_was_misled_suggests_anew(tmp_path: Path) -> None:
+    search = Search(objectives=("elapsed",), trials=30)
+    essence = []
+    for caught in (0, 4):
+        (folder := tmp_path / str(caught)).mkdir()
+        study, made = prepared(folder, search)
+        with Store(f"sqlite:///{folder / 'store.sqlite'}") as store:
+            run = begin(study, store)
+            target = SharedSurface(caught)
+            carry_out(study, made, run, store, target)
+            assert target.caught == 0
+            kept = store.find_run(run.id)
+            legs = ResolvedStudy.model_validate_json(kept.resolved).legs
+            essence.append((legs, [(t.slot, t.attempt, t.metrics, t.events) for t in store.trials(run)]))
+    assert essence[0] == essence[1]

@@ -9,6 +9,7 @@ import platform
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -352,7 +353,14 @@ def open_target(experiment: Experiment, machine: Machine, means: Means, connecti
         say=means.say,
     )
     if connection is not None:
-        return ClusterTarget(connection, lambda directory: pack_guest(image, files, guest, directory), means.say)
+        own = partial(VmTarget, image, files=files, jobs=means.jobs, **guest)
+        # Workers that this process has started are as good as itself: nobody else can reach them.
+        return ClusterTarget(
+            connection,
+            lambda directory: pack_guest(image, files, guest, directory),
+            means.say,
+            own if connection.cluster.channel else None,
+        )
     return VmTarget(image, files=files, jobs=means.jobs, **guest)
 
 

@@ -48,6 +48,11 @@ class Home:
         return self.state / "journals"
 
     @property
+    def cluster_keys(self) -> Path:
+        """Where the keys of a cluster are, if nothing else is said."""
+        return self.data / "cluster-keys"
+
+    @property
     def sessions(self) -> Path:
         """Temporary directories of running machines: one for each, removed whatever happens."""
         return self.state / "sessions"

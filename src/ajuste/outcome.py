@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from ajuste.analysis.explanation import explanations
 from ajuste.analysis.results import assemble
@@ -14,7 +14,7 @@ from ajuste.model.results import Results
 from ajuste.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.target import NOTES
+from ajuste.target.target import LEFT_OUT, NOTES
 
 UNFINISHED: Final = "the run has not ended; the same `ajuste run` goes on with it"
 COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
@@ -46,10 +46,19 @@ def results_of(run: Run, store: Store) -> Results:
         ajuste=run.ajuste,
         **({"machines": machines} if (machines := store.machines(run)) else {}),
     )
+    if left_out := _left_out(run.environment):
+        results = results.model_copy(update={"notes": (*results.notes, *left_out)})
     recorded = store.recorded(run)
     if resolved.baseline not in recorded:
         return results
     return results.model_copy(update={"explanations": explanations(results, recorded)})
+
+
+def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
+    """Who gave what is not so, and whose trials were dropped."""
+    machines = [said for said in environment.values() if isinstance(said, dict)]
+    found = [str(said[LEFT_OUT]) for said in machines if LEFT_OUT in said]
+    return tuple(f"A worker was left out: {one}." for one in dict.fromkeys(found))
 
 
 def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:

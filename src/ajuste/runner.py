@@ -15,16 +15,18 @@ from typing import Protocol
 from ajuste.analysis.precision import Precision
 from ajuste.analysis.results import means
 from ajuste.course import Course
-from ajuste.design.looks import look_from
 from ajuste.design.stopping import (
+    MOMENT_SECONDS,
     MOST_ATTEMPTS,
     Limits,
     Mean,
     Stop,
     hopeless,
+    in_a_moment,
     is_look,
     stop,
     stop_refining,
+    up_to_a_look,
     wants_repeat,
 )
 from ajuste.model.observation import Observation
@@ -33,17 +35,11 @@ from ajuste.model.trial import Slot, Status, Trial
 from ajuste.model.verdict import Finding
 from ajuste.parse.ending import is_broken, last_words
 from ajuste.parse.trial import trial
-from ajuste.store.store import Run, Store
+from ajuste.store.store import Place, Run, Store
 from ajuste.study.resolve import HOST_KERNEL
 from ajuste.study.resolved import Machine, ResolvedStudy
-from ajuste.target.target import Batch, Benches, Block, Brisk, Spread, Target
+from ajuste.target.target import Batch, Benches, Block, Brisk, Spread, Target, Untrusted
 from ajuste.trial_plan import plan_for, reading_of
-
-MOMENT_SECONDS = 1.0
-"""Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more.
-
-To read and keep a run of ``true`` takes as long as the run itself: what is read in between makes the whole longer.
-"""
 
 ROUNDS = 100
 """Where several trials run at once, blocks are measured together until each of those has come so often, unless it may
@@ -52,6 +48,10 @@ be time to stop before: only in the last round something waits for the others.
 
 Attempt = tuple[Slot, int]
 """A slot of the design, and how often it was tried before."""
+
+
+class _Dropped(Exception):
+    """Trials that were kept before are dropped again: what followed from them follows anew."""
 
 
 class Watcher(Protocol):
@@ -93,6 +93,10 @@ class Targets:
             self._entered[machine] = self._stack.enter_context(self._open(machine))
             self._ready(machine, self._entered[machine])
 
+    def told(self, machine: Machine) -> None:
+        """What describes the target has changed."""
+        self._ready(machine, self._entered[machine])
+
     def __getitem__(self, machine: Machine) -> Target:
         """A target that was prepared."""
         return self._entered[machine]
@@ -131,9 +135,21 @@ class Runner:
     _found: tuple[Finding, ...] = field(default=(), init=False)
     _looked: int = field(default=0, init=False)
     _ended: threading.Event = field(default_factory=threading.Event, init=False)
+    _given: dict[str, list[Place]] = field(default_factory=dict, init=False)  # by who measured them, in this process
+    _untrusted: set[str] = field(default_factory=set, init=False)
 
     def carry_out(self) -> Stop:
-        """Measure until the study is decided or a budget is spent. Raises what targets and store raise."""
+        """Measure until the study is decided or a budget is spent. Raises what targets and store raise.
+
+        Where somebody turns out to have said what is not so, all that they gave is dropped and measured again.
+        """
+        while True:
+            try:
+                return self._carry_out()
+            except _Dropped:
+                continue
+
+    def _carry_out(self) -> Stop:
         self._course = Course(self.study, self.store.trials(self.run), self.store.machines(self.run))
         tables = self.study.study
         budget = tables.budget
@@ -189,11 +205,11 @@ class Runner:
         if self._on_benches:
             return self._more_on_benches(first, seconds, measured, limits)
         if self.targets.parallel == 1:
-            return _in_a_moment(seconds, measured, limits) if self.study.study.target.kind == "host" else 0
+            return in_a_moment(seconds, measured, limits) if self.study.study.target.kind == "host" else 0
         trials = len(self._course.block(first))
         left_s = 60 * max(0.0, limits.max_minutes - self._course.minutes)
         rounds = min(ROUNDS, left_s * trials / seconds)
-        return _up_to_a_look(math.ceil(rounds * self.targets.parallel / trials) - 1, measured, limits)
+        return up_to_a_look(math.ceil(rounds * self.targets.parallel / trials) - 1, measured, limits)
 
     @property
     def _on_benches(self) -> bool:
@@ -228,8 +244,24 @@ class Runner:
         by_machine = self._by_machine(attempts)
         if isinstance(self.targets[next(iter(by_machine))], Spread):
             self._at_once([partial(self._spread, machine, own) for machine, own in by_machine.items()], len(by_machine))
+            if self._untrusted:
+                self._drop()
+                raise _Dropped
         else:
             self._at_once([partial(self._try, slot, attempt) for slot, attempt in attempts], self.targets.parallel)
+
+    def _drop(self) -> None:
+        """Drop what cannot be trusted; and where blocks follow from trials, all that may have followed from it."""
+        places = {place for where in self._untrusted for place in self._given.pop(where, ())}
+        if places and self._follows_from_trials:
+            first = min(block for block, _, _ in places)
+            places |= {_place(one) for one in self.store.trials(self.run) if one.slot.block >= first}
+        self._untrusted.clear()
+        self.store.drop_trials(self.run, sorted(places))
+
+    @property
+    def _follows_from_trials(self) -> bool:
+        return self.study.study.allocation != "all"
 
     def _by_machine(self, attempts: Sequence[Attempt]) -> dict[Machine, list[Attempt]]:
         found: dict[Machine, list[Attempt]] = {}
@@ -314,14 +346,20 @@ class Runner:
                 self.watcher.trial_started(slot.configuration, slot.block)
                 yield Batch((plans[number],))
 
-        for some in target.run_spread(batches()):
-            found = [
-                self._read(*attempts[done.number], plans.pop(done.number), started, observation)
-                for done in some
-                for started, observation in done.observed
-            ]
-            if not self._ended.is_set():
-                self._keep(found)
+        try:
+            for some in target.run_spread(batches()):
+                found = [
+                    (done.where, self._read(*attempts[done.number], plans.pop(done.number), started, observation))
+                    for done in some
+                    for started, observation in done.observed
+                ]
+                if not self._ended.is_set():
+                    self._keep([one for _, one in found])
+                    for where, one in found:
+                        self._given.setdefault(where, []).append(_place(one))
+        except Untrusted as untrusted:
+            self._untrusted.update(untrusted.where)
+            self.targets.told(machine)
 
     def _read(
         self, slot: Slot, attempt: int, plan: Plan, started: str, observation: Observation, where: str = ""
@@ -341,28 +379,13 @@ class Runner:
             self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status, one.host_seconds)
 
 
+def _place(trial: Trial) -> Place:
+    return (trial.slot.block, trial.slot.position, trial.attempt)
+
+
 def now() -> str:
     """The host's time, as trials are stamped with it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _in_a_moment(seconds: float, measured: int, limits: Limits) -> int:
-    """How many more blocks to measure before looking again, if the last one took ``seconds``; ``measured`` are before
-    this one. Not beyond the least that must be measured, nor beyond the budget.
-    """
-    if seconds >= MOMENT_SECONDS:
-        return 0
-    wanted = int(MOMENT_SECONDS / seconds) - 1
-    end = limits.min_blocks if measured < limits.min_blocks else limits.max_blocks
-    return max(0, min(wanted, end - measured - 1))
-
-
-def _up_to_a_look(wanted: int, measured: int, limits: Limits) -> int:
-    """As many more blocks as are ``wanted``, but not beyond the next look at which it may be time to stop;
-    ``measured`` are before this one.
-    """
-    end = limits.min_blocks if measured < limits.min_blocks else min(look_from(measured + 1), limits.max_blocks)
-    return max(0, min(wanted, end - measured - 1))
 
 
 def _mean(precision: Precision) -> Mean:

@@ -246,7 +246,20 @@ class SearchRunner(Runner):
 
     resolver: Resolver
 
-    def carry_out(self) -> Stop:
+    def __post_init__(self) -> None:
+        self._begun = self.study
+
+    def _drop(self) -> None:
+        super()._drop()
+        # What was suggested since is suggested anew.
+        self.study = self._begun
+        self.run = self.store.go_on(self.run, named=self.run.named, resolved=self._begun.model_dump_json())
+
+    @property
+    def _follows_from_trials(self) -> bool:
+        return True
+
+    def _carry_out(self) -> Stop:
         course = SearchCourse(self.study, self.resolver, self.store.trials(self.run))
         self._course = course
         budget = self.study.study.budget

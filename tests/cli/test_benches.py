@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from ajuste.target.cluster.keys import make_keys
 from labs import Host, address_of, needs_root, scheduler, started, two_hosts
 from shell import Shell
 
@@ -39,7 +40,8 @@ class Labs:
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
         """``ajuste`` on the first machine, with the cluster."""
-        given = (*words[: words.index("--")], "--cluster", address_of(self.hosts[0]), *words[words.index("--") :])
+        there = ("--cluster", address_of(self.hosts[0]), "--cluster-keys", str(self.shell.directory / "keys"))
+        given = (*words[: words.index("--")], *there, *words[words.index("--") :])
         return self.shell.start(*given, enter=self.hosts[0].enter, **options)
 
     @property
@@ -68,8 +70,10 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
     root = tmp_path_factory.mktemp("labs")
     with ExitStack() as stack:
         hosts = stack.enter_context(two_hosts(root))
-        stack.enter_context(started(hosts[0], *scheduler(hosts[0]), says="Scheduler at", home=root))
-        worker = ("ajuste", "worker", "--bench", "--scheduler", address_of(hosts[0]))
+        make_keys(root / "keys")
+        stack.enter_context(started(hosts[0], *scheduler(hosts[0], root / "keys"), says="scheduler at", home=root))
+        there = ("--scheduler", address_of(hosts[0]), "--cluster-keys", str(root / "keys"))
+        worker = ("ajuste", "worker", "--bench", *there)
         working = tuple(
             stack.enter_context(started(host, *worker, says="one block at a time", home=root / host.name))
             for host in hosts
@@ -135,3 +139,14 @@ def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_me
     assert sum(one["blocks"] for one in compared["machines"]) == results["blocks"] == whole
     assert all("inventory" in results["environment"]["machines"][name] for name in ("lab1", "lab2"))
     assert results["configurations"][1]["read_back"][SETTING] == TRIED
+
+
+def test_a_coordinator_that_is_killed_leaves_every_machine_as_it_was(labs: Labs) -> None:
+    remaining = next(host for host, own in zip(labs.hosts, labs.working, strict=True) if own.poll() is None)
+    words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", "1000", "--", "sleep", "0.3")
+    running = labs.start("compare", *words)
+    wait_for(lambda: remaining.says("sysctl", "-n", SETTING) == TRIED)
+    psutil.Process(running.pid).kill()
+    running.communicate(timeout=PATIENCE_SECONDS)
+    wait_for(lambda: not labs.journals())
+    assert remaining.says("sysctl", "-n", SETTING) == FOUND

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -13,6 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ajuste.home import home
+from ajuste.target.cluster.answer import Answer
+from ajuste.target.cluster.duties import Duties
+from ajuste.target.cluster.keys import make_keys
+from ajuste.target.cluster.wire import What
+from ajuste.target.target import LEFT_OUT
+from clusters import lab
 from labs import address_of, needs_root, scheduler, started, two_hosts
 from own_home import own_home
 from shell import SMALL, Shell
@@ -89,8 +97,84 @@ def test_an_interruption_ends_all_guests_and_the_same_command_goes_on(undisturbe
 
 def test_a_cluster_that_does_not_answer_is_named_with_the_reason(undisturbed: tuple[Shell, str]) -> None:
     shell, _ = undisturbed
-    _, complained = shell("run", "small.toml", "--fresh", "--cluster", "tcp://127.0.0.1:1", expect=2)
-    assert complained.startswith("ajuste: the cluster tcp://127.0.0.1:1 cannot be reached: Connection refused\n")
+    make_keys(shell.directory / "own-keys")
+    there = ("--cluster", "tls://127.0.0.1:1", "--cluster-keys", "own-keys")
+    _, complained = shell("run", "small.toml", "--fresh", *there, expect=2)
+    assert complained.startswith("ajuste: the scheduler tls://127.0.0.1:1 cannot be reached: Connection refused\n")
+
+
+class Lying(Duties):
+    """A worker that really measures, and says one switch more than there was."""
+
+    def do(self, what: What, body: bytes, coordinator: int = 0) -> Answer:
+        answer = super().do(what, body, coordinator)
+        done = [said.model_copy(update={"lines": _one_more(said.lines)}) for said in answer.done or ()]
+        return answer.model_copy(update={"done": tuple(done)}) if done else answer
+
+
+def _one_more(lines: str) -> str:
+    return re.sub(r'("involuntary_switches": ?)(\d+)', lambda found: f"{found[1]}{int(found[2]) + 1}", lines)
+
+
+def test_a_worker_that_lies_is_named_and_changes_nothing(undisturbed: tuple[Shell, str], tmp_path: Path) -> None:
+    shell, digest = undisturbed
+    make_keys(tmp_path / "keys")
+    places = [home({"AJUSTE_HOME": str(own_home(tmp_path / name))}) for name in ("honest", "liar")]
+    honest, liar = Duties(places[0]), Lying(places[1])
+    with lab(tmp_path / "keys") as place:
+        for duties in (liar, honest):
+            place.worker(duties)
+        named = place.said[0].split()[2]
+        there = ("--cluster", place.channel.address, "--cluster-keys", str(tmp_path / "keys"))
+        results = shell.json("run", "small.toml", "--fresh", *there)
+    for duties in (liar, honest):
+        duties.close_all()
+    assert results["digest"] == digest
+    assert results["environment"]["debian:5.10"][LEFT_OUT].startswith(f"{named} gave for the trial ")
+    assert any(named in note for note in results["notes"])
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "words", ["run small.toml --cluster", "worker --bench --scheduler", "worker --scheduler", "scheduler --listen"]
+)
+def test_root_refuses_plain_tcp(undisturbed: tuple[Shell, str], words: str) -> None:
+    shell, _ = undisturbed
+    for more in ((), ("--insecure",)):
+        _, complained = shell(*words.split(), "tcp://127.0.0.1:8786", *more, expect=2)
+        assert "root does not use plain TCP" in complained
+
+
+def test_nobody_else_can_reach_workers_of_this_machine(undisturbed: tuple[Shell, str]) -> None:
+    shell, _ = undisturbed
+    running = shell.start("run", "small.toml", "--fresh", "--workers", "2")
+    wait_for(lambda: workers_with_a_guest(running.pid))
+    below = psutil.Process(running.pid).children(recursive=True)
+    doors = [
+        door
+        for process in (psutil.Process(running.pid), *below)
+        if process.is_running()
+        for door in process.net_connections("inet")
+        if door.status == psutil.CONN_LISTEN
+    ]
+    listening = {line.split()[7] for line in unix_sockets() if line.split()[3] == "00010000" and len(line.split()) > 7}
+    ours = {
+        door.laddr
+        for process in (psutil.Process(running.pid), *below)
+        if process.is_running()
+        for door in process.net_connections("unix")
+        if door.laddr in listening
+    }
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=PATIENCE_SECONDS)
+    assert doors == []
+    assert not [path for path in ours if not path.startswith("/")], "an abstract socket has no rights"
+    assert not [path for path in ours if Path(path).parent.exists() and Path(path).parent.stat().st_mode & 0o077]
+
+
+def unix_sockets() -> list[str]:
+    """A line for each socket with a name (proc_net_unix(5))."""
+    return [line for line in Path("/proc/net/unix").read_text().splitlines()[1:] if len(line.split()) > 7]
 
 
 @needs_root
@@ -100,19 +184,21 @@ def test_another_host_is_sent_all_it_needs_and_when_the_cluster_is_lost_everythi
     shell, digest = undisturbed
     there = tmp_path / "there"
     with two_hosts(tmp_path) as (lab1, lab2):
-        address = address_of(lab1)
-        worker = ("ajuste", "worker", "--scheduler", address, "--threads", "2")
+        address, keys = address_of(lab1), tmp_path / "keys"
+        make_keys(keys)
+        worker = ("ajuste", "worker", "--scheduler", address, "--threads", "2", "--cluster-keys", str(keys))
         with (
-            started(lab1, *scheduler(lab1), says="Scheduler at", home=tmp_path) as scheduling,
+            started(lab1, *scheduler(lab1, keys), says="scheduler at", home=tmp_path) as scheduling,
             started(lab2, *worker, says="working for", home=there) as working,
         ):
             before = trials_kept(shell)
-            running = shell.start("run", "small.toml", "--fresh", "--cluster", address, enter=lab1.enter)
+            cluster = ("--cluster", address, "--cluster-keys", str(keys))
+            running = shell.start("run", "small.toml", "--fresh", *cluster, enter=lab1.enter)
             wait_for(lambda: running.poll() is not None or trials_kept(shell) > before)
             scheduling.kill()
             _, complained = running.communicate(timeout=PATIENCE_SECONDS)
             assert running.returncode == 1, complained
-            assert complained.startswith(f"ajuste: the cluster {address} was lost in the middle of the run\n")
+            assert complained.startswith(f"ajuste: the cluster {address} was lost in the middle of the run: ")
             working.wait(PATIENCE_SECONDS)
             assert working.returncode == 1
     assert len(list((there / "cache" / "cluster").iterdir())) == 2, "a kernel and an initramfs were sent"

@@ -39,7 +39,7 @@ from ajuste.cli.job_options import (
     option,
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import AcceptRisk, ClusterAddress, Jobs, Json, Quiet, Workers
+from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Jobs, Json, Quiet, Workers
 from ajuste.cli.planned import show_plan
 from ajuste.cli.profiles import placed
 from ajuste.experiment import Means
@@ -103,6 +103,8 @@ def ablate(
     jobs: Jobs = None,
     workers: Workers = None,
     cluster: ClusterAddress = None,
+    cluster_keys: ClusterKeys = None,
+    insecure: Insecure = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -147,7 +149,7 @@ def ablate(
         chosen = _of_study(chosen_study(study, known, kernel, seed), profile, known, means, tell=tell)
     else:
         chosen = _of_command(request, known, means, save, command, tell=tell)
-    means = replace(means, cluster=chosen_cluster(chosen, cluster, workers, jobs))
+    means = replace(means, cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure))
     if dry_run:
         show_plan(chosen, known, means, as_json=as_json)
         return

@@ -36,7 +36,7 @@ from ajuste.cli.job_options import (
     option,
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import AcceptRisk, ClusterAddress, Json, Quiet, Workers
+from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Json, Quiet, Workers
 from ajuste.cli.planned import show_plan
 from ajuste.cli.profiles import placed
 from ajuste.cli.variants import built_kernels
@@ -128,6 +128,8 @@ def compare(
     ignore_failure: IgnoreFailure = False,
     workers: Workers = None,
     cluster: ClusterAddress = None,
+    cluster_keys: ClusterKeys = None,
+    insecure: Insecure = False,
     accept_risk: AcceptRisk = False,
     save: Save = None,
     dry_run: DryRun = False,
@@ -184,7 +186,7 @@ def compare(
     command = command_line()
     if save is not None:
         save_study(adhoc_document(request, known, profiles)[0], save, command)
-    means = replace(means, cluster=chosen_cluster(study, cluster, workers))
+    means = replace(means, cluster=chosen_cluster(study, cluster, workers, keys=cluster_keys, insecure=insecure))
     if dry_run:
         show_plan(study, known, means, as_json=as_json)
         return

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
+import os
+from pathlib import Path
 
+from ajuste.home import home
 from ajuste.model.error import RequestError
 from ajuste.study.schema import Study
+from ajuste.target.cluster.channel import Channel, channel_to
 from ajuste.target.cluster.connection import Cluster
 
-_ADDRESS: Final = re.compile(r"(tcp|tls)://[^\s/]+:\d{1,5}")
 
-
-def chosen_cluster(study: Study, address: str | None, workers: int | None, jobs: int | None = None) -> Cluster | None:
+def chosen_cluster(
+    study: Study,
+    address: str | None,
+    workers: int | None,
+    jobs: int | None = None,
+    *,
+    keys: Path | None = None,
+    insecure: bool = False,
+) -> Cluster | None:
     """The cluster that was asked for. Raises RequestError for words that make no sense, or not for that study."""
+    if address is None and (keys is not None or insecure):
+        raise RequestError("--cluster-keys and --insecure require --cluster")
     if address is None and workers is None:
         return None
     if address is not None and workers is not None:
         raise RequestError("--cluster and --workers are two places; expected one of them")
     if jobs is not None:
         raise RequestError("--jobs is for guests of this process", hint="leave it out: workers have their own number")
+    channel = None
     if address is not None:
-        check_address("--cluster", address)
+        channel = chosen_channel("--cluster", address, keys, insecure=insecure)
     if study.target.clock == "wall":
         _require_machines(study, workers)
-    return Cluster(address=address or "", workers=workers or 0)
+    return Cluster(channel, workers or 0)
 
 
 def _require_machines(study: Study, workers: int | None) -> None:
@@ -41,7 +52,6 @@ def _require_machines(study: Study, workers: int | None) -> None:
         )
 
 
-def check_address(option: str, address: str) -> None:
-    """Whether that can be where a scheduler is. Raises RequestError."""
-    if not _ADDRESS.fullmatch(address):
-        raise RequestError(f"{option} {address!r}: expected the address of a scheduler, such as tcp://host:8786")
+def chosen_channel(option: str, address: str, keys: Path | None, *, insecure: bool) -> Channel:
+    """The way to the scheduler at ``address``. Raises RequestError."""
+    return channel_to(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)

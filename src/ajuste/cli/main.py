@@ -31,6 +31,8 @@ COMMANDS: Final = (
     "kernel",
     "cache",
     "worker",
+    "scheduler",
+    "cluster",
     "schema",
 )
 """In the order of the help. Each is a module of this package: a function of that name (with a ``CONTEXT`` for

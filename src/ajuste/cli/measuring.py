@@ -16,7 +16,6 @@ from ajuste.report.progress import Progress
 from ajuste.store.store import Store
 from ajuste.study.measures import measures
 from ajuste.study.schema import Study
-from ajuste.target.cluster.nursery import begin_nursery
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,8 @@ def measure(
     """
     check_report(showing.report)
     if means.cluster and means.cluster.workers:
+        from ajuste.target.cluster.local import begin_nursery
+
         begin_nursery()
     budget = study.budget
     with Progress(

@@ -57,7 +57,19 @@ ClusterAddress = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Share trials out among the workers of a Dask scheduler: tcp://HOST:8786; on hosts: whole blocks.",
+        help="Share trials out among the workers of a scheduler: tls://HOST:8786; on hosts: whole blocks.",
         show_default=False,
     ),
+]
+ClusterKeys = Annotated[
+    Path | None,
+    typer.Option(
+        "--cluster-keys",
+        metavar="DIRECTORY",
+        help="Keys for tls:// (see `ajuste cluster keys`); default: cluster-keys of the data directory.",
+        show_default=False,
+    ),
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Allow tcp://, where anyone can listen in and give orders; not for root.")
 ]

@@ -17,7 +17,9 @@ from ajuste.cli.measuring import Showing, check_report, measure
 from ajuste.cli.options import (
     AcceptRisk,
     ClusterAddress,
+    ClusterKeys,
     Disk,
+    Insecure,
     Jobs,
     Json,
     Kernel,
@@ -55,6 +57,8 @@ def run(
     snapshot: Annotated[bool, typer.Option(help="Start every trial from one snapshot, or boot for each.")] = True,
     workers: Workers = None,
     cluster: ClusterAddress = None,
+    cluster_keys: ClusterKeys = None,
+    insecure: Insecure = False,
     accept_risk: AcceptRisk = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -84,7 +88,7 @@ def run(
                 jobs=jobs,
                 snapshot=snapshot,
                 accept_risk=accept_risk,
-                cluster=chosen_cluster(chosen, cluster, workers, jobs),
+                cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure),
             ),
             fresh=lambda *_: fresh,
         )

@@ -16,6 +16,8 @@ from ajuste.cli.measuring import check_report
 from ajuste.cli.options import (
     AcceptRisk,
     ClusterAddress,
+    ClusterKeys,
+    Insecure,
     Jobs,
     Json,
     Kernel,
@@ -76,6 +78,8 @@ def tune(
     jobs: Jobs = None,
     workers: Workers = None,
     cluster: ClusterAddress = None,
+    cluster_keys: ClusterKeys = None,
+    insecure: Insecure = False,
     accept_risk: AcceptRisk = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -91,7 +95,7 @@ def tune(
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed, target)
     search = _search(chosen, objective, constraint, trials, sampler)
-    where = chosen_cluster(chosen, cluster, workers, jobs)
+    where = chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure)
     if where is not None and chosen.target.kind == "host":
         raise RequestError(
             "a search by the clock of a machine goes block by block on one machine: each block follows from the last",

@@ -12,6 +12,12 @@ from ajuste.model.results import Clock
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Finding
 
+MOMENT_SECONDS = 1.0
+"""Blocks on a host are measured together for as long as this before anybody looks. An interruption loses no more.
+
+To read and keep a run of ``true`` takes as long as the run itself: what is read in between makes the whole longer.
+"""
+
 MOST_ATTEMPTS = 2
 """A trial that was not clean is run once more, and then left as it is."""
 
@@ -163,3 +169,22 @@ def _runs(count: int) -> str:
 
 def _named(findings: list[Finding]) -> str:
     return ", ".join(f"{v.metric} under {v.subject}" for v in findings[:3]) + (" …" if len(findings) > 3 else "")
+
+
+def in_a_moment(seconds: float, measured: int, limits: Limits) -> int:
+    """How many more blocks to measure before looking again, if the last one took ``seconds``; ``measured`` are before
+    this one. Not beyond the least that must be measured, nor beyond the budget.
+    """
+    if seconds >= MOMENT_SECONDS:
+        return 0
+    wanted = int(MOMENT_SECONDS / seconds) - 1
+    end = limits.min_blocks if measured < limits.min_blocks else limits.max_blocks
+    return max(0, min(wanted, end - measured - 1))
+
+
+def up_to_a_look(wanted: int, measured: int, limits: Limits) -> int:
+    """As many more blocks as are ``wanted``, but not beyond the next look at which it may be time to stop;
+    ``measured`` are before this one.
+    """
+    end = limits.min_blocks if measured < limits.min_blocks else min(look_from(measured + 1), limits.max_blocks)
+    return max(0, min(wanted, end - measured - 1))

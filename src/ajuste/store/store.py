@@ -169,6 +169,21 @@ class Store:
             for block in {trial.slot.block for trial in trials} if machine else ():
                 session.merge(MachineRow(run_id=run.id, block=block, machine=machine))
 
+    def drop_trials(self, run: Run, places: Sequence[Place]) -> None:
+        """Forget trials: who measured them gave what is not so."""
+        with self._writing() as session:
+            for block, position, attempt in places:
+                session.execute(
+                    delete(TrialRow).where(
+                        TrialRow.run_id == run.id,
+                        TrialRow.block == block,
+                        TrialRow.position == position,
+                        TrialRow.attempt == attempt,
+                    )
+                )
+            for kept in (ColumnRow, DigestRow):
+                session.execute(delete(kept).where(kept.run_id == run.id))
+
     def machines(self, run: Run) -> dict[int, str]:
         """By block, which of several machines has measured it."""
         query = select(MachineRow.block, MachineRow.machine).where(MachineRow.run_id == run.id)

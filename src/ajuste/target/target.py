@@ -18,6 +18,10 @@ Say = Callable[[str], None]
 """Told in a few words what happens now, e.g. ``booting debian:5.10``; for progress displays."""
 
 
+LEFT_OUT: Final = "workers left out"
+"""In a target's environment: who gave what is not so."""
+
+
 class Target(Protocol):
     """A place that carries out plans. A context manager: entering makes it ready (a guest boots), leaving removes
     all of it.
@@ -72,12 +76,20 @@ class Batch(NamedTuple):
 
 class Done(NamedTuple):
     """A batch that was carried out: its ``number`` in the order in which it was given, for each of its plans when it
-    began and what came of it, and the name of the machine that did it.
+    began and what came of it, and what names the machine that did it.
     """
 
     number: int
     observed: list[tuple[str, Observation]]
     where: str
+
+
+class Untrusted(Exception):
+    """The machines ``where`` gave what is not so: nothing that they gave may be kept. They are not asked again."""
+
+    def __init__(self, where: Sequence[str]) -> None:
+        super().__init__(", ".join(where))
+        self.where = tuple(where)
 
 
 @runtime_checkable
@@ -86,7 +98,8 @@ class Spread(Protocol):
 
     def run_spread(self, batches: Iterable[Batch]) -> Iterator[list[Done]]:
         """Carry out ``batches``, many at once and in any order: they are taken as there is room for them, and given
-        back as they are done. Ends early if the target is left meanwhile. Raises what ``Target.run`` does.
+        back as they are done. Ends early if the target is left meanwhile. Raises Untrusted, and
+        what ``Target.run`` does.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,12 +14,14 @@ import pytest
 from ajuste.checksum import sha256_of
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.observation import Observation
-from ajuste.model.plan import Plan
+from ajuste.model.plan import File, Plan, Write
+from ajuste.model.trial import Slot
 from ajuste.native import AGENT, native_program
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
-from ajuste.target.cluster.bench import Bench
+from ajuste.target.cluster.bench import Bench, resolved_here
 from ajuste.target.cluster.parcel import HostParcel
+from ajuste.trial_plan import plan_for
 from ajuste.version import ajuste_version
 from played import PlayedTarget
 
@@ -61,8 +64,11 @@ def parcel(**more: str) -> str:
     return HostParcel(**(fields | {"study": own.model_dump_json(), "directory": "/"} | more)).model_dump_json()
 
 
-def plans(*names: str) -> list[str]:
-    return [Plan(id=name).model_dump_json() for name in names]
+def plans(*names: str, study_name: str = "one") -> list[Plan]:
+    """Plans that the study has on this machine."""
+    resolved = resolved_here(HostParcel.model_validate_json(parcel(name=study_name)))
+    slot = Slot(block=1, position=0, configuration=resolved.names[0], seed=3)
+    return [plan_for(resolved, slot, 0).model_copy(update={"id": name}) for name in names]
 
 
 def wait_for(happens: Callable[[], object]) -> None:
@@ -82,7 +88,7 @@ def host() -> Host:
 def test_a_machine_is_made_ready_once_for_all_blocks_of_a_study(host: Host) -> None:
     bench = Bench(lambda _: host)
     said = bench.carry_out(parcel(), plans("a", "b"))
-    assert [one["lines"] for one in said["done"]] == ["a", "b"]
+    assert [one.lines for one in said.done or ()] == ["a", "b"]
     bench.carry_out(parcel(), plans("c"))
     assert (host.entered, host.left) == (1, 0)
     bench.close()
@@ -115,7 +121,7 @@ def test_closing_ends_a_block_in_the_middle(host: Host) -> None:
     bench.close()
     assert host.left == 1, "everything is put back when it returns"
     working.join(30)
-    assert "done" not in answers[0], "a block that was cut short is none"
+    assert answers[0].done is None, "a block that was cut short is none"
     assert [plan.id for plan in host.plans] == ["stuck"]
 
 
@@ -124,14 +130,14 @@ def test_what_cannot_be_made_ready_leaves_nothing_and_says_why() -> None:
         raise RequestError("another experiment goes on on this machine: process 7", hint="wait for it")
 
     said = Bench(refuse).carry_out(parcel(), plans("a"))
-    assert said["error"].startswith("another experiment goes on")
-    assert (said["wrong"], said["hint"]) == (True, "wait for it")
+    assert str(said.error).startswith("another experiment goes on")
+    assert (said.wrong, said.hint) == (True, "wait for it")
 
 
 def test_a_machine_says_what_it_is_and_what_the_study_comes_to_there(host: Host) -> None:
     said = Bench(lambda _: host).survey(parcel())
-    assert '"kind":"host"' in said["resolved"]
-    assert said["machine"]["inventory"]["kernel"]["release"] == Path("/proc/sys/kernel/osrelease").read_text().strip()
+    assert '"kind":"host"' in said.resolved
+    assert json.loads(said.inventory)["kernel"]["release"] == Path("/proc/sys/kernel/osrelease").read_text().strip()
     assert host.entered == 0, "asking changes nothing"
 
 
@@ -140,15 +146,54 @@ def test_a_machine_says_what_it_is_and_what_the_study_comes_to_there(host: Host)
     [({"ajuste": "0.0.1"}, "instead of 0.0.1"), ({"agent": "0" * 64}, "its agent is not the coordinator's")],
 )
 def test_a_machine_with_other_programs_refuses(host: Host, changed: dict[str, str], reason: str) -> None:
-    assert reason in Bench(lambda _: host).survey(parcel(**changed))["refusal"]
+    assert reason in Bench(lambda _: host).survey(parcel(**changed)).refusal
 
 
 def test_a_machine_that_lacks_a_program_refuses_by_name(host: Host) -> None:
     absent = study(command="no-such-job").model_dump_json()
-    assert "no-such-job" in Bench(lambda _: host).survey(parcel(study=absent))["refusal"]
+    assert "no-such-job" in Bench(lambda _: host).survey(parcel(study=absent)).refusal
 
 
 def test_a_machine_that_lacks_a_tunable_refuses_by_name(host: Host) -> None:
     factor = {"name": "net.tx_queue_len[nowhere0]", "levels": [500, 1000]}
     missing = study(factor=[factor]).model_dump_json()
-    assert "no network interface nowhere0" in Bench(lambda _: host).survey(parcel(study=missing))["refusal"]
+    assert "no network interface nowhere0" in Bench(lambda _: host).survey(parcel(study=missing)).refusal
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"writes": (Write(tunable="x", location=File(path="/etc/shadow"), value="x"),)},
+        {"background": Plan.model_validate({"id": "", "background": [{"argv": ["/bin/sh"]}]}).background},
+        {"workload": None},
+    ],
+)
+def test_a_plan_that_the_study_does_not_have_is_not_carried_out(host: Host, changed: dict[str, Any]) -> None:
+    plan = plans("a")[0].model_copy(update=changed)
+    said = Bench(lambda _: host).carry_out(parcel(), [plan])
+    assert "is none that the study has on this machine" in str(said.error)
+    assert host.entered == 0
+
+
+def test_what_needs_accepted_risk_is_not_carried_out_without(host: Host) -> None:
+    refused = study(factor=[{"name": "vm.overcommit_memory", "levels": [0, 2]}]).model_dump_json()
+    assert "can hang this machine" in str(Bench(lambda _: host).carry_out(parcel(study=refused), plans("a")).error)
+    assert host.entered == 0
+
+
+@pytest.mark.parametrize("text", ["{}", "[" * 100_000, parcel(study="{}"), parcel(study="[" * 100_000)])
+def test_what_is_no_parcel_is_refused(host: Host, text: str) -> None:
+    bench = Bench(lambda _: host)
+    assert "understand" in str(bench.survey(text).refusal)
+    answer = bench.carry_out(text, [])
+    assert "understand" in str(answer.refusal or answer.error)
+    assert host.entered == 0
+
+
+def test_one_coordinator_does_not_end_what_another_measures(host: Host) -> None:
+    bench = Bench(lambda _: host)
+    bench.carry_out(parcel(), plans("a"))
+    bench.close_of(parcel(name="two"))
+    assert host.left == 0
+    bench.close_of(parcel())
+    assert host.left == 1

@@ -12,6 +12,8 @@ import pytest
 from ajuste import cache
 from ajuste.home import Home
 from ajuste.model.error import RunError
+from ajuste.target.cluster import depot
+from ajuste.target.cluster.answer import Piece
 from ajuste.target.cluster.depot import Depot
 
 
@@ -29,9 +31,16 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def put(place: Depot, name: str, content: bytes) -> None:
+    """In two pieces."""
+    half = (len(content) + 1) // 2
+    for offset in range(0, len(content), half):
+        place.put(Piece(name, offset, len(content), content[offset : offset + half]))
+
+
 def test_what_was_put_is_found(place: Depot) -> None:
     assert place.find(digest(b"kernel")) is None
-    place.put(digest(b"kernel"), b"kernel")
+    put(place, digest(b"kernel"), b"kernel")
     found = place.find(digest(b"kernel"))
     assert found is not None
     assert found.read_bytes() == b"kernel"
@@ -39,12 +48,12 @@ def test_what_was_put_is_found(place: Depot) -> None:
 
 def test_what_arrives_damaged_is_refused(place: Depot) -> None:
     with pytest.raises(RunError, match="arrived damaged"):
-        place.put(digest(b"kernel"), b"colonel")
+        put(place, digest(b"kernel"), b"colonel")
     assert place.find(digest(b"kernel")) is None
 
 
 def test_what_was_damaged_later_is_not_there_any_more(place: Depot) -> None:
-    place.put(digest(b"kernel"), b"kernel")
+    put(place, digest(b"kernel"), b"kernel")
     found = place.find(digest(b"kernel"))
     assert found is not None
     found.write_bytes(b"colonel")
@@ -61,14 +70,14 @@ def test_what_was_not_used_for_longest_makes_room(place: Depot, home: Home, monk
     monkeypatch.setitem(cache.KINDS, cache.CLUSTER, replace(cache.KINDS[cache.CLUSTER], limit_bytes=2 * 65536))
     contents = [os.urandom(65536) for _ in range(3)]
     for number, content in enumerate(contents):
-        place.put(digest(content), content)
+        put(place, digest(content), content)
         os.utime(home.cache / "cluster" / digest(content), (number, number))
     assert [place.find(digest(content)) is not None for content in contents] == [False, True, True]
 
 
 @pytest.mark.parametrize("instead", ["directory", "fifo", "dangling link"])
 def test_what_is_no_file_is_not_found_and_can_be_put(place: Depot, home: Home, instead: str) -> None:
-    place.put(digest(b"kernel"), b"kernel")
+    put(place, digest(b"kernel"), b"kernel")
     file = home.cache / "cluster" / digest(b"kernel")
     file.unlink()
     {
@@ -77,5 +86,25 @@ def test_what_is_no_file_is_not_found_and_can_be_put(place: Depot, home: Home, i
         "dangling link": lambda: file.symlink_to("nowhere"),
     }[instead]()
     assert place.find(digest(b"kernel")) is None
-    place.put(digest(b"kernel"), b"kernel")
+    put(place, digest(b"kernel"), b"kernel")
     assert place.find(digest(b"kernel")) == file
+
+
+def test_a_file_of_which_a_piece_is_missing_is_refused(place: Depot) -> None:
+    name = digest(b"kernel")
+    place.put(Piece(name, 0, 6, b"ker"))
+    with pytest.raises(RunError, match="in the wrong order"):
+        place.put(Piece(name, 4, 6, b"el"))
+    assert place.find(name) is None
+
+
+@pytest.mark.parametrize(("offset", "size_bytes"), [(0, 3 << 30), (5, 6), (1 << 60, 6)])
+def test_a_file_that_is_too_large_or_larger_than_it_says_is_refused(place: Depot, offset: int, size_bytes: int) -> None:
+    with pytest.raises(RunError, match="bytes was sent to a worker"):
+        place.put(Piece(digest(b"kernel"), offset, size_bytes, b"kernel"))
+
+
+def test_half_files_do_not_fill_the_disk(place: Depot, tmp_path: Path) -> None:
+    for number in range(100):
+        place.put(Piece(digest(bytes([number])), 0, 6, b"ker"))
+    assert len(list((tmp_path / "cache" / "cluster").iterdir())) <= depot.MOST_HALF_SENT

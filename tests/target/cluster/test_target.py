@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from distributed import LocalCluster
 
-from ajuste.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Accepted, End, Hello
+from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.target.cluster.connection import Cluster, Connection, quieten
+from ajuste.target.cluster.answer import Answer, Asked, Said, from_here, piece_of
+from ajuste.target.cluster.checks import Checks
+from ajuste.target.cluster.connection import Connection
 from ajuste.target.cluster.packing import Packed
 from ajuste.target.cluster.parcel import Parcel
-from ajuste.target.cluster.target import ClusterTarget, Work
-from ajuste.target.target import Batch
+from ajuste.target.cluster.target import ClusterTarget
+from ajuste.target.cluster.wire import What
+from ajuste.target.target import LEFT_OUT, Batch, Untrusted
+from clusters import Lab, lab
+from played import PlayedTarget
 
 PARCEL = Parcel(
     ajuste="1",
@@ -26,8 +30,8 @@ PARCEL = Parcel(
     spec="debian:5.10",
     release="5.10.0",
     package="",
-    kernel="0" * 64,
-    initramfs="1" * 64,
+    kernel=hashlib.sha256(b"kernel").hexdigest(),
+    initramfs=hashlib.sha256(b"initramfs").hexdigest(),
     clock="virtual",
     cpus=1,
     memory_mib=256,
@@ -37,96 +41,119 @@ PARCEL = Parcel(
 HELLO = Hello(at_ns=0, version=1, agent="0", kernel="5.10", build="", machine="", cpus=1, memory_bytes=1, guest=True)
 
 
-PLAYED: dict[int, Played] = {}
-
-
 class Played:
-    """Workers that say what they were told to; what is ``sent`` to them they have. What Dask takes along is the very
-    same, and no copy.
-    """
+    """Workers that say what they were told to; what is ``sent`` to them they have."""
 
     def __init__(self) -> None:
-        PLAYED[id(self)] = self
         self.sent: dict[str, bytes] = {}
         self.closed = 0
         self.lost: set[str] = set()
         self.lock = threading.Lock()
+        self.carried_out: list[str] = []
 
-    def __reduce__(self) -> tuple[Callable[[int], Played], tuple[int]]:
-        return found, (id(self),)
+    def do(self, what: What, body: bytes, coordinator: int = 0) -> Answer:
+        if what == "receive":
+            piece = piece_of(body)
+            self.sent[piece.digest] = piece.content
+            return from_here()
+        asked = Asked.model_validate_json(body)
+        match what:
+            case "survey":
+                needed = Parcel.model_validate_json(asked.parcel).contents
+                return from_here(lacks=[digest for digest in needed if digest not in self.sent])
+            case "open":
+                return from_here(hello=HELLO, environment={"kernel": "5.10"})
+            case "carry-out":
+                return self.carry_out([plan.id for plan in asked.plans])
+            case _:
+                self.closed += 1
+                return from_here()
 
-    def survey(self, parcel: str) -> dict[str, Any]:
-        needed = Parcel.model_validate_json(parcel).contents
-        return {"where": "lab", "lacks": [digest for digest in needed if digest not in self.sent]}
+    def forget(self, coordinator: int) -> None: ...
 
-    def receive(self, digest: str, content: bytes) -> dict[str, Any]:
-        self.sent[digest] = content
-        return {"where": "lab"}
-
-    def open(self, parcel: str, _: str) -> dict[str, Any]:
-        return {"where": "lab", "hello": HELLO.model_dump_json(), "environment": {"kernel": "5.10"}}
-
-    def carry_out(self, parcel: str, plans: Sequence[str]) -> dict[str, Any]:
-        ids = [Plan.model_validate_json(plan).id for plan in plans]
+    def carry_out(self, ids: Sequence[str]) -> Answer:
         with self.lock:
             if forgotten := self.lost.intersection(ids):
                 self.lost -= forgotten
                 self.sent.clear()
-                return {"where": "lab", "lacks": list(PARCEL.contents)}
-        return {"where": "lab", "done": [{"lines": said(own), "problem": "", "host_seconds": 0.5} for own in ids]}
+                return from_here(lacks=PARCEL.contents)
+            self.carried_out += ids
+        return from_here(done=[self.said(own) for own in ids])
 
-    def close(self, parcel: str) -> None:
-        self.closed += 1
-
-
-def found(number: int) -> Played:
-    return PLAYED[number]
-
-
-def said(plan: str) -> str:
-    events = (Accepted(at_ns=1, id=plan), End(at_ns=2, id=plan, ok=True, events=1))
-    return "".join(f"{event.model_dump_json()}\n" for event in events)
+    def said(self, plan: str) -> Said:
+        return Said(lines=said(plan), host_seconds=0.5)
 
 
 class Refusing(Played):
-    def survey(self, parcel: str) -> dict[str, Any]:
-        return {"where": "lab7", "refusal": "it has QEMU 7.2.1 instead of 10.0.2"}
+    def do(self, what: What, body: bytes, coordinator: int = 0) -> Answer:
+        return from_here(refusal="it has QEMU 7.2.1 instead of 10.0.2") if what == "survey" else super().do(what, body)
 
 
 class Failing(Played):
-    def carry_out(self, parcel: str, plans: Sequence[str]) -> dict[str, Any]:
-        return {"where": "lab7", "error": "the disk is full", "hint": "free some space", "wrong": False}
+    def carry_out(self, ids: Sequence[str]) -> Answer:
+        return from_here(error="the disk is full", hint="free some space")
 
 
 class Hanging(Played):
-    released = threading.Event()
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.released = threading.Event(), threading.Event()
 
-    def carry_out(self, parcel: str, plans: Sequence[str]) -> dict[str, Any]:
-        self.released.wait(60)
-        return super().carry_out(parcel, plans)
+    def carry_out(self, ids: Sequence[str]) -> Answer:
+        self.begun.set()
+        self.released.wait(30)
+        return super().carry_out(ids)
 
 
-def work(played: Played) -> Work:
-    return Work(played.survey, played.receive, played.open, played.carry_out, played.close)
+class Lying(Played):
+    """From its ``since``-th plan on it says that everything took longer."""
+
+    def __init__(self, since: int = 0) -> None:
+        super().__init__()
+        self.since = since
+
+    def said(self, plan: str) -> Said:
+        return Said(lines=said(plan, at_ns=7)) if len(self.carried_out) > self.since else super().said(plan)
 
 
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    quieten()
-    with LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0") as cluster:
-        yield cluster.scheduler_address
+class Here(PlayedTarget):
+    """This machine, which tells the truth."""
+
+    def run(self, plan: Plan) -> Observation:
+        self.plans.append(plan)
+        return Observation(lines=said(plan.id))
+
+
+def said(plan: str, at_ns: int = 1) -> str:
+    events = (Accepted(at_ns=at_ns, id=plan), End(at_ns=at_ns + 1, id=plan, ok=True, events=1))
+    return "".join(f"{event.model_dump_json()}\n" for event in events)
 
 
 @pytest.fixture
-def connection(scheduler: str) -> Iterator[Connection]:
-    with Connection(Cluster(scheduler), home(), lambda _: None) as opened:
+def place() -> Iterator[Lab]:
+    with lab() as opened:
+        yield opened
+
+
+@pytest.fixture
+def played(place: Lab) -> Played:
+    """Two workers with two threads each."""
+    played = Played()
+    for _ in range(2):
+        place.worker(played, 2)
+    return played
+
+
+@pytest.fixture
+def connection(place: Lab) -> Iterator[Connection]:
+    with place.connection as opened:
         yield opened
 
 
 def pack(directory: Path) -> Packed:
-    files = {"0" * 64: directory / "kernel", "1" * 64: directory / "initramfs"}
-    for digest, path in files.items():
-        path.write_text(f"content of {digest}")
+    files = {hashlib.sha256(name.encode()).hexdigest(): directory / name for name in ("kernel", "initramfs")}
+    for path in files.values():
+        path.write_text(path.name)
     return Packed(PARCEL, files)
 
 
@@ -134,19 +161,35 @@ def batches(count: int) -> list[Batch]:
     return [Batch((Plan(id=f"b{number}"),)) for number in range(count)]
 
 
-def test_every_plan_is_carried_out_once_and_comes_back_with_its_number(connection: Connection) -> None:
-    with ClusterTarget(connection, pack, work=work(Played())) as target:
+def carry_out(target: ClusterTarget, count: int) -> list[int]:
+    return sorted(one.number for some in target.run_spread(batches(count)) for one in some)
+
+
+def until_disagreed(target: ClusterTarget, count: int) -> tuple[set[str], tuple[str, ...]]:
+    """Whose trials were kept until somebody was found out, and who that was."""
+    kept: set[str] = set()
+    try:
+        for some in target.run_spread(batches(count)):
+            kept |= {one.where for one in some}
+    except Untrusted as untrusted:
+        return kept, untrusted.where
+    raise AssertionError("nobody was found out")
+
+
+def test_every_plan_is_carried_out_once_and_comes_back_with_its_number(played: Played, connection: Connection) -> None:
+    with ClusterTarget(connection, pack) as target:
         assert target.parallel == 4
         assert target.environment == {"kernel": "5.10"}
         done = [one for some in target.run_spread(batches(100)) for one in some]
     assert sorted(one.number for one in done) == list(range(100))
+    assert len(played.carried_out) == 100
     for one in done:
         ((_, observation),) = one.observed
         assert observation.problem == ""
         assert observation.events[0] == Accepted(at_ns=1, id=f"b{one.number}")
 
 
-def test_no_more_plans_are_on_their_way_than_the_workers_have_use_for(connection: Connection) -> None:
+def test_no_more_plans_are_on_their_way_than_the_workers_have_use_for(played: Played, connection: Connection) -> None:
     taken = 0
 
     def endless() -> Iterator[Batch]:
@@ -154,7 +197,7 @@ def test_no_more_plans_are_on_their_way_than_the_workers_have_use_for(connection
         for taken in range(1, 10_000):
             yield Batch((Plan(id=f"b{taken}"),))
 
-    with ClusterTarget(connection, pack, work=work(Played())) as target:
+    with ClusterTarget(connection, pack) as target:
         done = 0
         for some in target.run_spread(endless()):
             done += len(some)
@@ -163,41 +206,136 @@ def test_no_more_plans_are_on_their_way_than_the_workers_have_use_for(connection
                 break
 
 
-def test_workers_are_sent_what_they_lack_and_end_their_machines_in_the_end(connection: Connection) -> None:
-    played = Played()
-    with ClusterTarget(connection, pack, work=work(played)):
-        assert played.sent == {digest * 64: f"content of {digest * 64}".encode() for digest in "01"}
+def test_workers_are_sent_what_they_lack_and_end_their_machines_in_the_end(
+    played: Played, connection: Connection
+) -> None:
+    with ClusterTarget(connection, pack):
+        assert sorted(played.sent.values()) == [b"initramfs", b"kernel"]
     assert played.closed == 2
 
 
-def test_a_worker_that_comes_later_is_sent_what_it_lacks_and_its_plan_is_carried_out(connection: Connection) -> None:
-    played = Played()
-    with ClusterTarget(connection, pack, work=work(played)) as target:
+def test_what_a_worker_has_no_more_is_sent_again_and_its_plan_is_carried_out(
+    played: Played, connection: Connection
+) -> None:
+    with ClusterTarget(connection, pack) as target:
         played.lost = {"b3", "b7"}
-        done = [one.number for some in target.run_spread(batches(10)) for one in some]
-    assert sorted(done) == list(range(10))
+        assert carry_out(target, 10) == list(range(10))
     assert len(played.sent) == 2
 
 
-def test_workers_that_do_not_fit_are_refused_with_the_reason(connection: Connection) -> None:
+def test_workers_that_do_not_fit_are_refused_with_the_reason(place: Lab, connection: Connection) -> None:
+    place.worker(Refusing())
     with (
-        pytest.raises(RequestError, match=r"no worker .* fits: .*\(lab7\): it has QEMU 7.2.1 instead of 10.0.2"),
-        ClusterTarget(connection, pack, work=work(Refusing())),
+        pytest.raises(RequestError, match=r"no worker .* fits: .*: it has QEMU 7.2.1 instead of 10.0.2"),
+        ClusterTarget(connection, pack),
     ):
         pass
 
 
-def test_what_a_worker_cannot_do_is_the_error_of_the_run(connection: Connection) -> None:
-    with ClusterTarget(connection, pack, work=work(Failing())) as target:
-        with pytest.raises(RunError, match=r"the disk is full \(on lab7\)") as raised:
-            list(target.run_spread(batches(3)))
+def test_what_a_worker_cannot_do_is_the_error_of_the_run(place: Lab, connection: Connection) -> None:
+    place.worker(Failing())
+    with ClusterTarget(connection, pack) as target:
+        with pytest.raises(RunError, match=r"the disk is full \(on .*\)") as raised:
+            carry_out(target, 3)
         assert raised.value.hint == "free some space"
 
 
-def test_leaving_ends_what_is_on_its_way(connection: Connection) -> None:
-    with ClusterTarget(connection, pack, work=work(Hanging())) as target:
-        waiting = threading.Thread(target=lambda: list(target.run_spread(batches(3))))
+def test_leaving_ends_what_is_on_its_way(place: Lab, connection: Connection) -> None:
+    hanging = Hanging()
+    place.worker(hanging)
+    with ClusterTarget(connection, pack) as target:
+        waiting = threading.Thread(target=lambda: carry_out(target, 3))
         waiting.start()
+        assert hanging.begun.wait(30)
     waiting.join(30)
-    Hanging.released.set()
+    hanging.released.set()
     assert not waiting.is_alive()
+
+
+def test_the_plan_of_a_worker_that_is_lost_is_carried_out_by_another(place: Lab, connection: Connection) -> None:
+    hanging, good = Hanging(), Played()
+    lost = place.worker(hanging)
+    done: list[int] = []
+    with ClusterTarget(connection, pack) as target:
+        waiting = threading.Thread(target=lambda: done.extend(carry_out(target, 5)))
+        waiting.start()
+        assert hanging.begun.wait(30)
+        place.worker(good)
+        place.cut(lost)
+        waiting.join(30)
+        hanging.released.set()
+    assert done == list(range(5))
+    assert len(good.carried_out) == 5
+
+
+def test_a_plan_that_takes_four_workers_with_it_has_failed(place: Lab, connection: Connection) -> None:
+    class Dying(Played):
+        def carry_out(self, ids: Sequence[str]) -> Answer:
+            place.cut(self.peer)
+            return super().carry_out(ids)
+
+    for _ in range(5):
+        dying = Dying()
+        dying.peer = place.worker(dying)
+    with ClusterTarget(connection, pack) as target:
+        ((done,),) = list(target.run_spread(batches(1)))
+        assert done.observed[0][1].problem == "every worker that tried it was lost"
+        assert target.parallel == 5
+
+
+def test_a_scheduler_that_is_lost_ends_the_run(played: Played, place: Lab, connection: Connection) -> None:
+    with ClusterTarget(connection, pack) as target:
+        done = target.run_spread(batches(10_000))
+        next(done)
+        place.close()
+        with pytest.raises(RunError, match="was lost in the middle of the run"):
+            list(done)
+
+
+def test_a_liar_is_named_and_nothing_that_it_gave_is_kept(place: Lab, connection: Connection) -> None:
+    here = Here()
+    for duties in (Lying(), Played(), Played()):
+        place.worker(duties)
+    with ClusterTarget(connection, pack, own=lambda: here) as target:
+        kept, (named,) = until_disagreed(target, 60)
+        assert named not in kept, "not before its first trial was confirmed"
+        assert named in target.environment[LEFT_OUT]
+        again = [one for some in target.run_spread(batches(60)) for one in some]
+        assert sorted(one.number for one in again) == list(range(60))
+        assert named not in {one.where for one in again}, "it is not asked again"
+    assert here.plans, "this machine decides between two that say something else"
+
+
+def test_a_liar_that_begins_late_is_found(place: Lab, connection: Connection) -> None:
+    for duties in (Lying(since=20), Played()):
+        place.worker(duties)
+    with ClusterTarget(connection, pack, own=Here) as target:
+        kept, (named,) = until_disagreed(target, 2000)
+    assert named in kept, "what it gave before was kept, and is to be dropped"
+
+
+def test_one_worker_alone_is_checked_by_this_machine(place: Lab, connection: Connection) -> None:
+    place.worker(liar := Lying())
+    here = Here()
+    with ClusterTarget(connection, pack, own=lambda: here) as target, pytest.raises(Untrusted):
+        carry_out(target, 5)
+    assert len(liar.carried_out) <= 5
+    assert here.plans
+
+
+def test_about_one_trial_in_ten_is_measured_twice_and_nobody_can_tell_which(place: Lab, connection: Connection) -> None:
+    workers = [Played(), Played()]
+    for duties in workers:
+        place.worker(duties)
+    with ClusterTarget(
+        connection, pack, own=Here, checks=lambda measure: Checks(measure, key=b"one of many")
+    ) as target:
+        assert carry_out(target, 400) == list(range(400))
+        assert 20 <= target.checked <= 70
+    one, other = (set(duties.carried_out) for duties in workers)
+    assert len(one & other) == target.checked, "by two workers, never twice by one"
+    with ClusterTarget(connection, pack, own=Here, checks=lambda measure: Checks(measure, key=b"another")) as target:
+        before = one & other
+        assert carry_out(target, 400) == list(range(400))
+    repeated = {plan for duties in workers for plan in duties.carried_out if duties.carried_out.count(plan) > 1}
+    assert repeated != before

@@ -1,1 +1,1 @@
-"""Trials on many cores and machines, through Dask distributed."""
+"""Trials on many cores and machines, in messages of JSON over TLS or inherited sockets."""

@@ -5,13 +5,11 @@ The machine's lock is held, its values are journalled and put back, as for an ex
 
 from __future__ import annotations
 
-import asyncio
 import platform
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +17,15 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.checksum import sha256_of
-from ajuste.home import Home, home
-from ajuste.inventory.summary import summary_of
+from ajuste.home import Home
 from ajuste.inventory.take import take_inventory
-from ajuste.model.error import AjusteError, Place, RunError
+from ajuste.model.error import AjusteError, Place, RequestError, RunError
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Perturbation, Plan
+from ajuste.model.trial import Slot
 from ajuste.native import AGENT, native_program
 from ajuste.programs import find_program
+from ajuste.report.visible import visible_line
 from ajuste.study.location import Path as Keys
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
@@ -40,6 +40,7 @@ from ajuste.target.machine_marks import machine_marks
 from ajuste.target.possible import require_possible
 from ajuste.target.prepared import prepared_for
 from ajuste.target.target import Target
+from ajuste.trial_plan import plan_for
 from ajuste.version import ajuste_version
 
 LEASE_SECONDS: Final = 60.0
@@ -64,6 +65,7 @@ class _Stay:
     """A study that is on the machine, from when it comes until everything is put back."""
 
     parcel: HostParcel
+    resolved: ResolvedStudy
     stack: ExitStack = field(default_factory=ExitStack)
     target: Target | None = None
     ended: threading.Event = field(default_factory=threading.Event)
@@ -97,26 +99,40 @@ class Bench:
             resolved = resolved_here(parcel)
             require_possible(resolved, catalogue(), accept_risk=parcel.accept_risk)
         except AjusteError as error:
-            return from_here(refusal=error.message)
-        inventory = take_inventory()
+            return from_here(refusal=error.message[:2000])
         marks = machine_marks()
         return from_here(
             identity=f"{marks['machine']} {marks['kernel']}",
             resolved=resolved.model_dump_json(),
-            machine={**summary_of(inventory), "inventory": inventory.model_dump(mode="json")},
+            inventory=take_inventory().model_dump_json(),
         )
 
-    def carry_out(self, text: str, plans: Sequence[str]) -> Answer:
-        """Carry out the plans of a block, one after the other, and say what was observed. All of them, or an error."""
+    def carry_out(self, text: str, plans: Sequence[Plan]) -> Answer:
+        """Carry out the plans of a block, one after the other, and say what was observed. All of them, or an error:
+        nothing is done that the study would not do here.
+        """
         with self._at_work:
             try:
-                stay = self._with_us(HostParcel.model_validate_json(text))
+                parcel = HostParcel.model_validate_json(text)
+                resolved = self._resolved(parcel)
+                _require_of_study(plans, resolved)
+                stay = self._with_us(parcel, resolved)
                 return from_here(done=[carried_out(self._target(stay), plan) for plan in plans])
+            except ValidationError:
+                return from_here(refusal=f"its Ajuste {ajuste_version()} does not understand this one")
             except AjusteError as error:
                 self.close()
                 return failure(error)
             finally:
                 self._renew()
+
+    def close_of(self, text: str) -> Answer:
+        """As ``close``, if the machine was made ready for that parcel."""
+        with self._lock:
+            ours = self._stay is not None and self._stay.parcel.model_dump_json() == text
+        if ours:
+            self.close()
+        return from_here()
 
     def close(self) -> None:
         """End the stay: whatever runs is ended, and everything put back when this returns."""
@@ -130,6 +146,13 @@ class Bench:
             return
         _end(stay)
 
+    def _resolved(self, parcel: HostParcel) -> ResolvedStudy:
+        if self._stay is not None and self._stay.parcel == parcel:
+            return self._stay.resolved
+        resolved = resolved_here(parcel)
+        require_possible(resolved, catalogue(), accept_risk=parcel.accept_risk)
+        return resolved
+
     def _renew(self) -> None:
         if self._stay is not None:
             self._blocks += 1
@@ -142,17 +165,17 @@ class Bench:
             if self._blocks == blocks:
                 self.close()
 
-    def _with_us(self, parcel: HostParcel) -> _Stay:
+    def _with_us(self, parcel: HostParcel, resolved: ResolvedStudy) -> _Stay:
         self._blocks += 1
         stay = self._stay
         if stay is not None and stay.parcel == parcel:
             return stay
         self.close()
-        stay = _Stay(parcel)
+        stay = _Stay(parcel, resolved)
         with self._lock:
             self._stay = stay
         try:
-            target = stay.stack.enter_context(self._make(resolved_here(parcel)))
+            target = stay.stack.enter_context(self._make(resolved))
         except BaseException:
             self._forget(stay)
             raise
@@ -190,33 +213,28 @@ def _ended() -> RunError:
 
 def resolved_here(parcel: HostParcel) -> ResolvedStudy:
     """The study on this machine: its kernel's places, its programs, its caller. Raises RequestError."""
-    study = Study.model_validate_json(parcel.study).at(_Sent(Path(parcel.directory)))
+    try:
+        study = Study.model_validate_json(parcel.study).at(_Sent(Path(parcel.directory)))
+    except (ValidationError, RecursionError):
+        raise RequestError(f"the study that was sent is none that Ajuste {ajuste_version()} understands") from None
     here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
     return resolve(study, of_this_machine(catalogue()), here, find_program, host_site())
 
 
-def _on_this_machine(own: Home) -> Callable[[ResolvedStudy], Target]:
+def _require_of_study(plans: Sequence[Plan], resolved: ResolvedStudy) -> None:
+    """Whether each of ``plans`` is one that the study has on this machine. Raises RequestError."""
+    known = [
+        plan_for(resolved, Slot(block=0, position=0, configuration=name, seed=0), 0).model_copy(
+            update={"perturbation": Perturbation()}
+        )
+        for name in resolved.names
+    ]
+    for plan in plans:
+        disturbed = Perturbation(environment_bytes=plan.perturbation.environment_bytes)
+        plain = plan.model_copy(update={"id": known[0].id, "perturbation": Perturbation()})
+        if plan.perturbation != disturbed or plain not in known:
+            raise RequestError(f"the plan {visible_line(plan.id[:80])!r} is none that the study has on this machine")
+
+
+def on_this_machine(own: Home) -> Callable[[ResolvedStudy], Target]:
     return lambda resolved: prepared_for(resolved, HostTarget(own))
-
-
-@cache
-def _bench() -> Bench:
-    """The one of this process."""
-    return Bench(_on_this_machine(home()))
-
-
-async def survey(parcel: str) -> Answer:
-    return await asyncio.to_thread(_bench().survey, parcel)
-
-
-def carry_out(parcel: str, plans: Sequence[str]) -> Answer:
-    return _bench().carry_out(parcel, plans)
-
-
-async def close() -> None:
-    await asyncio.to_thread(_bench().close)
-
-
-def close_all() -> None:
-    """End what this process measures."""
-    _bench().close()

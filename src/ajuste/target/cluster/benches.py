@@ -5,22 +5,25 @@ from __future__ import annotations
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from ajuste.inventory.document import Inventory
+from ajuste.inventory.summary import summary_of
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
+from ajuste.report.visible import visible_line
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.cluster import bench
-from ajuste.target.cluster.answer import Answer, require
-from ajuste.target.cluster.connection import BENCH, WORKER_SECONDS, Connection
+from ajuste.target.cluster.answer import Answer, observed_in, require
+from ajuste.target.cluster.connection import WORKER_SECONDS, Connection, Task, asked
 from ajuste.target.cluster.parcel import HostParcel
-from ajuste.target.cluster.target import observed_in, taken
+from ajuste.target.cluster.target import taken
+from ajuste.target.cluster.wire import Broken, read_as
 from ajuste.target.target import Block, BlockDone, Say
 
 MOST_LOST: Final = 3
@@ -30,17 +33,9 @@ _WAIT_SECONDS = 0.5
 _LOOK_EVERY_SECONDS = 3.0
 
 
-class Work(NamedTuple):
-    """What workers are asked to do; see ``bench`` for each."""
-
-    survey: Callable[..., Any] = bench.survey
-    carry_out: Callable[..., Any] = bench.carry_out
-    close: Callable[..., Any] = bench.close
-
-
 @dataclass(frozen=True)
 class _Machine:
-    """A worker that measures: ``address`` is Dask's for it, ``resolved`` what the study comes to there."""
+    """A worker that measures: ``address`` is what names it, ``resolved`` what the study comes to there."""
 
     name: str
     address: str
@@ -68,7 +63,6 @@ class BenchTarget:
     parcel: HostParcel
     resolved: ResolvedStudy
     say: Say = field(default=lambda _: None)
-    work: Work = field(default_factory=Work)
 
     def __post_init__(self) -> None:
         self._text = self.parcel.model_dump_json()
@@ -77,7 +71,7 @@ class BenchTarget:
         self._known: dict[str, dict[str, Any]] = {}
         self._identities: dict[str, str] = {}
         self._refused: dict[str, str] = {}
-        self._flying: dict[Any, _Flight] = {}
+        self._flying: dict[Task, _Flight] = {}
         self._lost: Counter[int] = Counter()
         self._looked = 0.0
         self._lacking_since: float | None = None
@@ -120,21 +114,21 @@ class BenchTarget:
     def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
         """As ``Benches.run_blocks``."""
         waiting = deque(blocks)
-        ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        ended: queue.SimpleQueue[Task] = queue.SimpleQueue()
         try:
             while waiting or self._flying:
                 self._look(waiting)
                 self._send(waiting, ended)
-                for future in taken(ended):
-                    if (flight := self._flying.pop(future, None)) is None:
+                for task in taken(ended):
+                    if (flight := self._flying.pop(task, None)) is None:
                         continue  # Its machine was given up before.
-                    if (done := self._received(future, flight, waiting)) is not None:
+                    if (done := self._received(task, flight, waiting)) is not None:
                         yield done
         finally:
             self.connection.cancel(list(self._flying))
             self._flying.clear()
 
-    def _send(self, waiting: deque[Block], ended: queue.SimpleQueue[Any]) -> None:
+    def _send(self, waiting: deque[Block], ended: queue.SimpleQueue[Task]) -> None:
         """Give each machine that has nothing to do the first block that it may have."""
         busy = {flight.machine.address for flight in self._flying.values()}
         for machine in [one for one in self._there.values() if one.address not in busy]:
@@ -143,30 +137,23 @@ class BenchTarget:
                 continue
             waiting.remove(block)
             plans = block.plans(machine.resolved)
-            (future,) = self.connection.submit(
-                self.work.carry_out,
-                self._text,
-                [[plan.model_dump_json() for plan in plans]],
-                done=ended,
-                workers=[machine.address],
-                resources={BENCH: 1},
-            )
-            self._flying[future] = _Flight(block, machine, plans)
+            task = Task("bench-carry-out", asked(self._text, plans), ended.put, worker=machine.address)
+            self._flying[task] = _Flight(block, machine, plans)
+            self.connection.submit([task])
         names = {machine.name for machine in self._there.values()}
         for block in [one for one in waiting if one.where and one.where not in names]:
             waiting.remove(block)
 
-    def _received(self, future: Any, flight: _Flight, waiting: deque[Block]) -> BlockDone | None:
-        """What a future brought; nothing if its block is to be begun anew."""
-        answer = self.connection.answers([future])[0]
-        if isinstance(answer, Exception):
-            if type(answer).__name__ == "KilledWorker":
-                self._give_up(flight, waiting)
-                return None
-            raise RunError(f"the machine {flight.machine.name} failed: {answer}") from answer
-        if answer.get("wrong"):
+    def _received(self, task: Task, flight: _Flight, waiting: deque[Block]) -> BlockDone | None:
+        """What was answered; nothing if the block is to be begun anew."""
+        answer = task.answer
+        if answer is None:
+            self.connection.require_alive()
+            self._give_up(flight, waiting)
+            return None
+        if reason := _why_left_out(answer, flight):
             # Such as another experiment that goes on there: others may still measure.
-            self._refuse(flight.machine.address, answer, answer["error"])
+            self._refuse(flight.machine.address, answer, reason)
             waiting.appendleft(flight.block)
             if not self._there:
                 raise self._none_fits()
@@ -176,7 +163,7 @@ class BenchTarget:
         return BlockDone(
             flight.block.number,
             flight.plans,
-            observed_in(flight.plans, answer, restores=True),
+            observed_in(flight.plans, answer.done or (), restores=True),
             flight.machine.name,
         )
 
@@ -201,10 +188,10 @@ class BenchTarget:
         self._looked = time.monotonic()
         for address in [one for one in self._there if one not in addresses]:
             self._there.pop(address)
-        for future, flight in list(self._flying.items()):
+        for task, flight in list(self._flying.items()):
             if flight.machine.address not in addresses:
-                self._flying.pop(future)
-                self.connection.cancel([future])
+                self._flying.pop(task)
+                self.connection.cancel([task])
                 self._give_up(flight, waiting)
         self._admit([one for one in addresses if one not in self._there and one not in self._refused])
         if self._there:
@@ -241,40 +228,46 @@ class BenchTarget:
 
     def _admit(self, addresses: Iterable[str]) -> None:
         """Ask workers whether their machine can measure the study."""
-        for address, answer in self.connection.ask(self.work.survey, self._text, workers=list(addresses)).items():
-            if reason := self._why_not(answer):
+        answers = self.connection.ask("bench-survey", asked(self._text), workers=list(addresses))
+        for address, answer in answers.items():
+            if answer.refusal:
+                self._refuse(address, answer, answer.refusal)
+                continue
+            try:
+                there = _surveyed(answer)
+            except Broken as broken:
+                self.connection.ban(address, str(broken))
+                self._refuse(address, answer, str(broken))
+                continue
+            if reason := self._why_not(answer, there.resolved):
                 self._refuse(address, answer, reason)
                 continue
             name = self._name_of(answer)
-            self._known[name] = answer["machine"]
-            resolved = ResolvedStudy.model_validate_json(answer["resolved"])
-            self._there[address] = _Machine(name, address, answer["identity"], resolved)
+            self._known[name] = there.machine
+            self._there[address] = _Machine(name, address, answer.identity, there.resolved)
 
-    def _why_not(self, answer: Answer) -> str:
-        if "refusal" in answer:
-            return str(answer["refusal"])
-        if any(machine.identity == answer["identity"] for machine in self._there.values()):
+    def _why_not(self, answer: Answer, there: ResolvedStudy) -> str:
+        if any(machine.identity == answer.identity for machine in self._there.values()):
             return "another worker of the same machine measures already"
-        there = ResolvedStudy.model_validate_json(answer["resolved"])
         if (there.names, there.factors) != (self.resolved.names, self.resolved.factors):
-            return f"there the study has other configurations: {', '.join(there.names)}"
+            return f"there the study has other configurations: {visible_line(', '.join(there.names)[:1000])}"
         return ""
 
     def _name_of(self, answer: Answer) -> str:
         """The machine's own name; with a number where two machines have the same."""
         for name, identity in self._identities.items():
-            if identity == answer["identity"]:
+            if identity == answer.identity:
                 return name
-        name, number = str(answer["where"]), 1
+        name, number = answer.where, 1
         while name in self._identities:
             number += 1
-            name = f"{answer['where']} ({number})"
-        self._identities[name] = answer["identity"]
+            name = f"{answer.where} ({number})"
+        self._identities[name] = answer.identity
         return name
 
     def _refuse(self, address: str, answer: Answer, reason: str) -> None:
         self._there.pop(address, None)
-        self._refused[address] = f"{address} ({answer['where']}): {reason}"
+        self._refused[address] = f"{address} ({answer.where}): {reason}"
 
     def _refusals(self) -> str:
         return "; ".join(self._refused.values())
@@ -289,6 +282,27 @@ class BenchTarget:
         """Have every machine put everything back, in the middle of a block if need be."""
         try:
             addresses = [address for address in self._benches() if address not in self._refused]
-            self.connection.ask(self.work.close, workers=addresses)
+            self.connection.ask("bench-close", asked(self._text), workers=addresses)
         except AjusteError:
             return  # The cluster is gone: its workers put everything back by themselves.
+
+
+class _Surveyed(NamedTuple):
+    resolved: ResolvedStudy
+    machine: dict[str, Any]
+
+
+def _surveyed(answer: Answer) -> _Surveyed:
+    """What a machine says of itself. Raises Broken."""
+    resolved = read_as(ResolvedStudy, answer.resolved.encode(), "what the study comes to there")
+    inventory = read_as(Inventory, answer.inventory.encode(), "its inventory")
+    return _Surveyed(resolved, {**summary_of(inventory), "inventory": inventory.model_dump(mode="json")})
+
+
+def _why_left_out(answer: Answer, flight: _Flight) -> str:
+    """Why the block is not done and the machine not asked again, if so."""
+    if answer.error is not None:
+        return answer.error if answer.wrong else ""
+    if answer.refusal:
+        return answer.refusal
+    return "" if len(answer.done or ()) == len(flight.plans) else "its answer is not to what it was asked"

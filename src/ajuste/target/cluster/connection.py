@@ -1,67 +1,81 @@
-"""The way to the workers: Dask's scheduler, here or elsewhere. Nothing else of Ajuste speaks to Dask."""
+"""The coordinator's end of a cluster: which workers there are, what each is asked, and what came of it.
+
+All that is said is read in a thread of its own, so that workers never wait for the store.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import itertools
-import logging
-import queue
 import socket
-import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
 
 from ajuste.home import Home
-from ajuste.model.error import RequestError, RunError
-from ajuste.target.cluster import preload
-from ajuste.target.cluster.nursery import FORKED, begin_nursery, keep_to_ours
+from ajuste.model.error import RunError
+from ajuste.target.cluster.answer import Answer, Asked
+from ajuste.target.cluster.channel import Channel, open_channel
+from ajuste.target.cluster.wire import (
+    Broken,
+    Header,
+    Introduction,
+    Peer,
+    Roster,
+    What,
+    Worker,
+    connected,
+    expect_losses,
+    read_as,
+)
 from ajuste.target.target import Say
-
-CONNECT_SECONDS: Final = 10.0
-"""So long a scheduler may take to answer."""
-
-BENCH: Final = "bench"
-"""Dask's resource of a worker that is offered for measuring by its machine's clock: it has one."""
-
-UNWATCHED: Final = {
-    "distributed.worker.profile.enabled": False,
-    "distributed.admin.system-monitor.disk": False,
-    "distributed.admin.system-monitor.interval": "10s",
-    "distributed.admin.tick.interval": "1s",
-    "distributed.admin.tick.cycle": "10s",
-}
-"""Dask's configuration. Its profiler and its look at the event loop would wake a hundred and fifty times a second
-beside what is measured.
-"""
 
 WORKER_SECONDS: Final = 60.0
 """So long a cluster may be without any worker before the run ends."""
+ANSWER_SECONDS: Final = 120.0
+"""So long a worker may take for what takes no trial."""
+MOST_LOSSES: Final = 4
+"""Plans during which so many workers were lost are not given to another one: they may be to blame."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where trials are carried out: by the workers of the scheduler at ``address``, or by ``workers`` of this machine.
+    """Where trials are carried out: by the workers of a scheduler, or by ``workers`` of this machine."""
 
-    ``tls://`` addresses take keys and certificates from Dask's own configuration.
-    """
-
-    address: str = ""
+    channel: Channel | None = None
     workers: int = 0
 
+    @property
+    def address(self) -> str:
+        return self.channel.address if self.channel else ""
+
     def __str__(self) -> str:
-        return f"the cluster {self.address}" if self.address else f"{self.workers} workers on this machine"
+        return f"the cluster {self.address}" if self.channel else f"{self.workers} workers on this machine"
 
 
-@dataclass(frozen=True)
-class Worker:
-    """``address`` is Dask's for it. What ``benches`` is a whole machine, offered for measuring by its own clock."""
+@dataclass(eq=False)
+class Task:
+    """What one worker is asked: ``worker``, or any that is free, not one of ``but`` and not where ``twin`` is.
 
-    address: str
-    threads: int
-    benches: bool = False
+    When it is over, ``answer`` is there, or it was lost with its workers; ``by`` had it last.
+    """
+
+    what: What
+    body: bytes
+    done: Callable[[Task], object]
+    worker: str = ""
+    but: frozenset[str] = frozenset()
+    twin: Task | None = None
+    metered: bool = True
+    limit_s: float = 0.0
+    answer: Answer | None = None
+    by: str = ""
+    losses: int = 0
+    timer: asyncio.TimerHandle | None = field(default=None, repr=False)
 
 
 class Connection:
@@ -71,170 +85,280 @@ class Connection:
         self._cluster = cluster
         self._home = home
         self._say = say
-        self._stack = ExitStack()
-        self._client: Any = None
-        self._names = itertools.count()
-        self._prefix = f"ajuste-{uuid.uuid4().hex[:12]}"
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._leaving: asyncio.Event | None = None
+        self._peer: Peer | None = None
+        self._ended = ""
+        self._numbers = itertools.count(1)
+        self._workers: dict[str, Worker] = {}
+        self._banned: dict[str, str] = {}
+        self._waiting: deque[Task] = deque()
+        self._flying: dict[int, Task] = {}
+        self._busy: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._client = None
-        self._stack.close()
+        if self._loop is not None and self._thread is not None and self._leaving is not None:
+            self._loop.call_soon_threadsafe(self._leaving.set)
+            self._thread.join()
+            self._thread = None
 
     @property
     def cluster(self) -> Cluster:
         return self._cluster
 
+    @property
+    def banned(self) -> dict[str, str]:
+        """Workers that are asked nothing any more, with the reason."""
+        return dict(self._banned)
+
     def open(self) -> None:
         """Connect, if that is not done yet. Raises RequestError for a cluster that does not answer."""
-        if self._client is None:
-            quieten()
-            self._client = self._connect() if self._cluster.address else self._start()
+        if self._thread is not None:
+            return
+        self._say(f"connecting to {self._cluster.address}" if self._cluster.channel else f"starting {self._cluster}")
+        opened: Future[None] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._live(opened)), name="cluster", daemon=True)
+        self._thread.start()
+        try:
+            opened.result()
+        except BaseException:
+            if opened.done():
+                self._thread = None
+            raise
+
+    async def _live(self, opened: Future[None]) -> None:
+        self._loop, self._leaving = asyncio.get_running_loop(), asyncio.Event()
+        local: Any = None
+        attending: asyncio.Task[None] | None = None
+        introduction = Introduction(role="coordinator")
+        expect_losses()
+        try:
+            if self._cluster.channel is not None:
+                self._peer = await open_channel(self._cluster.channel, introduction)
+            else:
+                from ajuste.target.cluster.local import LocalWorkers
+                from ajuste.target.cluster.scheduler import Scheduler
+
+                scheduler, (ours, theirs) = Scheduler(), socket.socketpair()
+                local = LocalWorkers(scheduler, self._home, self._cluster.workers)
+                attending = asyncio.create_task(scheduler.attend(await connected(theirs), "coordinator here"))
+                self._peer = await connected(ours)
+                self._peer.send(Header(kind="hello"), introduction.model_dump_json().encode())
+                await local.start()
+        except BaseException as error:
+            opened.set_exception(error)
+            return
+        hearing = asyncio.create_task(self._hear())
+        beating = asyncio.create_task(self._peer.beat())
+        opened.set_result(None)
+        await self._leaving.wait()
+        for task in (hearing, beating):
+            task.cancel()
+        await self._peer.close()
+        if local is not None:
+            await local.end()
+        if attending is not None:
+            await attending
+
+    async def _hear(self) -> None:
+        assert self._peer is not None
+        try:
+            while (said := await self._peer.receive()) is not None:
+                self._heed(*said)
+            self._ended = "the connection was closed"
+        except Broken as broken:
+            self._ended = str(broken)
+        for task in [*self._flying.values(), *self._waiting]:
+            self._over(task)
+
+    def _heed(self, header: Header, body: bytes) -> None:
+        match header.kind:
+            case "roster":
+                self._workers = {one.address: one for one in read_as(Roster, body, "the list of workers").workers}
+                for task in [one for one in self._waiting if one.worker and one.worker not in self._workers]:
+                    self._waiting.remove(task)
+                    self._over(task)
+                self._dispatch()
+            case "answer":
+                self._answered(header.number, body)
+            case "lost":
+                self._lost(header.number)
+            case "refused":
+                raise Broken(body[:500].decode("ascii", "backslashreplace"))
+            case "welcome" | "beat":
+                pass
+            case kind:
+                raise Broken(f"a scheduler does not say {kind} to a coordinator")
+
+    def _answered(self, number: int, body: bytes) -> None:
+        task = self._landed(number)
+        if task is None:
+            return
+        try:
+            task.answer = read_as(Answer, body, "its answer")
+        except Broken as broken:
+            self._ban(task.by, str(broken))
+            self._again(task, counts=False)
+        else:
+            task.done(task)
+        self._dispatch()
+
+    def _lost(self, number: int) -> None:
+        task = self._landed(number)
+        if task is not None:
+            self._again(task)
+            self._dispatch()
+
+    def _again(self, task: Task, *, counts: bool = True) -> None:
+        """Give to another worker what one did not answer, unless it was for that one alone."""
+        task.losses += counts and task.metered
+        if task.worker or task.losses >= MOST_LOSSES:
+            self._over(task)
+        else:
+            task.by = ""
+            self._waiting.appendleft(task)
+
+    def _over(self, task: Task) -> None:
+        if task.timer is not None:
+            task.timer.cancel()
+        task.done(task)
+
+    def _landed(self, number: int) -> Task | None:
+        task = self._flying.pop(number, None)
+        if task is None:
+            return None  # It was cancelled, or its worker was too late.
+        if task.timer is not None:
+            task.timer.cancel()
+        if task.metered:
+            self._busy[task.by] -= 1
+        return task
+
+    def _dispatch(self) -> None:
+        """Give what waits to whoever is free, the least busy first."""
+        if not self._waiting:
+            return
+        free = sorted(
+            (self._busy[one.address] / one.threads, one.address)
+            for one in self._workers.values()
+            if one.address not in self._banned and self._busy[one.address] < one.threads
+        )
+        for _, address in free:
+            while self._busy[address] < self._workers[address].threads:
+                task = next((one for one in self._waiting if _may(one, address)), None)
+                if task is None:
+                    break
+                self._waiting.remove(task)
+                self._ask(task, address)
+
+    def _ask(self, task: Task, address: str) -> None:
+        assert self._peer is not None
+        assert self._loop is not None
+        number = next(self._numbers)
+        task.by = address
+        self._flying[number] = task
+        self._busy[address] += task.metered
+        if task.limit_s:
+            task.timer = self._loop.call_later(task.limit_s, self._too_late, number)
+        self._peer.send(Header(kind="request", number=number, worker=address, what=task.what), task.body)
+
+    def _too_late(self, number: int) -> None:
+        if number in self._flying:
+            task = self._flying[number]
+            self._ban(task.by, f"it did not answer within {task.limit_s:g} s")
+            self._lost(number)
+
+    def _ban(self, address: str, reason: str) -> None:
+        if address not in self._banned:
+            self._banned[address] = reason
+            self._say(f"left out: {address}: {reason}")
+        for number in [number for number, task in self._flying.items() if task.by == address]:
+            if (task := self._landed(number)) is not None:
+                self._again(task, counts=False)
+
+    def ban(self, address: str, reason: str) -> None:
+        """Ask that worker nothing any more. What it has under way is given to others."""
+
+        def leave_out() -> None:
+            self._ban(address, reason)
+            self._dispatch()
+
+        self._run(leave_out)
 
     def workers(self) -> list[Worker]:
-        """Those that there are now. Raises RunError where the scheduler does not answer any more."""
+        """Those that there are now, and are asked. Raises RunError where the scheduler does not answer any more."""
         self.require_alive()
-        known = self._client.scheduler_info(n_workers=-1)["workers"]
-        return [
-            Worker(address, one["nthreads"], one.get("resources", {}).get(BENCH, 0) >= 1)
-            for address, one in known.items()
+        return [one for one in self._workers.values() if one.address not in self._banned]
+
+    def submit(self, tasks: Sequence[Task]) -> None:
+        """Have ``tasks`` carried out; each is told that it is ``done``, in another thread, however it ended."""
+
+        def enqueue() -> None:
+            for task in tasks:
+                if self._ended or (task.worker and (task.worker not in self._workers or task.worker in self._banned)):
+                    task.done(task)
+                elif task.worker and not task.metered:
+                    self._ask(task, task.worker)
+                else:
+                    self._waiting.append(task)
+            self._dispatch()
+
+        self._run(enqueue)
+
+    def ask(self, what: What, body: bytes, *, workers: Sequence[str]) -> dict[str, Answer]:
+        """What each of ``workers`` answers, beside whatever it does. One that is lost meanwhile or does not keep to the
+        protocol, does not answer.
+        """
+        self.require_alive()
+        left = threading.Semaphore(0)
+        tasks = [
+            Task(what, body, lambda _: left.release(), worker=one, metered=False, limit_s=ANSWER_SECONDS)
+            for one in workers
         ]
+        self.submit(tasks)
+        for _ in tasks:
+            left.acquire()
+        return {task.worker: task.answer for task in tasks if task.answer is not None}
 
-    def ask(self, function: Callable[..., Any], *arguments: Any, workers: Sequence[str]) -> dict[str, Any]:
-        """What each of ``workers`` answers, beside whatever it does. One that is lost meanwhile does not answer. Raises
-        RunError where one has no Ajuste, or another one.
-        """
-        found = self._client.run(function, *arguments, workers=list(workers), on_error="return") if workers else {}
-        for address, answer in found.items():
-            if isinstance(answer, Exception) and not isinstance(answer, OSError):
-                raise RunError(f"the worker {address} of {self._cluster} failed: {answer}") from answer
-        return {address: answer for address, answer in found.items() if not isinstance(answer, Exception)}
+    def cancel(self, tasks: Sequence[Task]) -> None:
+        """Forget about ``tasks``. What has not begun is not begun."""
 
-    def submit(
-        self,
-        function: Callable[..., Any],
-        first: str,
-        each: Iterable[Any],
-        *,
-        done: queue.SimpleQueue[Any],
-        workers: Sequence[str] | None = None,
-        resources: Mapping[str, int] | None = None,
-    ) -> list[Any]:
-        """Have ``function(first, one)`` called for each one of ``each``, on whichever of ``workers`` is free and has
-        the ``resources``. The futures that come back are put into ``done`` when they have ended, however they did.
-        """
-        ones = list(each)
-        futures: list[Any] = self._client.map(
-            function,
-            [first] * len(ones),
-            ones,
-            key=[f"{self._prefix}-{next(self._names)}" for _ in ones],
-            workers=workers,
-            resources=resources,
-            pure=False,
-        )
-        for future in futures:
-            future.add_done_callback(done.put)
-        return futures
+        def forget() -> None:
+            for task in tasks:
+                with suppress(ValueError):
+                    self._waiting.remove(task)
+            for number, task in list(self._flying.items()):
+                if task in tasks:
+                    self._landed(number)
+                    if self._peer is not None:
+                        self._peer.send(Header(kind="cancel", number=number, worker=task.by))
 
-    def answers(self, futures: Sequence[Any]) -> list[Any]:
-        """What each of ``futures`` came to; an exception for one that failed. Raises RunError for a lost cluster."""
-        if any(future.status in ("cancelled", "lost") for future in futures):
-            raise self._lost()
-        good = [future for future in futures if future.status == "finished"]
-        try:
-            answers = iter(self._client.gather(good))
-        except Exception as error:
-            raise self._lost() from error
-        return [next(answers) if future.status == "finished" else future.exception() for future in futures]
-
-    def cancel(self, futures: Sequence[Any]) -> None:
-        with contextlib.suppress(Exception):
-            self._client.cancel(list(futures), force=True)
+        if tasks and not self._ended:
+            self._run(forget)
 
     def require_alive(self) -> None:
         """Raises RunError if the scheduler is gone."""
-        if self._client is None or self._client.status != "running":
-            raise self._lost()
-
-    def _lost(self) -> RunError:
-        return RunError(
-            f"{self._cluster} was lost in the middle of the run",
-            hint="what was measured is kept: the same command goes on where it stopped",
-        )
-
-    def _connect(self) -> Any:
-        from distributed import Client
-        from distributed.security import Security
-
-        address = self._cluster.address
-        if address.startswith("tls:") and Security().get_connection_args("client")["ssl_context"] is None:
-            raise RequestError(
-                f"the cluster {address} wants certificates, and Dask's configuration names none",
-                hint="DASK_DISTRIBUTED__COMM__TLS__CA_FILE and others: docs/cluster.md has them all",
+        if self._thread is None or self._ended:
+            raise RunError(
+                f"{self._cluster} was lost in the middle of the run: {self._ended or 'it was left'}",
+                hint="what was measured is kept: the same command goes on where it stopped",
             )
-        self._say(f"connecting to {address}")
-        try:
-            _require_listener(address)  # Dask would try again and again where nobody listens.
-            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, TimeoutError, ValueError, TypeError) as error:
-            raise RequestError(
-                f"the cluster {address} cannot be reached: {reason_of(error)}",
-                hint="expected the address of a Dask scheduler, such as tcp://host:8786; `dask scheduler` starts one",
-            ) from error
-        return self._stack.enter_context(client)
 
-    def _start(self) -> Any:
-        import dask
-        from distributed import Client, LocalCluster
-
-        self._say(f"starting {self._cluster}")
-        self._home.state.mkdir(parents=True, exist_ok=True)
-        begin_nursery()
-        keep_to_ours()
-        self._stack.enter_context(dask.config.set({**UNWATCHED, **FORKED}))
-        cluster = self._stack.enter_context(
-            LocalCluster(
-                n_workers=self._cluster.workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-                local_directory=str(self._home.state / "workers"),
-                silence_logs=logging.CRITICAL,
-                preload=[preload.__name__],
-            )
-        )
-        return self._stack.enter_context(Client(cluster, set_as_default=False))
+    def _run(self, work: Callable[[], object]) -> None:
+        if self._loop is not None and self._thread is not None:
+            with suppress(RuntimeError):  # The loop has ended: so has everything in it.
+                self._loop.call_soon_threadsafe(work)
 
 
-def _require_listener(address: str) -> None:
-    """Raises OSError if nobody listens there, ValueError for what is no address."""
-    parts = urlsplit(address)
-    if parts.hostname and parts.port:
-        socket.create_connection((parts.hostname, parts.port), CONNECT_SECONDS).close()
+def _may(task: Task, address: str) -> bool:
+    if task.worker:
+        return task.worker == address
+    return address not in task.but and not (task.twin is not None and task.twin.by == address)
 
 
-def quieten() -> None:
-    """What goes wrong is said by us, once, and not by Dask's loggers."""
-    import distributed
-
-    for name in (distributed.__name__, *logging.root.manager.loggerDict):
-        if name.partition(".")[0] == distributed.__name__:
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-
-
-def reason_of(error: BaseException) -> str:
-    """Why nothing answered, in the system's words."""
-    import asyncio  # It takes long to load, and whoever comes here has no cluster.
-
-    while (deeper := error.__cause__ or error.__context__) is not None and not isinstance(
-        deeper, asyncio.CancelledError
-    ):
-        error = deeper
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error) or f"no answer within {CONNECT_SECONDS:g} s"
+def asked(parcel: str, plans: Sequence[Any] = ()) -> bytes:
+    """The body of a request."""
+    return Asked(parcel=parcel, plans=tuple(plans)).model_dump_json().encode()

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
+import threading
 from pathlib import Path
+from typing import Final
 
 from ajuste.cache import CLUSTER, make_room
 from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.space import keeping_in, require_space
 from ajuste.model.error import RunError
+from ajuste.report.visible import visible_line
+from ajuste.target.cluster.answer import Piece
+
+LARGEST_BYTES: Final = 2 << 30
+"""Of one file."""
+
+MOST_HALF_SENT: Final = 8
+"""So many files may have come in part; the one that nothing was added to for longest goes first."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SPARE_BYTES = 64 << 20
@@ -24,6 +33,7 @@ class Depot:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._root = home.cache / "cluster"
+        self._lock = threading.Lock()
 
     def find(self, digest: str) -> Path | None:
         """The file with that SHA-256. One that was damaged is removed, as if it had never come."""
@@ -39,16 +49,28 @@ class Depot:
         self._remove(path)
         return None
 
-    def put(self, digest: str, content: bytes) -> None:
-        """Keep ``content``. Raises RunError if it is not what ``digest`` says, RequestError for a full disk."""
-        path = self._path(digest)
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise RunError("a file that was sent to a worker arrived damaged: its SHA-256 differs")
-        with keeping_in(self._root, "files of the cluster"):
-            self._root.mkdir(parents=True, exist_ok=True)
-            require_space(self._root, len(content) + _SPARE_BYTES, "a file of the cluster")
-            temporary = path.with_name(f".{digest}.{os.getpid()}")
-            temporary.write_bytes(content)
+    def put(self, piece: Piece) -> None:
+        """Keep a part of a file; the last one makes it whole. Raises RunError if that is not what its digest says or a
+        part is missing, RequestError for a full disk.
+        """
+        path = self._path(piece.digest)
+        if piece.size_bytes > LARGEST_BYTES or piece.offset + len(piece.content) > piece.size_bytes:
+            raise RunError(
+                f"a file of {piece.size_bytes} bytes was sent to a worker, which keeps {LARGEST_BYTES} at most"
+            )
+        temporary = path.with_name(f".{piece.digest}.{os.getpid()}")
+        with self._lock, keeping_in(self._root, "files of the cluster"):
+            if piece.offset == 0:
+                self._begin(temporary, piece.size_bytes)
+            if not temporary.exists() or temporary.stat().st_size != piece.offset:
+                raise RunError("a file that was sent to a worker arrived in the wrong order")
+            with temporary.open("ab") as file:
+                file.write(piece.content)
+            if piece.offset + len(piece.content) < piece.size_bytes:
+                return
+            if sha256_of(temporary) != piece.digest:
+                temporary.unlink()
+                raise RunError("a file that was sent to a worker arrived damaged: its SHA-256 differs")
             if path.is_dir():
                 self._remove(path)
             temporary.replace(path)
@@ -60,7 +82,15 @@ class Depot:
         except OSError:
             shutil.rmtree(path, ignore_errors=True)
 
+    def _begin(self, temporary: Path, size_bytes: int) -> None:
+        self._root.mkdir(parents=True, exist_ok=True)
+        half_sent = [one for one in self._root.glob(f".*.{os.getpid()}") if one != temporary]
+        if len(half_sent) >= MOST_HALF_SENT:
+            min(half_sent, key=lambda file: file.stat().st_mtime).unlink(missing_ok=True)
+        require_space(self._root, size_bytes + _SPARE_BYTES, "a file of the cluster")
+        temporary.write_bytes(b"")
+
     def _path(self, digest: str) -> Path:
         if not _DIGEST.fullmatch(digest):
-            raise RunError(f"{digest[:80]!r} is no SHA-256")
+            raise RunError(f"{visible_line(digest[:80])!r} is no SHA-256")
         return self._root / digest

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.memory_node import MemoryNode
 from ajuste.model.results import Clock, InstructionNs
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Word = Annotated[str, Field(max_length=300, pattern=r"^[\x20-\x7e]*$")]
 
 
 class HostParcel(BaseModel):
@@ -18,11 +22,11 @@ class HostParcel(BaseModel):
     the same program measures. ``directory`` is where the study's own files are, on every machine alike.
     """
 
-    model_config = ConfigDict(frozen=True)
-    ajuste: str
-    agent: str
-    study: str
-    directory: str
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    ajuste: Word
+    agent: Digest
+    study: Annotated[str, Field(max_length=4 << 20)]
+    directory: Annotated[str, Field(max_length=4096, pattern=r"^/[^\x00-\x1f]*$")]
     accept_risk: bool = False
 
 
@@ -33,21 +37,21 @@ class Parcel(BaseModel):
     every machine. ``spec``, ``release`` and ``package`` name the kernel for people.
     """
 
-    model_config = ConfigDict(frozen=True)
-    ajuste: str
-    qemu: str
-    spec: str
-    release: str
-    package: str
-    kernel: str
-    initramfs: str
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    ajuste: Word
+    qemu: Word
+    spec: Annotated[str, Field(max_length=4096)]
+    release: Word
+    package: Word
+    kernel: Digest
+    initramfs: Digest
     clock: Clock
-    cpus: int
-    memory_mib: int
-    seed: int
+    cpus: Annotated[int, Field(ge=1, le=16)]
+    memory_mib: Annotated[int, Field(ge=64, le=1 << 20)]
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)]
     instruction_ns: InstructionNs
-    kernel_arguments: tuple[str, ...] = ()
-    nodes: tuple[MemoryNode, ...] = ()
+    kernel_arguments: Annotated[tuple[Word, ...], Field(max_length=200)] = ()
+    nodes: Annotated[tuple[MemoryNode, ...], Field(max_length=64)] = ()
     snapshot: bool = True
 
     @property

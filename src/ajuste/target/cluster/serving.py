@@ -5,62 +5,138 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
 
 from ajuste.home import Home
-from ajuste.model.error import RequestError, RunError
-from ajuste.target.cluster import workplace
-from ajuste.target.cluster.bench import close_all as close_bench
-from ajuste.target.cluster.connection import BENCH, CONNECT_SECONDS, UNWATCHED, quieten, reason_of
+from ajuste.model.error import RunError
+from ajuste.target.cluster.channel import Channel, open_channel
+from ajuste.target.cluster.duties import Duties
+from ajuste.target.cluster.wire import Broken, Header, Introduction, Peer, What, connected, expect_losses
 from ajuste.target.target import Say
 
+_QUICK: frozenset[What] = frozenset({"survey", "receive", "close", "bench-survey", "bench-close"})
+"""What is done beside the plans."""
 
-def serve(scheduler: str, home: Home, say: Say, *, threads: int | None = None, bench: bool = False) -> None:
+
+def serve(channel: Channel, home: Home, say: Say, *, threads: int | None = None, bench: bool = False) -> None:
     """Carry out ``threads`` plans at once (as many as CPUs if not given) until the scheduler ends. As a ``bench`` also
     trials by the clock of this machine, and never two plans at once. Raises RequestError where it cannot be reached,
     RunError when it is gone.
     """
-    import dask
-
-    quieten()
-    dask.config.set(UNWATCHED)
     count = 1 if bench else threads or len(os.sched_getaffinity(0))
+    duties = Duties(home, bench=bench)
     try:
-        interrupted = asyncio.run(_serve(scheduler, home, say, count, {BENCH: 1} if bench else {}))
+        ended = asyncio.run(_serve(channel, say, count, duties))
     finally:
-        workplace.close_all()
-        close_bench()
-    if interrupted:
+        duties.close_all()
+    if not ended:
         raise KeyboardInterrupt
-    raise RunError(f"the scheduler {scheduler} has ended, or closed this worker")
+    raise RunError(f"the scheduler {channel.address} has ended, or closed this worker: {ended}")
 
 
-async def _serve(scheduler: str, home: Home, say: Say, threads: int, resources: dict[str, float]) -> bool:
-    """Whether a person ended it."""
-    from distributed import Worker
+async def _serve(channel: Channel, say: Say, threads: int, duties: Duties) -> str:
+    """Why the connection ended; empty where a person ended it."""
+    expect_losses()
+    peer = await open_channel(channel, Introduction(role="worker", threads=threads, benches=duties.benches))
+    own = "this machine, one block at a time" if duties.benches else f"{threads} thread{'s' if threads > 1 else ''}"
+    say(f"working for {channel.address} with {own}")
+    working = asyncio.create_task(Working(peer, duties, threads).until_ended())
+    interrupted = asyncio.create_task(_interruption())
+    await asyncio.wait((working, interrupted), return_when=asyncio.FIRST_COMPLETED)
+    # Threads are not waited for: their guests are ended next.
+    peer.cut()
+    return working.result() if working.done() else ""
 
-    home.state.mkdir(parents=True, exist_ok=True)
-    worker = Worker(
-        scheduler,
-        nthreads=threads,
-        resources=resources,
-        memory_limit=0,
-        local_directory=str(home.state / "workers"),
-        dashboard=False,
-    )
-    try:
-        await asyncio.wait_for(worker, CONNECT_SECONDS)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise RequestError(
-            f"the scheduler {scheduler} cannot be reached: {reason_of(error)}",
-            hint="`dask scheduler` starts one and says its address",
-        ) from error
-    own = "this machine, one block at a time" if resources else f"{threads} thread{'s' if threads > 1 else ''}"
-    say(f"working for {scheduler} with {own}")
+
+async def _interruption() -> None:
     interrupted = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
-    ends = (asyncio.create_task(worker.finished()), asyncio.create_task(interrupted.wait()))
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    # Threads are not waited for: their guests are ended next.
-    await worker.close(executor_wait=False)
-    return interrupted.is_set()
+    await interrupted.wait()
+
+
+def work_below(connection: socket.socket, home: Home) -> None:
+    """Be a worker of the coordinator that started this process, and holds the other end of ``connection``."""
+    # Ctrl-C at the terminal is the coordinator's; a handler, because what is started from here does not inherit it.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    duties = Duties(home)
+
+    async def working() -> None:
+        expect_losses()
+        peer = await connected(connection)
+        peer.send(Header(kind="hello"), Introduction(role="worker").model_dump_json().encode())
+        await Working(peer, duties, 1).until_ended()
+
+    try:
+        asyncio.run(working())
+    finally:
+        duties.close_all()
+        os._exit(0)  # A thread that still waits for its guest has nobody to tell any more.
+
+
+class Working:
+    """One connection of a worker, from its ``welcome`` on."""
+
+    def __init__(self, peer: Peer, duties: Duties, threads: int) -> None:
+        self._peer = peer
+        self._duties = duties
+        self._plans: Executor = _pool(threads, "plan")
+        self._quick: Executor = _pool(4, "quick")
+        self._under_way: dict[int, tuple[int, asyncio.Task[None]]] = {}
+
+    async def until_ended(self) -> str:
+        """Why the connection ended."""
+        beating = asyncio.create_task(self._peer.beat())
+        try:
+            while (said := await self._peer.receive()) is not None:
+                header, body = said
+                if header.kind == "refused":
+                    return body[:500].decode("ascii", "backslashreplace")
+                self._hear(header, body)
+        except Broken as broken:
+            return str(broken)
+        finally:
+            beating.cancel()
+            for _, task in self._under_way.values():
+                task.cancel()
+        return "the connection was closed"
+
+    def _hear(self, header: Header, body: bytes) -> None:
+        match header.kind:
+            case "request":
+                task = asyncio.create_task(self._answer(header, body))
+                self._under_way[header.number] = (header.coordinator, task)
+            case "cancel":
+                self._drop(header.number)
+            case "gone":
+                for number in [one for one, (whose, _) in self._under_way.items() if whose == header.coordinator]:
+                    self._drop(number)
+                self._do(self._quick, lambda: self._duties.forget(header.coordinator))
+            case "welcome" | "beat":
+                pass
+            case kind:
+                raise Broken(f"a scheduler does not say {kind} to a worker")
+
+    def _drop(self, number: int) -> None:
+        """What has not begun yet is not begun; the rest ends, and nobody is told."""
+        _, task = self._under_way.pop(number, (0, None))
+        if task is not None:
+            task.cancel()
+
+    async def _answer(self, header: Header, body: bytes) -> None:
+        pool = self._quick if header.what in _QUICK else self._plans
+        answer = await self._do(pool, lambda: self._duties.do(header.what, body, header.coordinator))
+        self._peer.send(Header(kind="answer", number=header.number), answer.model_dump_json().encode())
+        self._under_way.pop(header.number, None)
+
+    def _do(self, pool: Executor, work: Callable[[], Any]) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().run_in_executor(pool, work)
+
+
+def _pool(threads: int, name: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix=name)

@@ -1,11 +1,10 @@
 """A worker's side: it keeps the machines of parcels ready, and carries out plans on them.
 
-What comes and goes is text in JSON, so that two versions of Ajuste can tell each other that they differ.
+A parcel comes as text, so that two versions of Ajuste can tell each other that they differ.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,10 +16,12 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ajuste.home import home
+from ajuste.home import Home
 from ajuste.model.error import AjusteError, RunError
 from ajuste.model.kernel import KernelImage
-from ajuste.target.cluster.answer import Answer, carried_out, failure, from_here
+from ajuste.model.plan import Plan
+from ajuste.model.results import Clock
+from ajuste.target.cluster.answer import Answer, Piece, carried_out, failure, from_here
 from ajuste.target.cluster.depot import Depot
 from ajuste.target.cluster.parcel import Parcel
 from ajuste.target.target import Target
@@ -44,8 +45,8 @@ class _Place:
 class Workplace:
     """The machines of one process, each made ready when it is first needed."""
 
-    def __init__(self) -> None:
-        self._home = home()
+    def __init__(self, home: Home) -> None:
+        self._home = home
         self._depot = Depot(self._home)
         self._lock = threading.Lock()
         self._places: OrderedDict[str, _Place] = OrderedDict()
@@ -55,15 +56,15 @@ class Workplace:
         try:
             refusal, parcel = self._judge(text)
         except AjusteError as error:
-            return from_here(refusal=str(error))
+            return from_here(refusal=str(error)[:2000])
         if parcel is None:
             return from_here(refusal=refusal)
         return from_here(lacks=[digest for digest in parcel.contents if self._depot.find(digest) is None])
 
-    def receive(self, digest: str, content: bytes) -> Answer:
-        """Keep a file that was sent."""
+    def receive(self, piece: Piece) -> Answer:
+        """Keep a part of a file that was sent."""
         try:
-            self._depot.put(digest, content)
+            self._depot.put(piece)
         except AjusteError as error:
             return failure(error)
         return from_here()
@@ -73,20 +74,21 @@ class Workplace:
         answer, target = self._with(text, lambda target: target)
         if target is None:
             return answer
-        return from_here(hello=target.hello.model_dump_json(), environment=target.environment)
+        environment = {name[:2000]: value[:2000] for name, value in target.environment.items()}
+        return from_here(hello=target.hello, environment=environment)
 
-    def carry_out(self, text: str, plans: Sequence[str]) -> Answer:
+    def carry_out(self, text: str, plans: Sequence[Plan]) -> Answer:
         """Carry out plans, one after the other, and say what was observed."""
         answer, done = self._with(text, lambda target: [carried_out(target, plan) for plan in plans])
         return answer if done is None else from_here(done=done)
 
-    def close(self, text: str) -> None:
+    def close(self, text: str) -> Answer:
         """End a parcel's machine, and whatever runs there."""
-        name = Parcel.model_validate_json(text).name
         with self._lock:
-            place = self._places.pop(name, None)
+            place = self._places.pop(_name(text), None)
         if place is not None:
             place.stack.close()
+        return from_here()
 
     def close_all(self) -> None:
         with self._lock:
@@ -96,7 +98,7 @@ class Workplace:
 
     def _with(self, text: str, use: Any) -> tuple[Answer, Any]:
         survey = self.survey(text) if not self._is_open(text) else from_here()
-        if survey.get("refusal") or survey.get("lacks"):
+        if survey.refusal or survey.lacks:
             return survey, None
         try:
             place = self._entered(Parcel.model_validate_json(text))
@@ -142,7 +144,7 @@ class Workplace:
             return f"its Ajuste {ajuste_version()} does not understand this one", None
         if parcel.ajuste != ajuste_version():
             return f"it has Ajuste {ajuste_version()} instead of {parcel.ajuste}", None
-        if parcel.qemu != (own := _emulator_version(parcel)):
+        if parcel.qemu != (own := _version_of(parcel.clock, parcel.cpus > 1, self._home)):
             return f"it has QEMU {own} instead of {parcel.qemu}", None
         return "", parcel
 
@@ -177,44 +179,13 @@ class Workplace:
 
 
 def _name(text: str) -> str:
-    return Parcel.model_validate_json(text).name
+    """Empty for what is no parcel."""
+    try:
+        return Parcel.model_validate_json(text).name
+    except ValidationError:
+        return ""
 
 
 @cache
-def _version_of(clock: Any, several_cpus: bool) -> str:
-    return choose_emulator(clock, 2 if several_cpus else 1, home(), lambda _: None).version
-
-
-def _emulator_version(parcel: Parcel) -> str:
-    return _version_of(parcel.clock, parcel.cpus > 1)
-
-
-@cache
-def _workplace() -> Workplace:
-    """The one of this process."""
-    return Workplace()
-
-
-def open_machine(parcel: str, _: str) -> Answer:
-    return _workplace().open(parcel)
-
-
-def carry_out(parcel: str, plans: Sequence[str]) -> Answer:
-    return _workplace().carry_out(parcel, plans)
-
-
-async def survey(parcel: str) -> Answer:
-    return await asyncio.to_thread(_workplace().survey, parcel)
-
-
-async def receive(digest: str, content: bytes) -> Answer:
-    return await asyncio.to_thread(_workplace().receive, digest, content)
-
-
-async def close_machine(parcel: str) -> None:
-    await asyncio.to_thread(_workplace().close, parcel)
-
-
-def close_all() -> None:
-    """End all machines of this process."""
-    _workplace().close_all()
+def _version_of(clock: Clock, several_cpus: bool, home: Home) -> str:
+    return choose_emulator(clock, 2 if several_cpus else 1, home, lambda _: None).version
