@@ -134,8 +134,9 @@ def test_a_store_that_is_no_store_is_refused_and_left_as_it_was(tmp_path: Path) 
     file = tmp_path / "store.sqlite"
     file.write_bytes(b"this is not a database, and it is long enough to be looked at" * 20)
     before = file.read_bytes()
-    with pytest.raises(RequestError, match="cannot be opened"):
+    with pytest.raises(RunError, match="cannot be opened") as refused:
         Store(f"sqlite:///{file}")
+    assert "ajuste store check" in str(refused.value.hint)
     assert file.read_bytes() == before
 
 
@@ -157,23 +158,15 @@ def test_a_store_with_other_tables_is_one_clear_error(tmp_path: Path) -> None:
         begin(store)
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         other.execute("ALTER TABLE runs DROP COLUMN named")
-    with Store(file_url(tmp_path)) as store, pytest.raises(RequestError, match="cannot be read: no such column"):
+    with Store(file_url(tmp_path)) as store, pytest.raises(RunError, match="cannot be read: no such column"):
         store.runs()
 
 
-def test_a_store_from_before_the_index_of_figures_and_what_is_kept_of_ended_runs_gets_them(tmp_path: Path) -> None:
+def test_the_figures_are_read_from_an_index_of_their_own(tmp_path: Path) -> None:
     with Store(file_url(tmp_path)) as store:
-        run = begin(store)
-        store.add_trial(run, trial(metrics={"elapsed": 1.5}))
-    with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
-        other.execute("DROP INDEX trials_measured")
-        other.execute("DROP TABLE digests")
-        other.execute("DROP TABLE columns")
-    with Store(file_url(tmp_path)) as store:
-        assert store.measurements(run).metrics["elapsed"].tolist() == [1.5]
-        assert store.kept_measurements(run) is None
+        begin(store)
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         plan = other.execute(
-            "EXPLAIN QUERY PLAN SELECT metrics, written FROM trials WHERE run_id = '' ORDER BY block, position, attempt"
+            'EXPLAIN QUERY PLAN SELECT metrics, "check" FROM trials WHERE run_id = 1 ORDER BY block, position, attempt'
         ).fetchall()
     assert "USING COVERING INDEX trials_measured" in plan[0][3]
