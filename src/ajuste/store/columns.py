@@ -12,17 +12,15 @@ from contextlib import closing
 from functools import cache
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic_core import from_json
-from sqlalchemy import Integer, Text, bindparam, cast, func, select, type_coerce
+from sqlalchemy import Text, bindparam, cast, func, select
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.functions import aggregate_strings
 
 from ajuste.model.event import Written
 from ajuste.model.measurements import Gathering, Measured, Measurements
-from ajuste.store.checks import DamageError, figures_checks
-from ajuste.store.rows import FIGURES, TRIALS, WHOLE, Tally, as_written, expect_tally, verify_figures, verify_trial
+from ajuste.store.checks import UNREADABLE, DamageError, figures_checks
+from ajuste.store.rows import FIGURES, TRIALS, WHOLE, Tally, as_written, expect_tally, verify_figures, verify_trials
 from ajuste.store.schema import SQLITE, TrialRow
 
 _AT_ONCE: Final = 2_000
@@ -33,12 +31,9 @@ _AT_ONCE: Final = 2_000
 _TIME: Final = re.compile(r'"at_ns": \d+, ')
 _NEXT: Final = "\n"
 """Between documents of JSON, which the store writes without line breaks."""
-_WARM_UP: Final = type_coerce(TrialRow.warm_up, Integer)
-_NUMBERS: Final = (TrialRow.block, TrialRow.position, TrialRow.attempt, _WARM_UP, TrialRow.check)
+_NUMBERS: Final = (*FIGURES[:4], TrialRow.check)
 _TEXTS: Final = (TrialRow.seed, TrialRow.status, TrialRow.configuration, TrialRow.reason)
 _DOCUMENTS: Final = (TrialRow.metrics, TrialRow.not_supported, TrialRow.written)
-_WRONG: Final = (ValueError, TypeError, OverflowError)
-"""What reading raises where a flipped bit made another type, or no JSON, of a value."""
 
 
 def read_measurements(session: Session, run_id: str) -> Measurements:
@@ -49,7 +44,7 @@ def read_measurements(session: Session, run_id: str) -> Measurements:
     for columns in _read_together(session, run_id) if together else _read_in_rows(session, run_id):
         try:
             counted = counted.plus(_gather(gathering, run_id, columns))
-        except (DamageError, *_WRONG) as error:
+        except (DamageError, *UNREADABLE) as error:
             raise _named(session, run_id) or DamageError(f"the figures of run {run_id} cannot be read") from error
     expect_tally(session, run_id, TRIALS, counted)
     return gathering.measurements()
@@ -62,13 +57,11 @@ def each_measured(session: Session, run_id: str) -> Iterator[tuple[tuple[int, in
     plain = cache(lambda text: [write.model_dump(exclude={"at_ns"}) for write in _written(text)])
     exact = session.connection().dialect.name == SQLITE
     counted = Tally()
-    for rows in _read(session, run_id, WHOLE):
-        for raw in rows:
-            row = raw if exact else as_written(raw)
-            verify_trial(run_id, row)
-            block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration, _, _ = row[
-                :12
-            ]
+    for raw in _read(session, run_id, WHOLE):
+        rows = raw if exact else [as_written(row) for row in raw]
+        verify_trials(run_id, rows)
+        for row in rows:
+            block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration = row[:10]
             yield (
                 (block, position, attempt),
                 {
@@ -95,8 +88,7 @@ def _named(session: Session, run_id: str) -> DamageError | None:
     """Which trial it is that the figures of a run cannot be read for."""
     try:
         for rows in _read(session, run_id, (*FIGURES, TrialRow.check)):
-            for row in rows:
-                verify_figures(run_id, as_written(row))
+            verify_figures(run_id, [as_written(row) for row in rows])
     except DamageError as error:
         return error
     return None
@@ -147,7 +139,7 @@ def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
                 block, position, attempt, warm_up, check = map(_numbers, row[:5])
                 seed, status, configuration, reason = map(from_json, row[5:9])
                 metrics, not_supported, written = (text.split(_NEXT) for text in row[9:])
-            except (AttributeError, *_WRONG) as error:
+            except UNREADABLE as error:
                 raise _named(session, run_id) or DamageError(f"the figures of run {run_id} cannot be read") from error
             yield (
                 *(block, position, attempt, warm_up, seed, status),
@@ -155,11 +147,10 @@ def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
             )
 
 
-def _gather(gathering: Gathering, run_id: str, columns: Sequence[Any]) -> NDArray[np.int64]:
+def _gather(gathering: Gathering, run_id: str, columns: Sequence[Any]) -> Sequence[int]:
     """Take rows, once they are verified; returns their checksums."""
     *figures, checks = columns
-    kept = np.array(checks, np.int64)
-    if not np.array_equal(figures_checks(run_id, *figures), kept):
+    if figures_checks(run_id, zip(*figures, strict=True)) != (found := list(checks)):
         raise DamageError("a checksum differs")
     block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration, reason = figures
     gathering.extend(
@@ -175,7 +166,7 @@ def _gather(gathering: Gathering, run_id: str, columns: Sequence[Any]) -> NDArra
         written=_TIME.sub("", _NEXT.join(written)).split(_NEXT),
         not_supported=not_supported,
     )
-    return kept
+    return found
 
 
 def _numbers(text: str) -> Any:

@@ -90,18 +90,6 @@ def _copied_runs(session: Session, taken_up: bool) -> list[str]:
     """Their order is that of the clock, the only one that there was."""
     at = "COALESCE(t.at, r.created)" if taken_up else "r.created"
     join = f'LEFT JOIN "{_OLD}taken_up" t ON t.run_id = r.id' if taken_up else ""
-    names = [
-        "id",
-        "study",
-        "fingerprint",
-        "seed",
-        "created",
-        "ajuste",
-        "named",
-        "resolved",
-        "stopped",
-        "stopped_because",
-    ]
     values = ", ".join(f"r.{name}" for name in _RUN)
     found = session.execute(
         text(f'SELECT {at}, CAST(r.environment AS TEXT), {values} FROM "{_OLD}runs" r {join} ORDER BY r.created, r.id')
@@ -112,7 +100,7 @@ def _copied_runs(session: Session, taken_up: bool) -> list[str]:
         try:
             fields["environment"] = json.loads(environment)
         except ValueError as error:
-            raise DamageError(f"the environment of run {fields['id']} is no JSON: {error}") from error
+            raise DamageError(f"the environment of run {fields['id']} is no JSON: {error}", fields["id"]) from error
         order = {"begun": begun, "taken_up": shown[fields["id"]], "unverified_before": True}
         session.add(sealed(RunRow(**fields, **order)))
         keep_tally(session, fields["id"], TRIALS, Tally())
@@ -133,7 +121,7 @@ def _copy_trials(session: Session, runs: list[str]) -> None:
         last = rows[-1][0]
         for run_id, own in groupby(rows, key=lambda row: row[1]):
             if run_id not in runs:
-                raise DamageError(f"there are trials of a run {run_id!r} that is missing")
+                raise DamageError(f"there are trials of a run {run_id!r} that is missing", run_id)
             keep_trials(session, run_id, [_trial(run_id, as_written(row[2:])) for row in own])
 
 
@@ -149,7 +137,7 @@ def _trial(run_id: str, values: Any) -> dict[str, Any]:
             "written": json.loads(written),
         }
     except (TypeError, ValueError) as error:
-        raise DamageError(f"{place_words(run_id, *values[:3])} cannot be read: {error}") from error
+        raise DamageError(f"{place_words(run_id, *values[:3])} cannot be read: {error}", run_id) from error
 
 
 def _copy_digests(session: Session) -> None:
@@ -159,7 +147,7 @@ def _copy_digests(session: Session) -> None:
         if trials != counted.rows:
             continue
         if digest_in_order(measured for _, measured in each_measured(session, run_id)) != kept:
-            raise DamageError(f"the trials of run {run_id} are not those that its digest was computed of")
+            raise DamageError(f"the trials of run {run_id} are not those that its digest was computed of", run_id)
         session.add(sealed(DigestRow(run_id=run_id, trials=trials, total=counted.total, digest=kept)))
 
 

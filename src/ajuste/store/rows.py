@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic_core import from_json
-from sqlalchemy import Text, cast, delete, insert, select
+from sqlalchemy import Integer, Text, cast, delete, insert, select
 from sqlalchemy.orm import Session
 
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.checks import DamageError, check_of, figures_check, outputs_check, serialised, total
+from ajuste.store.checks import UNREADABLE, DamageError, check_of, figures_checks, outputs_checks, serialised
 from ajuste.store.schema import (
     STORE_VERSION,
     ColumnRow,
@@ -35,11 +36,12 @@ STORE: Final = ""
 """In the place of a run: the tally is of the whole store."""
 
 FIGURES: Final = (
-    *(TrialRow.block, TrialRow.position, TrialRow.attempt, TrialRow.warm_up, TrialRow.seed, TrialRow.status),
+    *(TrialRow.block, TrialRow.position, TrialRow.attempt),
+    *(cast(TrialRow.warm_up, Integer), TrialRow.seed, TrialRow.status),
     *(cast(column, Text) for column in (TrialRow.metrics, TrialRow.not_supported, TrialRow.written)),
     *(TrialRow.configuration, TrialRow.reason),
 )
-"""What ``figures_check`` takes after the run, documents as they are stored."""
+"""What ``figures_checks`` takes."""
 OUTPUTS: Final = (TrialRow.started, TrialRow.host_seconds, TrialRow.events, TrialRow.console)
 WHOLE: Final = (*FIGURES, TrialRow.check, *OUTPUTS, TrialRow.outputs_check)
 _HEAD: Final = ("id", "study", "fingerprint", "seed", "created", "ajuste", "begun", "taken_up", "unverified_before")
@@ -52,6 +54,8 @@ _KEPT: Final[dict[type, tuple[str, ...]]] = {
     TallyRow: ("run_id", "kind", "rows", "total"),
 }
 """By table what its one checksum is of."""
+KINDS: Final[dict[type, str]] = {MachineRow: MACHINES, RecordedRow: RECORDED}
+"""How the rows of a small table are counted."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,9 @@ class Tally:
     rows: int = 0
     total: int = 0
 
-    def plus(self, checks: Iterable[int], minus: Iterable[int] = ()) -> Tally:
-        added, removed = list(map(int, checks)), list(minus)
-        return Tally(self.rows + len(added) - len(removed), total([self.total, *added, *(-check for check in removed)]))
+    def plus(self, checks: Iterable[int], minus: Sequence[int] = ()) -> Tally:
+        added = list(checks)
+        return Tally(self.rows + len(added) - len(minus), self.total + sum(added) - sum(minus))
 
 
 def trial_row(run_id: str, trial: Trial) -> dict[str, Any]:
@@ -90,13 +94,13 @@ def trial_row(run_id: str, trial: Trial) -> dict[str, Any]:
 
 def checked(row: dict[str, Any]) -> dict[str, Any]:
     """``row`` of a trial with its checksums."""
-    check = figures_check(
-        *(row[name] for name in ("run_id", "block", "position", "attempt", "warm_up", "seed", "status")),
+    figures = (
+        *(row["block"], row["position"], row["attempt"], int(row["warm_up"]), row["seed"], row["status"]),
         *(serialised(row[name]) for name in ("metrics", "not_supported", "written")),
-        row["configuration"],
-        row["reason"],
+        *(row["configuration"], row["reason"]),
     )
-    outputs = outputs_check(check, *(row[name] for name in ("started", "host_seconds", "events", "console")))
+    (check,) = figures_checks(row["run_id"], [figures])
+    (outputs,) = outputs_checks([(check, row["started"], row["host_seconds"], row["events"], row["console"])])
     return {**row, "check": check, "outputs_check": outputs}
 
 
@@ -112,17 +116,13 @@ def place_words(run_id: str, block: Any, position: Any, attempt: Any) -> str:
     return f"run {run_id}, block {block}, trial {position} (attempt {attempt})"
 
 
-def whole_trial(run_id: str, row: Sequence[Any], *, raw: bool = False) -> tuple[Trial, int]:
-    """The trial of a row of ``WHOLE``, which is of that run, and the checksum of its figures. ``raw``: it came by the
-    driver's own cursor. Raises DamageError.
-    """
-    verify_trial(run_id, row := as_written(row) if raw else row)
-    block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration, reason, check = (
-        row[:12]
-    )
-    started, host_seconds, events, console, _ = row[12:]
+def whole_trial(run_id: str, row: Sequence[Any]) -> Trial:
+    """The trial of a row of ``WHOLE``, which is of that run. Raises DamageError."""
+    verify_trials(run_id, [row])
+    block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration, reason = row[:11]
+    _, started, host_seconds, events, console, _ = row[11:]
     slot = Slot(block=block, position=position, configuration=configuration, seed=int(seed), warm_up=bool(warm_up))
-    found = Trial(
+    return Trial(
         slot=slot,
         attempt=attempt,
         status=status,
@@ -135,27 +135,43 @@ def whole_trial(run_id: str, row: Sequence[Any], *, raw: bool = False) -> tuple[
         started=started,
         host_seconds=host_seconds,
     )
-    return found, check
 
 
-def verify_trial(run_id: str, row: Sequence[Any]) -> None:
-    """Raises DamageError for a row of ``WHOLE`` that is not as it was written."""
-    verify_figures(run_id, row)
-    if _of(lambda: outputs_check(row[11], *row[12:16])) != row[16]:
+def verify_trials(run_id: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Raises DamageError for the first row of ``WHOLE`` that is not as it was written."""
+    verify_figures(run_id, rows)
+    for row in _others(rows, lambda some: outputs_checks(row[11:16] for row in some), 16):
         raise DamageError(f"what {place_words(run_id, *row[:3])} printed is not what was kept: its checksum differs")
 
 
-def verify_figures(run_id: str, row: Sequence[Any]) -> None:
-    """Raises DamageError for values of ``FIGURES`` that do not have the checksum after them."""
-    if _of(lambda: figures_check(run_id, *row[:11])) != row[11]:
+def verify_figures(run_id: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Raises DamageError for the first row whose values of ``FIGURES`` do not have the checksum after them."""
+    for row in _others(rows, lambda some: figures_checks(run_id, (row[:11] for row in some)), 11):
         raise DamageError(
             f"the figures of {place_words(run_id, *row[:3])} are not what was kept: their checksum differs"
         )
 
 
+def _others(
+    rows: Sequence[Sequence[Any]], checks: Callable[[Sequence[Sequence[Any]]], list[int]], place: int
+) -> Iterator[Sequence[Any]]:
+    """The rows that do not have at ``place`` what ``checks`` computes of them."""
+    with suppress(*UNREADABLE):
+        if checks(rows) == [row[place] for row in rows]:
+            return
+    for row in rows:
+        if _of(lambda row=row: checks([row])[0]) != row[place]:
+            yield row
+
+
 def as_written(row: Sequence[Any]) -> Sequence[Any]:
     """A row by the driver's own cursor, its texts as they were; see ``store.text``."""
     return [unescaped(value) if isinstance(value, str) else value for value in row]
+
+
+def columns_of(row: Any) -> dict[str, Any]:
+    """The values of ``row``, for another one."""
+    return {column.key: getattr(row, column.key) for column in type(row).__mapper__.column_attrs}
 
 
 def sealed(row: Any) -> Any:
@@ -295,6 +311,6 @@ def _of(check: Any) -> int | None:
     """The checksum, or None of what no row that was written can be: a type, or a text, that a flipped bit made."""
     try:
         found: int = check()
-    except (TypeError, ValueError, OverflowError):
+    except UNREADABLE:
         return None
     return found

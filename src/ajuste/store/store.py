@@ -210,8 +210,7 @@ class Store:
         with self._reading() as session:
             for rows in session.execute(in_order.execution_options(yield_per=_AT_ONCE)).partitions():
                 for row in rows:
-                    found, _ = whole_trial(run.id, row)
-                    yield found
+                    yield whole_trial(run.id, row)
                 counted = counted.plus(row.check for row in rows)
             expect_tally(session, run.id, TRIALS, counted)
 
@@ -220,7 +219,7 @@ class Store:
         wanted = tuple_(TrialRow.block, TrialRow.position, TrialRow.attempt).in_(places)
         with self._reading() as session:
             rows = session.execute(select(*WHOLE).where(TrialRow.run_id == run.id, wanted))
-            found = {(row.block, row.position, row.attempt): whole_trial(run.id, row)[0] for row in rows}
+            found = {(row.block, row.position, row.attempt): whole_trial(run.id, row) for row in rows}
             for place in places:
                 if place not in found:
                     raise DamageError(f"{place_words(run.id, *place)} is missing")
