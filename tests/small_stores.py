@@ -6,7 +6,6 @@ import io
 import json
 import shutil
 import sqlite3
-import sys
 from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -80,5 +79,3 @@ class Commands:
 
 def flipped(content: bytes, place: int, bit: int) -> bytes:
     return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
-
-

@@ -7,13 +7,15 @@ Texts of JSON that are often the same are read once; metrics are read many trial
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from functools import cache
+from contextlib import closing, contextmanager, suppress
+from functools import cache, partial
 from typing import Any, Final
 
 from pydantic_core import from_json
 from sqlalchemy import Text, bindparam, cast, func, select
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.functions import aggregate_strings
 
@@ -41,11 +43,9 @@ def read_measurements(session: Session, run_id: str) -> Measurements:
     gathering = Gathering(read_written=_written, read_not_supported=_reasons)
     together = session.connection().dialect.name == SQLITE
     counted = Tally()
-    for columns in _read_together(session, run_id) if together else _read_in_rows(session, run_id):
-        try:
+    with naming(session, run_id):
+        for columns in _read_together(session, run_id) if together else _read_in_rows(session, run_id):
             counted = counted.plus(_gather(gathering, run_id, columns))
-        except (DamageError, *UNREADABLE) as error:
-            raise _named(session, run_id) or DamageError(f"the figures of run {run_id} cannot be read") from error
     expect_tally(session, run_id, TRIALS, counted)
     return gathering.measurements()
 
@@ -57,40 +57,63 @@ def each_measured(session: Session, run_id: str) -> Iterator[tuple[tuple[int, in
     plain = cache(lambda text: [write.model_dump(exclude={"at_ns"}) for write in _written(text)])
     exact = session.connection().dialect.name == SQLITE
     counted = Tally()
-    for raw in _read(session, run_id, WHOLE):
-        rows = raw if exact else [as_written(row) for row in raw]
-        verify_trials(run_id, rows)
-        for row in rows:
-            block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration = row[:10]
-            yield (
-                (block, position, attempt),
-                {
-                    "slot": {
-                        "block": block,
-                        "position": position,
-                        "configuration": configuration,
-                        "seed": int(seed),
-                        "warm_up": bool(warm_up),
+    with naming(session, run_id):
+        for raw in _read(session, run_id, WHOLE):
+            rows = raw if exact else [as_written(row) for row in raw]
+            verify_trials(run_id, rows)
+            for row in rows:
+                block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration = row[
+                    :10
+                ]
+                yield (
+                    (block, position, attempt),
+                    {
+                        "slot": {
+                            "block": block,
+                            "position": position,
+                            "configuration": configuration,
+                            "seed": int(seed),
+                            "warm_up": bool(warm_up),
+                        },
+                        "attempt": attempt,
+                        "status": status,
+                        "written": plain(_TIME.sub("", written)),
+                        "events": row[14],
+                        "metrics": from_json(metrics),
+                        "not_supported": from_json(not_supported),
                     },
-                    "attempt": attempt,
-                    "status": status,
-                    "written": plain(_TIME.sub("", written)),
-                    "events": row[14],
-                    "metrics": from_json(metrics),
-                    "not_supported": from_json(not_supported),
-                },
-            )
-        counted = counted.plus(row[11] for row in rows)
+                )
+            counted = counted.plus(row[11] for row in rows)
     expect_tally(session, run_id, TRIALS, counted)
 
 
-def _named(session: Session, run_id: str) -> DamageError | None:
-    """Which trial it is that the figures of a run cannot be read for."""
+@contextmanager
+def naming(session: Session, run_id: str) -> Iterator[None]:
+    """While trials of a run are read: where that fails, say of which one (DamageError)."""
     try:
-        for rows in _read(session, run_id, (*FIGURES, TrialRow.check)):
-            verify_figures(run_id, [as_written(row) for row in rows])
+        yield
+    except (DamageError, DatabaseError, sqlite3.DatabaseError, *UNREADABLE) as error:
+        if isinstance(error, UNREADABLE) and not isinstance(error, UnicodeError):
+            error = DamageError(f"the trials of run {run_id} cannot be read: {error}")
+        raise _named(session, run_id) or error from None
+
+
+def _named(session: Session, run_id: str) -> DamageError | None:
+    """Which trial of a run it is that is not as it was written: in the index of figures, or in the table."""
+    connection = session.connection()
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name == SQLITE:  # A text that is none is a value like any other here.
+        driver.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+    try:
+        for columns, verify in (((*FIGURES, TrialRow.check), verify_figures), (WHOLE, verify_trials)):
+            with suppress(DatabaseError, sqlite3.DatabaseError):
+                for rows in _read(session, run_id, columns):
+                    verify(run_id, [as_written(row) for row in rows])
     except DamageError as error:
         return error
+    finally:
+        if connection.dialect.name == SQLITE:
+            driver.text_factory = str
     return None
 
 
@@ -122,8 +145,8 @@ def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
     count, last = session.execute(select(func.count(), func.max(TrialRow.block)).where(TrialRow.run_id == run_id)).one()
     if not count:
         return
-    if not isinstance(last, int) or not 0 <= last < 1 << 31:
-        raise _named(session, run_id) or DamageError(f"the blocks of run {run_id} cannot be read")
+    if not isinstance(last, int):
+        raise DamageError(f"the blocks of run {run_id} cannot be read")
     step = max(1, _AT_ONCE * (last + 1) // count)
     together = (
         *(aggregate_strings(cast(column, Text), ",") for column in _NUMBERS),
@@ -135,12 +158,9 @@ def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
     query = select(*together).where(TrialRow.run_id == run_id, of_these).having(func.count() > 0)
     for first in range(0, last + 1, step):
         for row in session.execute(query, {"first": first, "more": step - 1}):
-            try:
-                block, position, attempt, warm_up, check = map(_numbers, row[:5])
-                seed, status, configuration, reason = map(from_json, row[5:9])
-                metrics, not_supported, written = (text.split(_NEXT) for text in row[9:])
-            except UNREADABLE as error:
-                raise _named(session, run_id) or DamageError(f"the figures of run {run_id} cannot be read") from error
+            block, position, attempt, warm_up, check = map(_numbers, row[:5])
+            seed, status, configuration, reason = map(from_json, row[5:9])
+            metrics, not_supported, written = (text.split(_NEXT) for text in row[9:])
             yield (
                 *(block, position, attempt, warm_up, seed, status),
                 *(metrics, not_supported, written, configuration, reason, check),
@@ -151,7 +171,7 @@ def _gather(gathering: Gathering, run_id: str, columns: Sequence[Any]) -> Sequen
     """Take rows, once they are verified; returns their checksums."""
     *figures, checks = columns
     if figures_checks(run_id, zip(*figures, strict=True)) != (found := list(checks)):
-        raise DamageError("a checksum differs")
+        raise DamageError(f"the figures of run {run_id} are not what was kept: a checksum differs")
     block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration, reason = figures
     gathering.extend(
         block=block,

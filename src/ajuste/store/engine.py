@@ -45,6 +45,9 @@ def open_engine(url: str) -> Engine:
     except (DatabaseError, DamageError) as error:
         engine.dispose()
         raise unusable(url, error, "opened") from error
+    except UnicodeError as error:  # The database quotes a damaged text in its message.
+        engine.dispose()
+        raise unusable(url, DamageError(f"it has a text that is none: {error}"), "opened") from error
     except AjusteError:
         engine.dispose()
         raise

@@ -60,8 +60,8 @@ class Remains:
         for pragma in (f"integrity_check({_MOST})", "foreign_key_check"):
             try:
                 found = [tuple(row) for row in self.connection.exec_driver_sql(f"PRAGMA {pragma}") if row[0] != "ok"]
-            except DatabaseError as error:
-                found = [(str(error.orig),)]
+            except (DatabaseError, UnicodeError) as error:
+                found = [(str(getattr(error, "orig", error)),)]
             words = "the file" if pragma[0] == "i" else "a row that belongs to none"
             for row in found:
                 self.damaged += [f"{words}: {line}" for line in " ".join(map(str, row)).splitlines()]
@@ -140,8 +140,8 @@ def inspect_store(url: str) -> Findings:
     try:
         with engine.connect() as connection:
             return _inspected(Remains(connection, damaged))
-    except DatabaseError as error:
-        return Findings(damaged=[*damaged, str(error.orig)])
+    except (DatabaseError, UnicodeError) as error:
+        return Findings(damaged=[*damaged, str(getattr(error, "orig", error))])
     finally:
         engine.dispose()
 
@@ -159,8 +159,11 @@ def _inspected(remains: Remains) -> Findings:
     for run_id, row in remains.trials():
         found.trials += 1
         counted[run_id, TRIALS] = counted[run_id, TRIALS].plus([row[11]])
+    packed: dict[str, list[ColumnRow]] = defaultdict(list)
     for table in SMALL:
         for one in remains.small(table):
+            if isinstance(one, ColumnRow):
+                packed[one.run_id].append(one)
             if table in KINDS:
                 key = (one.run_id, KINDS[table])  # type: ignore[attr-defined]
                 counted[key] = counted[key].plus([one.check])  # type: ignore[attr-defined]
@@ -173,6 +176,11 @@ def _inspected(remains: Remains) -> Findings:
         if kept != there:
             whose = f"run {run_id}" if run_id else "the store"
             remains.damaged.append(f"{there.rows} {kind} of {whose} are intact, {kept.rows} were counted")
+    for run_id, columns in packed.items():
+        if len(columns) != columns[0].columns:
+            remains.damaged.append(
+                f"{len(columns)} packed columns of run {run_id} are intact, not {columns[0].columns}"
+            )
     found.damaged = list(dict.fromkeys(remains.damaged))
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ from sqlalchemy.orm import Session
 
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import DamageError
-from ajuste.store.engine import WRITING, connect, open_engine, require_sound, shown
+from ajuste.store.engine import WRITING, connect, open_engine, shown
 from ajuste.store.remains import Remains
 from ajuste.store.rows import (
     KINDS,
@@ -39,7 +38,6 @@ from ajuste.store.schema import SQLITE, STORE_VERSION, MachineRow, RecordedRow, 
 _AT_ONCE: Final = 1_000
 _COUNTED: Final[tuple[type[MachineRow] | type[RecordedRow], ...]] = (MachineRow, RecordedRow)
 _SIDE_FILES: Final = ("-wal", "-journal")
-_RECOVER_S: Final = 3600.0
 
 
 @dataclass
@@ -87,7 +85,7 @@ def _copy(remains: Remains, session: Session, done: Salvaged) -> None:
     session.flush()
     strays: defaultdict[str, int] = defaultdict(int)
     batch: list[dict[str, Any]] = []
-    seen: set[tuple[Any, ...]] = set()  # What was recovered of a malformed file may be there twice.
+    seen: set[tuple[Any, ...]] = set()  # Pages that refer to the wrong ones may show a row twice.
     for run_id, row in remains.trials():
         if (place := (run_id, *row[:3])) in seen:
             continue
@@ -159,12 +157,8 @@ def _readable(url: str, done: Salvaged) -> Iterator[Connection]:
 
 
 def _opened(copy: Path, done: Salvaged) -> Engine:
-    """An engine for the copy, brought to this layout: of what SQLite's own program recovers, if the file is malformed
-    and the program is there.
-    """
+    """An engine for the copy, brought to this layout, without the runs that stand in the way of that."""
     url = f"sqlite:///{copy}"
-    if not _sound(url) and (recovered := _recovered(copy)) is not None:
-        url = f"sqlite:///{recovered}"
     engine = connect(url)
     try:
         with engine.connect() as connection:
@@ -185,34 +179,6 @@ def _opened(copy: Path, done: Salvaged) -> Engine:
             engine = connect(url)
             _remove(engine, damage.run_id)
     return engine
-
-
-def _sound(url: str) -> bool:
-    engine = connect(url)
-    try:
-        require_sound(engine)
-    except (DatabaseError, DamageError):
-        return False
-    finally:
-        engine.dispose()
-    return True
-
-
-def _recovered(copy: Path) -> Path | None:
-    """What SQLite's own program makes of a malformed file, if it is there."""
-    program = shutil.which("sqlite3")
-    if program is None:
-        return None
-    script, made = copy.with_suffix(".sql"), copy.with_name("recovered.sqlite")
-    with script.open("wb") as output:
-        subprocess.run(
-            [program, "-readonly", copy, ".recover"], stdout=output, stderr=subprocess.DEVNULL, timeout=_RECOVER_S
-        )
-    with script.open("rb") as commands:
-        subprocess.run(
-            [program, made], stdin=commands, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_RECOVER_S
-        )
-    return made if made.is_file() and _sound(f"sqlite:///{made}") else None
 
 
 def _remove(engine: Engine, run_id: str) -> None:

@@ -22,7 +22,7 @@ from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
 from ajuste.store.checks import DamageError
-from ajuste.store.columns import each_measured, read_measurements
+from ajuste.store.columns import each_measured, naming, read_measurements
 from ajuste.store.engine import WRITING, open_engine, require_sound, shown, unusable
 from ajuste.store.packing import Packed, packed, unpacked
 from ajuste.store.rows import (
@@ -207,7 +207,7 @@ class Store:
         query = select(*WHOLE).where(TrialRow.run_id == run.id)
         in_order = query.order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
         counted = Tally()
-        with self._reading() as session:
+        with self._reading() as session, naming(session, run.id):
             for rows in session.execute(in_order.execution_options(yield_per=_AT_ONCE)).partitions():
                 for row in rows:
                     yield whole_trial(run.id, row)
@@ -341,6 +341,8 @@ class Store:
             ) from error
         except (DatabaseError, DamageError) as error:
             raise unusable(self.url, error, "written") from error
+        except UnicodeError as error:  # The database quotes a damaged text in its message.
+            raise unusable(self.url, DamageError(f"it has a text that is none: {error}"), "written") from error
 
 
 @contextmanager
