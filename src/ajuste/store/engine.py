@@ -93,7 +93,8 @@ def unusable(url: str, error: DatabaseError | DamageError, what: str) -> AjusteE
         return RunError(f"the store {shown(url)} cannot be {what}, its file is damaged: {said}", hint=RECOVER)
     if what == "opened" and (code in _NOT_ALLOWED or not code):
         return RequestError(f"the store {shown(url)} cannot be {what}: {said}", hint=_OTHER_PLACE)
-    hint = "is the disk full, or the database away? What was kept before is there" if what == "written" else RECOVER
+    full = what == "written" or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    hint = "is the disk full, or the database away? What was kept before is there" if full else RECOVER
     return RunError(f"the store {shown(url)} cannot be {what}: {said}", hint=hint)
 
 
@@ -173,8 +174,10 @@ def _durable(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # Transactions begin where ``_begin`` says, also those that only read.
     cursor = connection.cursor()
     cursor.execute("PRAGMA busy_timeout=30000")
+    # EXTRA also has the directory on disk when the journal is gone with which a new file is brought into WAL mode: else
+    # that journal could come back after a power failure, and take all that was kept since with it.
+    cursor.execute("PRAGMA synchronous=EXTRA")
     cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute("PRAGMA cell_size_check=ON")
     cursor.execute("PRAGMA trusted_schema=OFF")
