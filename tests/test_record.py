@@ -121,3 +121,11 @@ def test_the_digest_of_a_run_that_ended_is_kept_until_there_are_more_trials(kept
     store.add_trial(ended, trial(3, 0))
     assert store.digest(ended, len(trials) + 1) is None
     assert KeptRecord(ended, store).digest == digest([*trials, trial(3, 0)])
+
+
+def test_the_digest_is_of_the_trials_that_are_shown_though_the_run_goes_on(kept: Any, trials: list[Trial]) -> None:
+    store, run = kept
+    shown = KeptRecord(run, store)
+    assert len(shown.measurements) == len(trials)
+    store.add_trials(run, [trial(3, 0), trial(0, 0, attempt=1)])
+    assert shown.digest == digest(trials)

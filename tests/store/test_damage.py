@@ -35,6 +35,7 @@ def changed(commands: Commands, statement: str, *values: object) -> None:
         connection.execute(statement, values)
 
 
+@pytest.mark.timeout(0 if FLIPS > 100 else 300)
 def test_a_flipped_bit_gives_the_right_answer_or_one_clear_error(commands: Commands, tmp_path: Path) -> None:
     content = commands.store.read_bytes()
     right = {words: commands.run(*words)[:2] for words in READING}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -78,8 +78,9 @@ class Store:
     Raises RequestError where the store cannot be opened or is of a newer Ajuste, RunError where writing fails.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.url = url
+        self._now = now
         self._engine = open_engine(url)
         self.name = shown(url)
 
@@ -102,8 +103,8 @@ class Store:
         resolved: str,
         environment: dict[str, Any],
     ) -> Run:
-        """Begin a run. Its id is the day and a random part, so that ids sort by age."""
-        now = datetime.now(UTC)
+        """Begin a run. Its id is the day and a random part, for people: which run is the latest is counted."""
+        now = self._now()
         run = Run(
             id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
             study=study,
