@@ -149,6 +149,17 @@ def test_all_that_is_kept_verifies(store_url: str) -> None:
     assert (found.runs, found.trials, found.damaged, found.unverified_before) == (1, 3, [], [])
 
 
+def test_a_run_can_be_read_while_it_goes_on(store_url: str) -> None:
+    with Store(store_url) as store, Store(store_url) as other:
+        run = begin(store)
+        store.add_trial(run, trial(0))
+        reading = store.each_trial(run)
+        assert next(reading) == trial(0)
+        other.add_trial(run, trial(1))
+        assert list(reading) == [], "what is read is of one moment"
+        assert len(store.trials(run)) == 2
+
+
 def test_a_figure_that_changed_in_a_server_is_noticed_too(postgresql: Server) -> None:
     url = postgresql.new_database()
     with Store(url) as store:

@@ -108,7 +108,9 @@ def keep_trials(session: Session, run_id: str, rows: Sequence[dict[str, Any]]) -
     """Keep rows of trials (see ``trial_row``) and count them."""
     complete = [checked(row) for row in rows]
     session.execute(insert(TrialRow), complete)
-    keep_tally(session, run_id, TRIALS, tally(session, run_id, TRIALS).plus(row["check"] for row in complete))
+    keep_tally(
+        session, run_id, TRIALS, tally(session, run_id, TRIALS, to_change=True).plus(row["check"] for row in complete)
+    )
 
 
 def place_words(run_id: str, block: Any, position: Any, attempt: Any) -> str:
@@ -185,7 +187,9 @@ def sealed(row: Any) -> Any:
 
 
 def verified(row: Any) -> Any:
-    """``row`` of a small table. Raises DamageError."""
+    """``row`` of a small table. Raises DamageError, also where a row that must be there is None."""
+    if row is None:
+        raise DamageError("a run that is counted cannot be found")
     if isinstance(row, RunRow):
         verify_head(*(getattr(row, name) for name in _HEAD), row.check)
         if _of(lambda: check_of(row.id, *(getattr(row, name) for name in _BODY))) != row.body_check:
@@ -232,9 +236,11 @@ def heads(session: Session) -> list[Head]:
     return sorted((Head(*row) for row in found), key=lambda head: (head.begun, head.id), reverse=True)
 
 
-def tally(session: Session, run_id: str, kind: str) -> Tally:
-    """What was counted. Raises DamageError if the run's trials, or the runs, were never counted."""
-    row = session.get(TallyRow, (run_id, kind), with_for_update=True, populate_existing=True)
+def tally(session: Session, run_id: str, kind: str, *, to_change: bool = False) -> Tally:
+    """What was counted; ``to_change`` has others who want to change it wait until the end of the transaction. Raises
+    DamageError if the run's trials, or the runs, were never counted.
+    """
+    row = session.get(TallyRow, (run_id, kind), with_for_update=to_change, populate_existing=True)
     if row is not None:
         verified(row)
         return Tally(row.rows, row.total)
@@ -265,12 +271,12 @@ def change_run(session: Session, run_id: str, **values: Any) -> None:
     for name, value in values.items():
         setattr(row, name, value)
     if sealed(row).check != before:
-        keep_tally(session, STORE, RUNS, tally(session, STORE, RUNS).plus([row.check], [before]))
+        keep_tally(session, STORE, RUNS, tally(session, STORE, RUNS, to_change=True).plus([row.check], [before]))
 
 
 def keep_machine(session: Session, run_id: str, blocks: Iterable[int], machine: str) -> None:
     """Keep which machine has measured blocks of a run."""
-    counted = tally(session, run_id, MACHINES)
+    counted = tally(session, run_id, MACHINES, to_change=True)
     for block in blocks:
         earlier = session.get(MachineRow, (run_id, block))
         before = [earlier.check] if earlier else []
@@ -290,7 +296,7 @@ def forget(session: Session, run_id: str) -> None:
     """Remove a run and all that is kept of it."""
     head = session.get(RunRow, run_id)
     assert head is not None
-    keep_tally(session, STORE, RUNS, tally(session, STORE, RUNS).plus((), minus=[head.check]))
+    keep_tally(session, STORE, RUNS, tally(session, STORE, RUNS, to_change=True).plus((), minus=[head.check]))
     for table in (*(table for table in _KEPT), TrialRow):
         session.execute(delete(table).where(table.run_id == run_id))  # type: ignore[attr-defined]
     session.delete(head)

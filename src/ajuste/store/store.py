@@ -21,7 +21,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
-from ajuste.store.checks import DamageError
+from ajuste.store.checks import UNREADABLE, DamageError
 from ajuste.store.columns import each_measured, naming, read_measurements
 from ajuste.store.engine import WRITING, open_engine, require_sound, shown, unusable
 from ajuste.store.packing import Packed, packed, unpacked
@@ -117,10 +117,11 @@ class Store:
             environment=environment,
         )
         with self._writing() as session:
+            counted = tally(session, STORE, RUNS, to_change=True)  # Of two that begin at once one is the first.
             last = session.scalar(select(func.max(RunRow.taken_up))) or 0
             row = sealed(RunRow(**vars(run), begun=last + 1, taken_up=last + 1, unverified_before=False))
             session.add(row)
-            keep_tally(session, STORE, RUNS, tally(session, STORE, RUNS).plus([row.check]))
+            keep_tally(session, STORE, RUNS, counted.plus([row.check]))
             keep_tally(session, run.id, TRIALS, Tally())
         return run
 
@@ -287,7 +288,9 @@ class Store:
         row = RecordedRow(run_id=run.id, configuration=recorded.configuration, document=recorded.model_dump_json())
         with self._writing() as session:
             earlier = session.get(RecordedRow, (run.id, recorded.configuration))
-            counted = tally(session, run.id, RECORDED).plus([sealed(row).check], [earlier.check] if earlier else ())
+            counted = tally(session, run.id, RECORDED, to_change=True).plus(
+                [sealed(row).check], [earlier.check] if earlier else ()
+            )
             session.merge(row)
             keep_tally(session, run.id, RECORDED, counted)
 
@@ -328,7 +331,7 @@ class Store:
             raise unusable(self.url, error, "read") from error
         except self._engine.dialect.loaded_dbapi.Error as error:  # By the driver's own cursor.
             raise unusable(self.url, DatabaseError(None, None, error), "read") from error
-        except (ValueError, TypeError, OverflowError) as error:
+        except UNREADABLE as error:
             raise unusable(self.url, DamageError(f"it has a value that cannot be read: {error}"), "read") from error
 
     @contextmanager
