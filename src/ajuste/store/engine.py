@@ -174,10 +174,8 @@ def _durable(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # Transactions begin where ``_begin`` says, also those that only read.
     cursor = connection.cursor()
     cursor.execute("PRAGMA busy_timeout=30000")
-    # EXTRA also has the directory on disk when the journal is gone with which a new file is brought into WAL mode: else
-    # that journal could come back after a power failure, and take all that was kept since with it.
-    cursor.execute("PRAGMA synchronous=EXTRA")
     cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute("PRAGMA cell_size_check=ON")
     cursor.execute("PRAGMA trusted_schema=OFF")
