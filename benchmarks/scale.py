@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy import create_engine, insert
+from sqlalchemy.orm import Session
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.home import Home
 from ajuste.model.kernel import KernelVersion
 from ajuste.record import KeptRecord
-from ajuste.store.schema import TrialRow
+from ajuste.store.engine import WRITING, connect
+from ajuste.store.rows import keep_trials
 from ajuste.store.store import Run, Store
 from ajuste.study.read import parse_study
 from ajuste.study.resolve import resolve
@@ -104,13 +105,13 @@ def fill(store: Store, resolved: ResolvedStudy, blocks: int) -> Run:
         resolved=resolved.model_dump_json(),
         environment={},
     )
-    engine = create_engine(store.url)
+    engine = connect(store.url)
     rows: list[dict[str, Any]] = []
     for block in range(blocks):
         rows += _block(run.id, resolved.names, block)
         if len(rows) >= _AT_ONCE or block == blocks - 1:
-            with engine.begin() as connection:
-                connection.execute(insert(TrialRow), rows)
+            with Session(engine.execution_options(**{WRITING: True})) as session, session.begin():
+                keep_trials(session, run.id, rows)
             rows.clear()
     engine.dispose()
     store.stop_run(run, "budget", f"the budget of {blocks} blocks is spent")

@@ -113,11 +113,19 @@ def test_the_digest_is_of_the_canonical_json(kept: Any, trials: list[Trial]) -> 
 def test_the_digest_of_a_run_that_ended_is_kept_until_there_are_more_trials(kept: Any, trials: list[Trial]) -> None:
     store, run = kept
     assert KeptRecord(run, store).digest == digest(trials)
-    assert store.digest(run) is None
+    assert store.digest(run, len(trials)) is None
     store.stop_run(run, "decided", "all verdicts are in")
     ended = store.find_run(run.id)
     KeptRecord(ended, store).digest  # noqa: B018 - reading keeps it
-    assert store.digest(ended) == digest(trials)
+    assert store.digest(ended, len(trials)) == digest(trials)
     store.add_trial(ended, trial(3, 0))
-    assert store.digest(ended) is None
+    assert store.digest(ended, len(trials) + 1) is None
     assert KeptRecord(ended, store).digest == digest([*trials, trial(3, 0)])
+
+
+def test_the_digest_is_of_the_trials_that_are_shown_though_the_run_goes_on(kept: Any, trials: list[Trial]) -> None:
+    store, run = kept
+    shown = KeptRecord(run, store)
+    assert len(shown.measurements) == len(trials)
+    store.add_trials(run, [trial(3, 0), trial(0, 0, attempt=1)])
+    assert shown.digest == digest(trials)

@@ -200,6 +200,7 @@ def conduct(
         only_one(means.home.state / lock_name(experiment.fingerprint, seed), what),
         store.reserved(experiment.fingerprint, seed, what),
     ):
+        store.require_sound()
         kept = None if fresh else store.latest_run(experiment.fingerprint, seed)
         document = experiment.resolved.model_dump_json()
         if kept is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from typing import Final
 
 from ajuste.analysis.digest import digest_in_order
 from ajuste.model.error import RunError
-from ajuste.model.measurements import Measurements
+from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.trial import Trial
 from ajuste.store.store import Run, Store
 
@@ -39,15 +39,28 @@ class KeptRecord:
 
     @property
     def digest(self) -> str:
-        """Of a run that ended it is computed once: that takes all that its programs printed."""
-        kept = self.store.digest(self.run)
+        """Of the trials whose figures are shown, and no others, also of a run that goes on meanwhile. Of a run that
+        ended it is computed once: that takes all that its programs printed.
+        """
+        kept = self.store.digest(self.run, len(self.measurements)) if self.run.stopped else None
         if kept is not None:
             return kept
-        found = digest_in_order(self.store.each_measured(self.run))
+        found = digest_in_order(self._shown())
         if self.run.stopped:
             with suppress(RunError):  # A store that can only be read can be shown as well.
-                self.store.keep_digest(self.run, found)
+                self.store.keep_digest(self.run, found, len(self.measurements))
         return found
+
+    def _shown(self) -> Iterator[Measured]:
+        own = self.measurements
+        places = zip(own.block.tolist(), own.position.tolist(), own.attempt.tolist(), strict=True)
+        wanted = next(places, None)
+        for place, measured in self.store.each_measured(self.run):
+            if place == wanted:
+                yield measured
+                wanted = next(places, None)
+        if wanted is not None:
+            raise RunError(f"trials of run {self.run.id} that were read are gone from the store {self.store.name}")
 
     def whole(self, rows: Sequence[int]) -> Sequence[Trial]:
         own = self.measurements

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
+from ajuste.store.engine import connect
+from ajuste.store.remains import inspect_store
 from ajuste.store.store import Run, Store, lock_name, only_one
+from postgresql import Server
 
 
 def file_url(tmp_path: Path) -> str:
@@ -102,6 +106,73 @@ def test_a_run_that_is_taken_up_again_is_the_one_that_its_study_stands_for(store
         assert store.find_run(newer.id).id == newer.id
 
 
+def test_a_clock_that_is_set_back_does_not_make_an_older_run_the_latest(store_url: str) -> None:
+    with Store(store_url, lambda: datetime(2030, 1, 1, tzinfo=UTC)) as store:
+        older, other = begin(store), begin(store, seed=2)
+        store.go_on(older, named="s", resolved="")
+    with Store(store_url, lambda: datetime(2020, 1, 1, tzinfo=UTC)) as store:
+        newer = begin(store)
+        assert [run.id for run in store.runs()] == [newer.id, other.id, older.id]
+        assert store.find_run("s").id == newer.id
+        found = store.latest_run("f" * 64, 1)
+        assert found is not None
+        assert found.id == newer.id
+        store.go_on(other, named="s", resolved="")
+        assert store.find_run("s").id == other.id
+
+
+def test_a_run_of_which_nothing_was_measured_is_forgotten_without_a_trace(store_url: str) -> None:
+    with Store(store_url) as store:
+        empty, kept = begin(store), begin(store)
+        store.add_trial(kept, trial())
+        for run in (empty, kept):
+            store.forget_if_empty(run)
+        assert [run.id for run in store.runs()] == [kept.id]
+        assert store.trials(kept) == [trial()]
+    assert not inspect_store(store_url).damaged
+
+
+def test_all_that_is_kept_verifies(store_url: str) -> None:
+    with Store(store_url) as store:
+        run = begin(store)
+        store.add_trials(run, [trial(0, 0, reason="\0 \ue000 é", console="\0"), trial(0, 1)], machine="lab1")
+        store.add_trials(run, [trial(0, 1, attempt=1)], machine="lab2")
+        store.set_environment(run, {"a": [1, None, "é\0"]})
+        store.stop_run(run, "decided", "all verdicts are in")
+        store.keep_measurements(run, store.measurements(run))
+        store.keep_digest(run, "d", 3)
+        assert store.machines(run) == {0: "lab2"}
+        assert store.find_run(run.id).environment == {"a": [1, None, "é\0"]}
+        assert store.digest(run, 3) == "d"
+        assert store.digest(run, 2) is None
+    found = inspect_store(store_url)
+    assert (found.runs, found.trials, found.damaged, found.unverified_before) == (1, 3, [], [])
+
+
+def test_a_run_can_be_read_while_it_goes_on(store_url: str) -> None:
+    with Store(store_url) as store, Store(store_url) as other:
+        run = begin(store)
+        store.add_trial(run, trial(0))
+        reading = store.each_trial(run)
+        assert next(reading) == trial(0)
+        other.add_trial(run, trial(1))
+        assert list(reading) == [], "what is read is of one moment"
+        assert len(store.trials(run)) == 2
+
+
+def test_a_figure_that_changed_in_a_server_is_noticed_too(postgresql: Server) -> None:
+    url = postgresql.new_database()
+    with Store(url) as store:
+        run = begin(store)
+        store.add_trials(run, [trial(0, 0, metrics={"elapsed": 1.5}), trial(0, 1, metrics={"elapsed": 2.5})])
+        with connect(url).begin() as connection:
+            connection.exec_driver_sql("UPDATE trials SET metrics = '{\"elapsed\": 1.25}' WHERE position = 0")
+        for reading in (store.measurements, store.trials, lambda run: list(store.each_measured(run))):
+            with pytest.raises(RunError, match=r"the figures of run .*, block 0, trial 0"):
+                reading(run)
+    assert "block 0, trial 0" in "".join(inspect_store(url).damaged)
+
+
 def test_the_machine_of_a_block_is_kept_with_its_trials(store_url: str) -> None:
     with Store(store_url) as store:
         run, other = begin(store), begin(store, seed=2)
@@ -134,8 +205,9 @@ def test_a_store_that_is_no_store_is_refused_and_left_as_it_was(tmp_path: Path) 
     file = tmp_path / "store.sqlite"
     file.write_bytes(b"this is not a database, and it is long enough to be looked at" * 20)
     before = file.read_bytes()
-    with pytest.raises(RequestError, match="cannot be opened"):
+    with pytest.raises(RunError, match="cannot be opened") as refused:
         Store(f"sqlite:///{file}")
+    assert "ajuste store check" in str(refused.value.hint)
     assert file.read_bytes() == before
 
 
@@ -157,23 +229,26 @@ def test_a_store_with_other_tables_is_one_clear_error(tmp_path: Path) -> None:
         begin(store)
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         other.execute("ALTER TABLE runs DROP COLUMN named")
-    with Store(file_url(tmp_path)) as store, pytest.raises(RequestError, match="cannot be read: no such column"):
+    with Store(file_url(tmp_path)) as store, pytest.raises(RunError, match="cannot be read: no such column"):
         store.runs()
 
 
-def test_a_store_from_before_the_index_of_figures_and_what_is_kept_of_ended_runs_gets_them(tmp_path: Path) -> None:
+def test_the_figures_are_read_from_an_index_of_their_own(tmp_path: Path) -> None:
     with Store(file_url(tmp_path)) as store:
-        run = begin(store)
-        store.add_trial(run, trial(metrics={"elapsed": 1.5}))
-    with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
-        other.execute("DROP INDEX trials_measured")
-        other.execute("DROP TABLE digests")
-        other.execute("DROP TABLE columns")
-    with Store(file_url(tmp_path)) as store:
-        assert store.measurements(run).metrics["elapsed"].tolist() == [1.5]
-        assert store.kept_measurements(run) is None
+        begin(store)
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         plan = other.execute(
-            "EXPLAIN QUERY PLAN SELECT metrics, written FROM trials WHERE run_id = '' ORDER BY block, position, attempt"
+            'EXPLAIN QUERY PLAN SELECT metrics, "check" FROM trials WHERE run_id = 1 ORDER BY block, position, attempt'
         ).fetchall()
     assert "USING COVERING INDEX trials_measured" in plan[0][3]
+
+
+def test_trials_that_are_dropped_are_counted_out(tmp_path: Path) -> None:
+    with Store(file_url(tmp_path)) as store:
+        run = begin(store)
+        kept = [trial(block=block) for block in range(3)]
+        store.add_trials(run, kept)
+        store.drop_trials(run, [(0, 0, 0), (2, 0, 0), (7, 0, 0)])
+        assert store.trials(run) == [kept[1]]
+        store.add_trials(run, [kept[0]])
+        assert store.trials(run) == kept[:2]

@@ -20,6 +20,7 @@ COMMANDS: Final = (
     "tune",
     "plan",
     "report",
+    "store",
     "why",
     "analyse",
     "export",

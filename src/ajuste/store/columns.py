@@ -1,26 +1,29 @@
 """The figures of a run, column by column: what a million trials measured fits in memory, what they printed does not.
 
-Texts of JSON that are often the same are read once; metrics are read many trials at a time.
+Texts of JSON that are often the same are read once; metrics are read many trials at a time. Every trial is verified
+(see ``store.checks``), and that none is missing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from functools import cache
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import cache, partial
 from typing import Any, Final
 
 from pydantic_core import from_json
-from sqlalchemy import Integer, Text, bindparam, cast, func, select, type_coerce
+from sqlalchemy import Text, bindparam, cast, func, select
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.functions import aggregate_strings
 
 from ajuste.model.event import Written
 from ajuste.model.measurements import Gathering, Measured, Measurements
-from ajuste.store.engine import SQLITE
-from ajuste.store.schema import TrialRow
-from ajuste.store.text import unescaped
+from ajuste.store.checks import UNREADABLE, DamageError, figures_checks
+from ajuste.store.rows import FIGURES, TRIALS, WHOLE, Tally, as_written, expect_tally, verify_figures, verify_trials
+from ajuste.store.schema import SQLITE, TrialRow
 
 _AT_ONCE: Final = 2_000
 """Rows that are read at a time: few enough to stay in the processor's caches."""
@@ -30,64 +33,88 @@ _AT_ONCE: Final = 2_000
 _TIME: Final = re.compile(r'"at_ns": \d+, ')
 _NEXT: Final = "\n"
 """Between documents of JSON, which the store writes without line breaks."""
-_WARM_UP: Final = type_coerce(TrialRow.warm_up, Integer)
-_NUMBERS: Final = (TrialRow.block, TrialRow.position, TrialRow.attempt, _WARM_UP, TrialRow.seed)
-_TEXTS: Final = (TrialRow.configuration, TrialRow.status, TrialRow.reason)
+_NUMBERS: Final = (*FIGURES[:4], TrialRow.check)
+_TEXTS: Final = (TrialRow.seed, TrialRow.status, TrialRow.configuration, TrialRow.reason)
 _DOCUMENTS: Final = (TrialRow.metrics, TrialRow.not_supported, TrialRow.written)
-_DOCUMENTS_AS_TEXTS: Final = tuple(cast(column, Text) for column in _DOCUMENTS)
-_MEASURED: Final = (
-    *(TrialRow.block, TrialRow.position, TrialRow.attempt, TrialRow.configuration, TrialRow.seed, _WARM_UP),
-    TrialRow.status,
-    *_DOCUMENTS_AS_TEXTS,
-    TrialRow.events,
-)
 
 
 def read_measurements(session: Session, run_id: str) -> Measurements:
-    """All figures of a run."""
+    """All figures of a run. Raises DamageError."""
     gathering = Gathering(read_written=_written, read_not_supported=_reasons)
-    if session.connection().dialect.name == SQLITE:
-        for row in _read_together(session, run_id):
-            _gather(gathering, *row)
-    else:
-        for rows in _read(session, run_id, (*_NUMBERS, *_TEXTS, *_DOCUMENTS_AS_TEXTS)):
-            _gather_rows(gathering, rows)
+    together = session.connection().dialect.name == SQLITE
+    counted = Tally()
+    with naming(session, run_id):
+        for columns in _read_together(session, run_id) if together else _read_in_rows(session, run_id):
+            counted = counted.plus(_gather(gathering, run_id, columns))
+    expect_tally(session, run_id, TRIALS, counted)
     return gathering.measurements()
 
 
-def each_measured(session: Session, run_id: str) -> Iterator[Measured]:
-    """All that the digest covers (see ``analysis.digest``), trial by trial in the order of the design."""
+def each_measured(session: Session, run_id: str) -> Iterator[tuple[tuple[int, int, int], Measured]]:
+    """All that the digest covers (see ``analysis.digest``), trial by trial in the order of the design, with their
+    block, position and attempt. Raises DamageError, at the end where a trial is missing.
+    """
     plain = cache(lambda text: [write.model_dump(exclude={"at_ns"}) for write in _written(text)])
-    exact = _exact(session)
-    for rows in _read(session, run_id, _MEASURED):
-        for (
-            block,
-            position,
-            attempt,
-            configuration,
-            seed,
-            warm_up,
-            status,
-            metrics,
-            not_supported,
-            written,
-            events,
-        ) in rows:
-            yield {
-                "slot": {
-                    "block": block,
-                    "position": position,
-                    "configuration": exact(configuration),
-                    "seed": int(seed),
-                    "warm_up": bool(warm_up),
-                },
-                "attempt": attempt,
-                "status": status,
-                "written": plain(_TIME.sub("", written)),
-                "events": exact(events),
-                "metrics": from_json(metrics),
-                "not_supported": from_json(not_supported),
-            }
+    exact = session.connection().dialect.name == SQLITE
+    counted = Tally()
+    with naming(session, run_id):
+        for raw in _read(session, run_id, WHOLE):
+            rows = raw if exact else [as_written(row) for row in raw]
+            verify_trials(run_id, rows)
+            for row in rows:
+                block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration = row[
+                    :10
+                ]
+                yield (
+                    (block, position, attempt),
+                    {
+                        "slot": {
+                            "block": block,
+                            "position": position,
+                            "configuration": configuration,
+                            "seed": int(seed),
+                            "warm_up": bool(warm_up),
+                        },
+                        "attempt": attempt,
+                        "status": status,
+                        "written": plain(_TIME.sub("", written)),
+                        "events": row[14],
+                        "metrics": from_json(metrics),
+                        "not_supported": from_json(not_supported),
+                    },
+                )
+            counted = counted.plus(row[11] for row in rows)
+    expect_tally(session, run_id, TRIALS, counted)
+
+
+@contextmanager
+def naming(session: Session, run_id: str) -> Iterator[None]:
+    """While trials of a run are read: where that fails, say of which one (DamageError)."""
+    try:
+        yield
+    except (DamageError, DatabaseError, sqlite3.DatabaseError, *UNREADABLE) as error:
+        if isinstance(error, UNREADABLE) and not isinstance(error, UnicodeError):
+            error = DamageError(f"the trials of run {run_id} cannot be read: {error}")
+        raise _named(session, run_id) or error from None
+
+
+def _named(session: Session, run_id: str) -> DamageError | None:
+    """Which trial of a run it is that is not as it was written: in the index of figures, or in the table."""
+    connection = session.connection()
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name == SQLITE:  # A text that is none is a value like any other here.
+        driver.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+    try:
+        for columns, verify in (((*FIGURES, TrialRow.check), verify_figures), (WHOLE, verify_trials)):
+            with suppress(DatabaseError, sqlite3.DatabaseError):
+                for rows in _read(session, run_id, columns):
+                    verify(run_id, [as_written(row) for row in rows])
+    except DamageError as error:
+        return error
+    finally:
+        if connection.dialect.name == SQLITE:
+            driver.text_factory = str
+    return None
 
 
 def _read(session: Session, run_id: str, columns: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -105,13 +132,21 @@ def _read(session: Session, run_id: str, columns: Sequence[Any]) -> Iterator[Seq
             yield rows
 
 
+def _read_in_rows(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
+    """As ``_read_together``, for a database that would have to sort before it could join."""
+    for rows in _read(session, run_id, (*FIGURES, TrialRow.check)):
+        yield tuple(zip(*map(as_written, rows), strict=True))
+
+
 def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
-    """Each row is what some blocks have, column by column as one text: the database joins a million values quicker
-    than anybody takes them one by one.
+    """Each is what some blocks have, column by column: the values of ``FIGURES`` and the checksums. The database
+    joins a million values quicker than anybody takes them one by one.
     """
     count, last = session.execute(select(func.count(), func.max(TrialRow.block)).where(TrialRow.run_id == run_id)).one()
     if not count:
         return
+    if not isinstance(last, int):
+        raise DamageError(f"the blocks of run {run_id} cannot be read")
     step = max(1, _AT_ONCE * (last + 1) // count)
     together = (
         *(aggregate_strings(cast(column, Text), ",") for column in _NUMBERS),
@@ -122,61 +157,36 @@ def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
     of_these = TrialRow.block.between(bindparam("first"), bindparam("first") + bindparam("more"))
     query = select(*together).where(TrialRow.run_id == run_id, of_these).having(func.count() > 0)
     for first in range(0, last + 1, step):
-        yield from session.execute(query, {"first": first, "more": step - 1})
+        for row in session.execute(query, {"first": first, "more": step - 1}):
+            block, position, attempt, warm_up, check = map(_numbers, row[:5])
+            seed, status, configuration, reason = map(from_json, row[5:9])
+            metrics, not_supported, written = (text.split(_NEXT) for text in row[9:])
+            yield (
+                *(block, position, attempt, warm_up, seed, status),
+                *(metrics, not_supported, written, configuration, reason, check),
+            )
 
 
-def _gather(
-    gathering: Gathering,
-    block: str,
-    position: str,
-    attempt: str,
-    warm_up: str,
-    seed: str,
-    configuration: str,
-    status: str,
-    reason: str,
-    metrics: str,
-    not_supported: str,
-    written: str,
-) -> None:
-    gathering.extend(
-        block=_numbers(block),
-        position=_numbers(position),
-        attempt=_numbers(attempt),
-        seed=_numbers(seed),
-        warm_up=_numbers(warm_up),
-        metrics=_numbers(metrics.replace(_NEXT, ",")),
-        configuration=from_json(configuration),
-        status=from_json(status),
-        reason=from_json(reason),
-        written=_TIME.sub("", written).split(_NEXT),
-        not_supported=not_supported.split(_NEXT),
-    )
-
-
-def _gather_rows(gathering: Gathering, rows: Sequence[Any]) -> None:
-    """As ``_gather``, for a database that would have to sort before it could join."""
-    block, position, attempt, warm_up, seed, configuration, status, reason, metrics, not_supported, written = zip(
-        *rows, strict=True
-    )
+def _gather(gathering: Gathering, run_id: str, columns: Sequence[Any]) -> Sequence[int]:
+    """Take rows, once they are verified; returns their checksums."""
+    *figures, checks = columns
+    if figures_checks(run_id, zip(*figures, strict=True)) != (found := list(checks)):
+        raise DamageError(f"the figures of run {run_id} are not what was kept: a checksum differs")
+    block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration, reason = figures
     gathering.extend(
         block=block,
         position=position,
         attempt=attempt,
         seed=list(map(int, seed)),
         warm_up=warm_up,
-        metrics=list(map(from_json, metrics)),
-        configuration=list(map(unescaped, configuration)),
+        metrics=_numbers(",".join(metrics)),
+        configuration=configuration,
         status=status,
-        reason=list(map(unescaped, reason)),
-        written=[_TIME.sub("", text) for text in written],
+        reason=reason,
+        written=_TIME.sub("", _NEXT.join(written)).split(_NEXT),
         not_supported=not_supported,
     )
-
-
-def _exact(session: Session) -> Callable[[str], str]:
-    """What makes a text that came by the driver's own cursor what it was; see ``store.text``."""
-    return str if session.connection().dialect.name == SQLITE else unescaped
+    return found
 
 
 def _numbers(text: str) -> Any:

@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Engine, create_engine, event, select
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
-from ajuste.model.error import RequestError
-from ajuste.store.schema import MEASURED, STORE_VERSION, Base, VersionRow
+from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.store.checks import DamageError, serialised
+from ajuste.store.migration import migrate
+from ajuste.store.rows import LAYOUT, RUNS, STORE, Tally, keep_tally, new_layout, tally
+from ajuste.store.schema import POSTGRESQL, SQLITE, STORE_VERSION, Base, TallyRow, VersionRow
 
-SQLITE: Final = "sqlite"
-POSTGRESQL: Final = "postgresql"
+WRITING: Final = "ajuste_writing"
+"""The execution option of connections that write: SQLite's lock for it is taken at once, not in the middle."""
+RECOVER: Final = "ajuste store check says what is damaged; ajuste store salvage -o FILE keeps all that is intact"
 _OTHER_PLACE: Final = "AJUSTE_STORE or AJUSTE_HOME names another place"
 _URLS: Final = "sqlite:////PATH/store.sqlite or postgresql://USER@HOST/DATABASE"
 _DRIVER: Final = "psycopg"
+_CHECKED_BYTES: Final = 16 << 20
+"""A file up to this size is checked whenever it is opened: that takes some hundredths of a second."""
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_NOT_ALLOWED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 
 
 def open_engine(url: str) -> Engine:
-    """The store at ``url``, made if it is not there. Raises RequestError if it cannot be, or is of a newer Ajuste."""
+    """The store at ``url``, made if it is not there, and of this layout. Raises RequestError if it cannot be, or is of
+    a newer Ajuste, RunError if it is damaged or its disk fails.
+    """
+    engine = connect(url)
+    try:
+        with Session(engine) as session:
+            current = _layout(session) == STORE_VERSION
+        if not current:
+            with Session(engine.execution_options(**{WRITING: True})) as session, session.begin():
+                _settle(session, engine)
+        if engine.dialect.name == SQLITE and _size(engine) <= _CHECKED_BYTES:
+            require_sound(engine)
+    except (DatabaseError, DamageError) as error:
+        engine.dispose()
+        raise unusable(url, error, "opened") from error
+    except UnicodeError as error:  # The database quotes a damaged text in its message.
+        engine.dispose()
+        raise unusable(url, DamageError(f"it has a text that is none: {error}"), "opened") from error
+    except AjusteError:
+        engine.dispose()
+        raise
+    return engine
+
+
+def connect(url: str) -> Engine:
+    """An engine for whatever is at ``url``, which is not looked at yet. Raises RequestError."""
     parsed = _parse(url)
     try:
-        engine = create_engine(parsed)
+        engine = create_engine(parsed, json_serializer=serialised)
     except ImportError as error:
         raise RequestError(
             f"the store {shown(url)} needs the Python package {_DRIVER}, which is not installed",
@@ -33,20 +67,35 @@ def open_engine(url: str) -> Engine:
     if engine.dialect.name == SQLITE:
         _make_directory(parsed)
         event.listen(engine, "connect", _durable)
-    try:
-        version = _make_tables(engine)
-    except DatabaseError as error:
-        engine.dispose()
-        raise RequestError(
-            f"the store {shown(url)} cannot be opened: {str(error.orig).strip()}", hint=_OTHER_PLACE
-        ) from error
-    if version > STORE_VERSION:
-        engine.dispose()
-        raise RequestError(
-            f"the store {shown(url)} has layout {version}, this Ajuste knows {STORE_VERSION}",
-            hint="use a newer Ajuste",
-        )
+        event.listen(engine, "begin", _begin)
     return engine
+
+
+def require_sound(engine: Engine) -> None:
+    """Raises DamageError if the file of a store in SQLite is malformed: writing to it would damage more. A server
+    looks after its own.
+    """
+    if engine.dialect.name != SQLITE:
+        return
+    with engine.connect() as connection:
+        found = [str(text) for (text,) in connection.exec_driver_sql("PRAGMA quick_check(3)")]
+    if found != ["ok"]:
+        raise DamageError("its file is malformed: " + "; ".join(line for text in found for line in text.splitlines()))
+
+
+def unusable(url: str, error: DatabaseError | DamageError, what: str) -> AjusteError:
+    """Why the store cannot be ``what``, as people are told."""
+    if isinstance(error, DamageError):
+        return RunError(f"the store {shown(url)} is damaged: {error}", hint=RECOVER)
+    said = str(error.orig).strip()
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    if code in _DAMAGED:
+        return RunError(f"the store {shown(url)} cannot be {what}, its file is damaged: {said}", hint=RECOVER)
+    if what == "opened" and (code in _NOT_ALLOWED or not code):
+        return RequestError(f"the store {shown(url)} cannot be {what}: {said}", hint=_OTHER_PLACE)
+    full = what == "written" or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    hint = "is the disk full, or the database away? What was kept before is there" if full else RECOVER
+    return RunError(f"the store {shown(url)} cannot be {what}: {said}", hint=hint)
 
 
 def shown(url: str) -> str:
@@ -77,22 +126,57 @@ def _make_directory(url: URL) -> None:
         raise RequestError(f"the directory of the store cannot be made: {error}", hint=_OTHER_PLACE) from error
 
 
-def _make_tables(engine: Engine) -> int:
-    """Make what is missing; returns the version of the layout."""
-    Base.metadata.create_all(engine)
-    if engine.dialect.name == SQLITE:
-        MEASURED.create(engine, checkfirst=True)  # Stores that are older than the index have the table already.
-    with Session(engine) as session, session.begin():
-        version = session.scalar(select(VersionRow.version))
-        if version is None:
-            session.add(VersionRow(version=STORE_VERSION))
-    return version or STORE_VERSION
+def _layout(session: Session) -> int:
+    """Which layout a store has; 0 if it is empty. Raises DamageError, and RequestError for that of a newer Ajuste."""
+    tables = set(inspect(session.connection()).get_table_names())
+    if not tables & set(Base.metadata.tables):
+        return 0
+    if VersionRow.__tablename__ not in tables:
+        raise DamageError("it does not say which layout it has")
+    version = session.scalar(select(VersionRow.version)) or 1
+    if version == STORE_VERSION:
+        return version
+    if version < 1 or (TallyRow.__tablename__ in tables and tally(session, STORE, LAYOUT).rows == STORE_VERSION):
+        raise DamageError(f"it says that it has layout {version}, and also {STORE_VERSION}")
+    if version > STORE_VERSION:
+        raise RequestError(
+            f"the store {session.get_bind().engine.url} has layout {version}, this Ajuste knows {STORE_VERSION}",
+            hint="use a newer Ajuste",
+        )
+    return version
+
+
+def _settle(session: Session, engine: Engine) -> None:
+    """Make the tables of an empty store, and bring an older one to this layout, all or nothing."""
+    layout = _layout(session)
+    if layout == 0:
+        Base.metadata.create_all(session.connection())
+        keep_tally(session, STORE, RUNS, Tally())
+        new_layout(session)
+    elif layout < STORE_VERSION:
+        require_sound(engine)
+        migrate(session, layout)
+
+
+def _size(engine: Engine) -> int:
+    try:
+        return Path(engine.url.database or "").stat().st_size
+    except OSError:
+        return 0
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(WRITING)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _durable(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # Transactions begin where ``_begin`` says, also those that only read.
     cursor = connection.cursor()
+    cursor.execute("PRAGMA busy_timeout=30000")
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
-    cursor.execute("PRAGMA busy_timeout=30000")
     cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute("PRAGMA cell_size_check=ON")
+    cursor.execute("PRAGMA trusted_schema=OFF")
     cursor.close()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, LargeBinary, UniqueConstraint
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ajuste.store.text import ExactText
 
-STORE_VERSION = 1
+STORE_VERSION = 2
+SQLITE: Final = "sqlite"
+POSTGRESQL: Final = "postgresql"
 _BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite's integers have 64 bits, PostgreSQL's only 32
 
 
@@ -18,16 +20,33 @@ class Base(DeclarativeBase):
 
 
 class VersionRow(Base):
-    """One row: which layout this store has."""
+    """One row: which layout this store has. The tally ``LAYOUT`` says it once more, with a checksum."""
 
     __tablename__ = "store_version"
     version: Mapped[int] = mapped_column(primary_key=True)
 
 
+class TallyRow(Base):
+    """How many rows of a ``kind`` a run has (or the store, where ``run_id`` is empty), and the sum of their checksums:
+    what tells that none is missing.
+    """
+
+    __tablename__ = "tallies"
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[str] = mapped_column(primary_key=True)
+    rows: Mapped[int]
+    total: Mapped[int] = mapped_column(_BIG)
+    check: Mapped[int] = mapped_column(_BIG)
+
+
 class RunRow(Base):
     """One run of a study, which the person ``named`` so (a built-in name or a file). ``fingerprint`` is of all
-    that decides what is measured; ``stopped`` is empty while it
-    can go on.
+    that decides what is measured; ``stopped`` is empty while it can go on.
+
+    ``begun`` and ``taken_up`` count what happened in this store, so that no clock decides which run is the latest:
+    when the run was begun, and when it was begun, gone on with, or shown instead of being measured again.
+    ``unverified_before``: it was kept before there were checksums, which were computed from what was there then.
+    ``check`` is of the short values, by which runs are found, ``body_check`` of the others.
     """
 
     __tablename__ = "runs"
@@ -37,24 +56,22 @@ class RunRow(Base):
     seed: Mapped[int] = mapped_column(_BIG)
     created: Mapped[str]
     ajuste: Mapped[str]
+    begun: Mapped[int]
+    taken_up: Mapped[int]
+    unverified_before: Mapped[bool] = mapped_column(default=False)
+    check: Mapped[int] = mapped_column(_BIG)
     named: Mapped[str]
     resolved: Mapped[str]
     environment: Mapped[dict[str, Any]]
     stopped: Mapped[str] = mapped_column(default="")
     stopped_because: Mapped[str] = mapped_column(default="")
-    trials: Mapped[list[TrialRow]] = relationship(back_populates="run", cascade="all, delete-orphan")
-
-
-class TakenUpRow(Base):
-    """When a run was last gone on with, or shown instead of being measured again."""
-
-    __tablename__ = "taken_up"
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    at: Mapped[str]
+    body_check: Mapped[int] = mapped_column(_BIG)
 
 
 class TrialRow(Base):
-    """One trial as asked, as read back, and as printed. ``events`` are the agent's lines."""
+    """One trial as asked, as read back, and as printed. ``events`` are the agent's lines. ``check`` is of what the
+    analysis reads, ``outputs_check`` of the rest.
+    """
 
     __tablename__ = "trials"
     __table_args__ = (UniqueConstraint("run_id", "block", "position", "attempt"),)
@@ -75,7 +92,8 @@ class TrialRow(Base):
     console: Mapped[str]
     started: Mapped[str]
     host_seconds: Mapped[float]
-    run: Mapped[RunRow] = relationship(back_populates="trials")
+    check: Mapped[int] = mapped_column(_BIG)
+    outputs_check: Mapped[int] = mapped_column(_BIG)
 
 
 class MachineRow(Base):
@@ -85,27 +103,33 @@ class MachineRow(Base):
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     block: Mapped[int] = mapped_column(primary_key=True)
     machine: Mapped[str]
+    check: Mapped[int] = mapped_column(_BIG)
 
 
 class DigestRow(Base):
-    """The digest of a run that ended, which holds as long as the run has so many trials: none is ever changed."""
+    """The digest of a run that ended, which holds as long as its tally is of so many ``trials`` and this ``total``."""
 
     __tablename__ = "digests"
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     trials: Mapped[int]
+    total: Mapped[int] = mapped_column(_BIG)
     digest: Mapped[str]
+    check: Mapped[int] = mapped_column(_BIG)
 
 
 class ColumnRow(Base):
-    """A column of the figures of a run that ended (see ``packing``), which holds as long as its digest."""
+    """One of the ``columns`` of the figures of a run that ended (see ``packing``), which hold as long as its digest."""
 
     __tablename__ = "columns"
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     place: Mapped[int] = mapped_column(primary_key=True)
     trials: Mapped[int]
+    total: Mapped[int] = mapped_column(_BIG)
+    columns: Mapped[int]
     name: Mapped[str]
     words: Mapped[str]
     numbers: Mapped[bytes] = mapped_column(LargeBinary)
+    check: Mapped[int] = mapped_column(_BIG)
 
 
 class RecordedRow(Base):
@@ -115,6 +139,7 @@ class RecordedRow(Base):
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     configuration: Mapped[str] = mapped_column(primary_key=True)
     document: Mapped[str]
+    check: Mapped[int] = mapped_column(_BIG)
 
 
 # What the analysis reads of a trial, without the outputs, which are most of a row: SQLite reads the index alone.
@@ -133,4 +158,5 @@ MEASURED = Index(
     TrialRow.metrics,
     TrialRow.not_supported,
     TrialRow.written,
+    TrialRow.check,
 ).ddl_if(dialect="sqlite")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,20 +12,44 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from sqlalchemy import Select, delete, func, insert, select, tuple_, update
+from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.orm import Session
 
 from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.event import Written
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
-from ajuste.model.trial import Slot, Trial
-from ajuste.store.columns import each_measured, read_measurements
-from ajuste.store.engine import POSTGRESQL, open_engine, shown
+from ajuste.model.trial import Trial
+from ajuste.store.checks import UNREADABLE, DamageError
+from ajuste.store.columns import each_measured, naming, read_measurements
+from ajuste.store.engine import WRITING, open_engine, require_sound, shown, unusable
 from ajuste.store.packing import Packed, packed, unpacked
-from ajuste.store.schema import ColumnRow, DigestRow, MachineRow, RecordedRow, RunRow, TakenUpRow, TrialRow
+from ajuste.store.rows import (
+    MACHINES,
+    RECORDED,
+    RUNS,
+    STORE,
+    TRIALS,
+    WHOLE,
+    Tally,
+    all_of,
+    change_run,
+    drop_trials,
+    expect_tally,
+    forget,
+    heads,
+    keep_machine,
+    keep_tally,
+    keep_trials,
+    place_words,
+    sealed,
+    tally,
+    trial_row,
+    verified,
+    whole_trial,
+)
+from ajuste.store.schema import POSTGRESQL, SQLITE, ColumnRow, DigestRow, MachineRow, RecordedRow, RunRow, TrialRow
 
 _AT_ONCE: Final = 1_000
 Place: TypeAlias = tuple[int, int, int]
@@ -55,8 +79,9 @@ class Store:
     Raises RequestError where the store cannot be opened or is of a newer Ajuste, RunError where writing fails.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.url = url
+        self._now = now
         self._engine = open_engine(url)
         self.name = shown(url)
 
@@ -79,8 +104,8 @@ class Store:
         resolved: str,
         environment: dict[str, Any],
     ) -> Run:
-        """Begin a run. Its id is the day and a random part, so that ids sort by age."""
-        now = datetime.now(UTC)
+        """Begin a run. Its id is the day and a random part, for people: which run is the latest is counted."""
+        now = self._now()
         run = Run(
             id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
             study=study,
@@ -93,66 +118,66 @@ class Store:
             environment=environment,
         )
         with self._writing() as session:
-            session.add(RunRow(**vars(run)))
+            counted = tally(session, STORE, RUNS, to_change=True)  # Of two that begin at once one is the first.
+            last = session.scalar(select(func.max(RunRow.taken_up))) or 0
+            row = sealed(RunRow(**vars(run), begun=last + 1, taken_up=last + 1, unverified_before=False))
+            session.add(row)
+            keep_tally(session, STORE, RUNS, counted.plus([row.check]))
+            keep_tally(session, run.id, TRIALS, Tally())
         return run
 
+    def require_sound(self) -> None:
+        """Raises RunError if the file is malformed. To be called before a run is begun or gone on with."""
+        with self._reading():
+            require_sound(self._engine)
+
     def latest_run(self, fingerprint: str, seed: int) -> Run | None:
-        """The newest run of exactly this, finished or not."""
-        query = (
-            select(RunRow)
-            .where(RunRow.fingerprint == fingerprint, RunRow.seed == seed)
-            .order_by(RunRow.created.desc(), RunRow.id.desc())
-        )
+        """The run of exactly this that was begun last, finished or not."""
         with self._reading() as session:
-            row = session.scalars(query).first()
-            return _run(row) if row else None
+            for head in heads(session):
+                if (head.fingerprint, head.seed) == (fingerprint, seed):
+                    return _run(session, head.id)
+        return None
 
     def find_run(self, text: str) -> Run:
         """The run with the id ``text``, or that of the study of that name which was last begun, gone on with or shown
         instead of being measured again. Raises RequestError.
         """
-        query = (
-            select(RunRow)
-            .outerjoin(TakenUpRow)
-            .where((RunRow.id == text) | (RunRow.study == text))
-            .order_by(func.coalesce(TakenUpRow.at, RunRow.created).desc(), RunRow.id.desc())
-        )
         with self._reading() as session:
-            row = session.scalars(query).first()
-        if row is None:
-            raise RequestError(
-                f"there is no run {text!r} in the store", hint="ajuste report without a name lists what there is"
-            )
-        return _run(row)
+            found = [head for head in heads(session) if text in (head.id, head.study)]
+            if found:
+                return _run(session, max(found, key=lambda head: (head.taken_up, head.id)).id)
+        raise RequestError(
+            f"there is no run {text!r} in the store", hint="ajuste report without a name lists what there is"
+        )
 
     def runs(self) -> list[Run]:
-        """All runs, newest first."""
+        """All runs, the one begun last first."""
         with self._reading() as session:
-            return [_run(row) for row in session.scalars(select(RunRow).order_by(RunRow.created.desc()))]
+            return [_run(session, head.id) for head in heads(session)]
 
     def stop_run(self, run: Run, stopped: str, because: str) -> None:
         """Record why a run ended. An empty ``stopped`` means that it can go on."""
         with self._writing() as session:
-            session.execute(update(RunRow).where(RunRow.id == run.id).values(stopped=stopped, stopped_because=because))
+            change_run(session, run.id, stopped=stopped, stopped_because=because)
 
     def forget_if_empty(self, run: Run) -> None:
         """Remove a run of which nothing was measured."""
         with self._writing() as session:
-            row = session.get(RunRow, run.id)
-            if row is not None and not row.trials:
-                session.delete(row)
+            if not tally(session, run.id, TRIALS).rows and not _count(session, run):
+                forget(session, run.id)
 
     def go_on(self, run: Run, *, named: str, resolved: str) -> Run:
         """Take a run up again for a study that measures the same, though its words or analysis may have changed."""
         with self._writing() as session:
-            session.execute(update(RunRow).where(RunRow.id == run.id).values(named=named, resolved=resolved))
-            session.merge(TakenUpRow(run_id=run.id, at=datetime.now(UTC).isoformat(timespec="microseconds")))
+            last = session.scalar(select(func.max(RunRow.taken_up))) or 0
+            change_run(session, run.id, named=named, resolved=resolved, taken_up=last + 1)
         return replace(run, named=named, resolved=resolved)
 
     def set_environment(self, run: Run, environment: dict[str, Any]) -> None:
         """Record what the run was measured on, known only once its targets are ready."""
         with self._writing() as session:
-            session.execute(update(RunRow).where(RunRow.id == run.id).values(environment=environment))
+            change_run(session, run.id, environment=environment)
 
     def add_trial(self, run: Run, trial: Trial) -> None:
         """Keep a trial; see ``add_trials``."""
@@ -165,48 +190,47 @@ class Store:
         if not trials:
             return
         with self._writing() as session:
-            session.execute(insert(TrialRow), [_trial_row(run, trial) for trial in trials])
-            for block in {trial.slot.block for trial in trials} if machine else ():
-                session.merge(MachineRow(run_id=run.id, block=block, machine=machine))
+            keep_trials(session, run.id, [trial_row(run.id, trial) for trial in trials])
+            if machine:
+                keep_machine(session, run.id, {trial.slot.block for trial in trials}, machine)
 
     def drop_trials(self, run: Run, places: Sequence[Place]) -> None:
         """Forget trials: who measured them gave what is not so."""
         with self._writing() as session:
-            for block, position, attempt in places:
-                session.execute(
-                    delete(TrialRow).where(
-                        TrialRow.run_id == run.id,
-                        TrialRow.block == block,
-                        TrialRow.position == position,
-                        TrialRow.attempt == attempt,
-                    )
-                )
-            for kept in (ColumnRow, DigestRow):
-                session.execute(delete(kept).where(kept.run_id == run.id))
+            drop_trials(session, run.id, places)
 
     def machines(self, run: Run) -> dict[int, str]:
         """By block, which of several machines has measured it."""
-        query = select(MachineRow.block, MachineRow.machine).where(MachineRow.run_id == run.id)
         with self._reading() as session:
-            return {block: machine for block, machine in session.execute(query)}
+            return {row.block: row.machine for row in all_of(session, MachineRow, run.id, MACHINES)}
 
     def trials(self, run: Run) -> list[Trial]:
         """All trials of a run in design order: block, position, attempt."""
         return list(self.each_trial(run))
 
     def each_trial(self, run: Run) -> Iterator[Trial]:
-        """As ``trials``, one after the other: all that was printed in a run may be more than the memory holds."""
-        query = _in_order(select(TrialRow).where(TrialRow.run_id == run.id))
-        with self._reading() as session:
-            for row in session.scalars(query.execution_options(yield_per=_AT_ONCE)):
-                yield _trial(row)
+        """As ``trials``, one after the other: all that was printed in a run may be more than the memory holds. That
+        one is missing is known in the end (RunError).
+        """
+        query = select(*WHOLE).where(TrialRow.run_id == run.id)
+        in_order = query.order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
+        counted = Tally()
+        with self._reading() as session, naming(session, run.id):
+            for rows in session.execute(in_order.execution_options(yield_per=_AT_ONCE)).partitions():
+                for row in rows:
+                    yield whole_trial(run.id, row)
+                counted = counted.plus(row.check for row in rows)
+            expect_tally(session, run.id, TRIALS, counted)
 
     def trials_at(self, run: Run, places: Sequence[Place]) -> list[Trial]:
-        """The trials of a run at these places, in their order. Raises KeyError for a place that has none."""
+        """The trials of a run at these places, in their order."""
         wanted = tuple_(TrialRow.block, TrialRow.position, TrialRow.attempt).in_(places)
-        query = select(TrialRow).where(TrialRow.run_id == run.id, wanted)
         with self._reading() as session:
-            found = {(row.block, row.position, row.attempt): _trial(row) for row in session.scalars(query)}
+            rows = session.execute(select(*WHOLE).where(TrialRow.run_id == run.id, wanted))
+            found = {(row.block, row.position, row.attempt): whole_trial(run.id, row) for row in rows}
+            for place in places:
+                if place not in found:
+                    raise DamageError(f"{place_words(run.id, *place)} is missing")
         return [found[place] for place in places]
 
     def measurements(self, run: Run) -> Measurements:
@@ -215,14 +239,16 @@ class Store:
             return read_measurements(session, run.id)
 
     def kept_measurements(self, run: Run) -> Measurements | None:
-        """The figures of a run as they were kept, if it still has as many trials."""
+        """The figures of a run as they were kept, if they are of all the trials that it has."""
         with self._reading() as session:
-            kept = select(ColumnRow).where(ColumnRow.run_id == run.id, ColumnRow.trials == _count(session, run))
-            columns = [
-                Packed(row.name, row.words, row.numbers) for row in session.scalars(kept.order_by(ColumnRow.place))
-            ]
-        if not columns:
-            return None
+            counted = tally(session, run.id, TRIALS)
+            kept = select(ColumnRow).where(ColumnRow.run_id == run.id).order_by(ColumnRow.place)
+            rows = [verified(row) for row in session.scalars(kept)]
+            if not rows or (rows[0].trials, rows[0].total) != (counted.rows, counted.total):
+                return None
+            if len(rows) != rows[0].columns:
+                raise DamageError(f"{len(rows)} packed columns of run {run.id} are there, {rows[0].columns} were kept")
+            columns = [Packed(row.name, row.words, row.numbers) for row in rows]
         try:
             return unpacked(columns)
         except (ValueError, KeyError):  # Another Ajuste may keep them otherwise.
@@ -230,42 +256,55 @@ class Store:
 
     def keep_measurements(self, run: Run, found: Measurements) -> None:
         """Keep the figures of all trials that a run has now, so that they are read at once from then on."""
-        rows = [
-            {"run_id": run.id, "place": place, "trials": len(found), **vars(column)}
-            for place, column in enumerate(packed(found))
-        ]
+        columns = list(packed(found))
         with self._writing() as session:
+            counted = tally(session, run.id, TRIALS)
+            if counted.rows != len(found):  # It has gone on meanwhile.
+                return
             session.execute(delete(ColumnRow).where(ColumnRow.run_id == run.id))
-            session.execute(insert(ColumnRow), rows)
+            own = {"run_id": run.id, "trials": counted.rows, "total": counted.total, "columns": len(columns)}
+            session.add_all(
+                sealed(ColumnRow(place=place, **own, **vars(column))) for place, column in enumerate(columns)
+            )
 
-    def each_measured(self, run: Run) -> Iterator[Measured]:
+    def each_measured(self, run: Run) -> Iterator[tuple[Place, Measured]]:
         """What the digest of a run covers, trial by trial in design order."""
         with self._reading() as session:
             yield from each_measured(session, run.id)
 
-    def digest(self, run: Run) -> str | None:
-        """The digest that was kept of a run, if it still has as many trials."""
+    def digest(self, run: Run, trials: int) -> str | None:
+        """The digest that was kept of a run, if it is of all the trials that it has, which are so many."""
         with self._reading() as session:
+            counted = tally(session, run.id, TRIALS)
             kept = session.get(DigestRow, run.id)
-            return kept.digest if kept is not None and kept.trials == _count(session, run) else None
+            if kept is None or (verified(kept).trials, kept.total) != (counted.rows, counted.total):
+                return None
+            return kept.digest if counted.rows == trials else None
 
-    def keep_digest(self, run: Run, digest: str) -> None:
-        """Keep the digest of all trials that a run has now."""
+    def keep_digest(self, run: Run, digest: str, trials: int) -> None:
+        """Keep the digest of all trials of a run, if it still has so many."""
         with self._writing() as session:
-            session.merge(DigestRow(run_id=run.id, trials=_count(session, run), digest=digest))
+            counted = tally(session, run.id, TRIALS)
+            if counted.rows == trials:
+                own = {"run_id": run.id, "trials": trials, "total": counted.total, "digest": digest}
+                session.merge(sealed(DigestRow(**own)))
 
     def keep_recorded(self, run: Run, recorded: Recorded) -> None:
         """Keep a recorded trial, instead of an earlier one of the same configuration."""
         row = RecordedRow(run_id=run.id, configuration=recorded.configuration, document=recorded.model_dump_json())
         with self._writing() as session:
+            earlier = session.get(RecordedRow, (run.id, recorded.configuration))
+            counted = tally(session, run.id, RECORDED, to_change=True).plus(
+                [sealed(row).check], [earlier.check] if earlier else ()
+            )
             session.merge(row)
+            keep_tally(session, run.id, RECORDED, counted)
 
     def recorded(self, run: Run) -> dict[str, Recorded]:
         """The recorded trials of a run by configuration."""
-        query = select(RecordedRow).where(RecordedRow.run_id == run.id)
         with self._reading() as session:
-            rows = list(session.scalars(query))
-        return {row.configuration: Recorded.model_validate_json(row.document) for row in rows}
+            rows = {row.configuration: row.document for row in all_of(session, RecordedRow, run.id, RECORDED)}
+        return {name: Recorded.model_validate_json(document) for name, document in rows.items()}
 
     @contextmanager
     def reserved(self, fingerprint: str, seed: int, what: str) -> Iterator[None]:
@@ -289,29 +328,31 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[Session]:
+        """Everything that is read in it is of one moment."""
+        options = {} if self._engine.dialect.name == SQLITE else {"isolation_level": "REPEATABLE READ"}
         try:
-            with Session(self._engine) as session:
+            with Session(self._engine.execution_options(**options)) as session:
                 yield session
-        except DatabaseError as error:
-            raise RequestError(
-                f"the store {self.name} cannot be read: {error.orig}",
-                hint="AJUSTE_STORE or AJUSTE_HOME names another place",
-            ) from error
+        except (DatabaseError, DamageError) as error:
+            raise unusable(self.url, error, "read") from error
+        except self._engine.dialect.loaded_dbapi.Error as error:  # By the driver's own cursor.
+            raise unusable(self.url, DatabaseError(None, None, error), "read") from error
+        except UNREADABLE as error:
+            raise unusable(self.url, DamageError(f"it has a value that cannot be read: {error}"), "read") from error
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
         try:
-            with Session(self._engine) as session, session.begin():
+            with Session(self._engine.execution_options(**{WRITING: True})) as session, session.begin():
                 yield session
         except IntegrityError as error:
             raise RunError(
                 f"the store already has this: {error.orig}", hint="is the same run going on elsewhere?"
             ) from error
-        except DatabaseError as error:
-            raise RunError(
-                f"the store {self.name} cannot be written: {error.orig}",
-                hint="is the disk full, or the database away? What was kept before is there",
-            ) from error
+        except (DatabaseError, DamageError) as error:
+            raise unusable(self.url, error, "written") from error
+        except UnicodeError as error:  # The database quotes a damaged text in its message.
+            raise unusable(self.url, DamageError(f"it has a text that is none: {error}"), "written") from error
 
 
 @contextmanager
@@ -342,57 +383,10 @@ def lock_name(fingerprint: str, seed: int) -> str:
     return hashlib.sha256(f"{fingerprint}:{seed}".encode()).hexdigest()[:24] + ".lock"
 
 
-def _in_order(query: Select[Any]) -> Select[Any]:
-    return query.order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
-
-
 def _count(session: Session, run: Run) -> int:
     return session.scalar(select(func.count()).select_from(TrialRow).where(TrialRow.run_id == run.id)) or 0
 
 
-def _run(row: RunRow) -> Run:
+def _run(session: Session, run_id: str) -> Run:
+    row = verified(session.get(RunRow, run_id))
     return Run(**{name: getattr(row, name) for name in Run.__dataclass_fields__})
-
-
-def _trial_row(run: Run, trial: Trial) -> dict[str, Any]:
-    return {
-        "run_id": run.id,
-        "block": trial.slot.block,
-        "position": trial.slot.position,
-        "attempt": trial.attempt,
-        "configuration": trial.slot.configuration,
-        "seed": str(trial.slot.seed),
-        "warm_up": trial.slot.warm_up,
-        "status": trial.status,
-        "reason": trial.reason,
-        "metrics": trial.metrics,
-        "not_supported": trial.not_supported,
-        "written": [w.model_dump() for w in trial.written],
-        "events": trial.events,
-        "console": trial.console,
-        "started": trial.started,
-        "host_seconds": trial.host_seconds,
-    }
-
-
-def _trial(row: TrialRow) -> Trial:
-    slot = Slot(
-        block=row.block,
-        position=row.position,
-        configuration=row.configuration,
-        seed=int(row.seed),
-        warm_up=row.warm_up,
-    )
-    return Trial(
-        slot=slot,
-        attempt=row.attempt,
-        status=row.status,
-        reason=row.reason,
-        metrics=row.metrics,
-        not_supported=row.not_supported,
-        written=tuple(Written.model_validate(w) for w in row.written),
-        events=row.events,
-        console=row.console,
-        started=row.started,
-        host_seconds=row.host_seconds,
-    )
