@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ajuste.ownership import make_directory
+
 
 @contextmanager
 def locked(file: Path, *, shared: bool = False, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
@@ -15,7 +17,7 @@ def locked(file: Path, *, shared: bool = False, waiting: Callable[[], None] = la
 
     Source: flock(2).
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(file.parent)
     mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

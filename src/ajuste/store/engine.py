@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
 from ajuste.model.error import RequestError
+from ajuste.ownership import make_directory
 from ajuste.store.schema import MEASURED, STORE_VERSION, Base, VersionRow
 
 SQLITE: Final = "sqlite"
@@ -72,7 +73,7 @@ def _make_directory(url: URL) -> None:
     if not url.database:
         return
     try:
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        make_directory(Path(url.database).parent)
     except OSError as error:
         raise RequestError(f"the directory of the store cannot be made: {error}", hint=_OTHER_PLACE) from error
 

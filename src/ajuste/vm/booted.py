@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ajuste.home import Home
 from ajuste.model.event import Gate, Hello
+from ajuste.ownership import make_directory
 from ajuste.this_boot import boot_id
 from ajuste.vm.command_line import Channels, Machine, command_line
 
@@ -68,7 +69,7 @@ def keep(home: Home, name: str, booted: Booted, snapshot: Path) -> None:
     """Have it for next time, if there is room; nothing depends on that."""
     kept, record = _files(home, name)
     with contextlib.suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directory(kept.parent)
         with _replaced(kept) as new:
             _link(snapshot, new)
         with _replaced(record) as new:

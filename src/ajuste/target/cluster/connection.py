@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.ownership import make_directory
 from ajuste.target.cluster import preload
 from ajuste.target.cluster.nursery import FORKED, begin_nursery, keep_to_ours
 from ajuste.target.target import Say
@@ -191,7 +192,7 @@ class Connection:
         from distributed import Client, LocalCluster
 
         self._say(f"starting {self._cluster}")
-        self._home.state.mkdir(parents=True, exist_ok=True)
+        make_directory(self._home.state)
         begin_nursery()
         keep_to_ours()
         self._stack.enter_context(dask.config.set({**UNWATCHED, **FORKED}))

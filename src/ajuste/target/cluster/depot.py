@@ -12,6 +12,7 @@ from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.space import keeping_in, require_space
 from ajuste.model.error import RunError
+from ajuste.ownership import make_directory
 
 LARGEST_BYTES: Final = 2 << 30
 """So much is kept at most."""
@@ -43,7 +44,7 @@ class Depot:
         if hashlib.sha256(content).hexdigest() != digest:
             raise RunError("a file that was sent to a worker arrived damaged: its SHA-256 differs")
         with keeping_in(self._root, "files of the cluster"):
-            self._root.mkdir(parents=True, exist_ok=True)
+            make_directory(self._root)
             self._make_room(len(content))
             require_space(self._root, len(content) + _SPARE_BYTES, "a file of the cluster")
             temporary = path.with_name(f".{digest}.{os.getpid()}")

@@ -8,6 +8,7 @@ import signal
 
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.ownership import make_directory
 from ajuste.target.cluster import workplace
 from ajuste.target.cluster.bench import close_all as close_bench
 from ajuste.target.cluster.connection import BENCH, CONNECT_SECONDS, UNWATCHED, quieten, reason_of
@@ -38,7 +39,7 @@ async def _serve(scheduler: str, home: Home, say: Say, threads: int, resources: 
     """Whether a person ended it."""
     from distributed import Worker
 
-    home.state.mkdir(parents=True, exist_ok=True)
+    make_directory(home.state)
     worker = Worker(
         scheduler,
         nthreads=threads,

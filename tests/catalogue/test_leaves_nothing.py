@@ -1,0 +1,202 @@
+"""Writing and restoring each tunable leaves every setting of a real kernel as it was, whatever else the write changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.home import home
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.model.event import Output
+from ajuste.model.kernel import KernelImage, KernelVersion
+from ajuste.model.plan import Attributes, Choice, Command, File, Location, Plan, Read, User, Write
+from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Tunable
+from ajuste.target.current import current_values
+from ajuste.target.vm import VmTarget
+from ajuste.vm.guest_files import GuestFiles
+from left_behind import others, settled
+
+BUSYBOX = Path("/bin/busybox")
+DISK, INTERFACE, CPUS = "nullb0", "dummy0", 2
+INSTANCES = {"disk": DISK, "interface": INTERFACE, "irq": "4", "cpu": f"cpu{CPUS - 1}"}
+MODULES = {
+    "null_blk": "BLK_DEV_NULL_BLK",
+    "dummy": "DUMMY",
+    "bfq": "IOSCHED_BFQ",
+    "kyber-iosched": "MQ_IOSCHED_KYBER",
+    "mq-deadline": "MQ_IOSCHED_DEADLINE",
+    "tcp_bbr": "TCP_CONG_BBR",
+    "tcp_dctcp": "TCP_CONG_DCTCP",
+    "tcp_htcp": "TCP_CONG_HTCP",
+}
+SCHEDULED = re.compile(r"block\.(bfq|kyber|mq-deadline)\.")
+
+LEFT_ALONE = {
+    "cgroup.*, fs.*, policy, nice, …": "of the trial's own, and gone with it: see test_what_is_made_for_a_trial_is_gone",
+}
+
+# Every file of /proc/sys, every file of /sys that can be written (but for the tracer's own and for counts of memory
+# caches), the scheduler's in debugfs, where interrupts go, and the control groups.
+SNAPSHOT = r"""
+busybox mkdir -p /tmp/b /tmp/journals && busybox --install -s /tmp/b && export PATH=/tmp/b
+snapshot() {
+  {
+    find /proc/sys -type f
+    find /proc/irq -type f -name '*affinity*'
+    find /sys/kernel/debug/sched /sys/kernel/debug/sched_features -type f -perm /222 2>/dev/null
+    find /sys \( -path /sys/kernel/debug -o -path /sys/kernel/tracing -o -path /sys/kernel/slab \) -prune -o \
+      -type f -perm /222 -print
+  } | xargs grep -s '' /dev/null | sed 's://:/:g' | sort > "$1"
+}
+"""
+SCRIPT = (
+    SNAPSHOT
+    + r"""
+snapshot /tmp/before
+echo "files $(cut -d: -f1 /tmp/before | uniq | wc -l)"
+for plans in /study/plans/*; do
+  name="${plans##*/}"
+  /init serve --journal /tmp/journals < "$plans" > /tmp/said 2> /tmp/complaint
+  echo "$name changed $(grep -c '"event":"written"' /tmp/said)"
+  snapshot /tmp/after
+  sed -n 's/.*"event":"read",//p' /tmp/said >> /tmp/after
+  [ -e /tmp/again ] || sed -n 's/.*"event":"read",//p' /tmp/said >> /tmp/before
+  : > /tmp/again
+  diff /tmp/before /tmp/after | sed -n "/^\(---\|+++\) /d; s:^\([-+]\):$name left \1:p"
+  mv /tmp/after /tmp/before
+done
+"""
+)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """``files`` were looked at. By tunable: how many writes the kernel took, and what was other after restoring."""
+
+    files: int
+    writes: Mapping[str, int]
+    left: Mapping[str, list[str]]
+
+
+@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
+def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tried]:
+    image = fetch_kernel(request.param, home())
+    assert image.config
+    on = image.config.read_text()
+    modules = tuple(name for name, option in MODULES.items() if f"CONFIG_{option}=m" in on)
+    with guest(image, GuestFiles(programs=(BUSYBOX,), modules=modules)) as target:
+        plans = session_plans(target, image.version)
+    folder = tmp_path_factory.mktemp("plans")
+    files = {}
+    for name, session in plans.items():
+        (folder / name).write_text("".join(f"{plan.model_dump_json()}\n" for plan in session))
+        files[f"plans/{name}"] = folder / name
+    with guest(image, GuestFiles(programs=(BUSYBOX,), modules=modules, study_files=files)) as target:
+        lines = said(target, SCRIPT)
+        Path("/tmp/lines-" + request.param).write_text("\n".join(lines))
+        yield read(lines)
+
+
+def guest(image: KernelImage, files: GuestFiles) -> VmTarget:
+    return VmTarget(image, clock="wall", cpus=CPUS, memory_mib=512, files=files, home=home())
+
+
+def said(target: VmTarget, script: str) -> list[str]:
+    command = Command(
+        argv=(str(BUSYBOX), "sh", "-c", script), environment={"PATH": "/bin"}, user=User(uid=0, gid=0, groups=())
+    )
+    observation = target.run(Plan(id="said", workload=command, timeout_ns=900_000_000_000, output_limit_bytes=1 << 22))
+    assert not observation.problem, observation.problem
+    events = [event for event in observation.events if isinstance(event, Output)]
+    assert not [event.text for event in events if event.stream == "stderr" and event.text]
+    return "".join(event.text for event in events if event.stream == "stdout").splitlines()
+
+
+def read(lines: list[str]) -> Tried:
+    writes: dict[str, int] = {}
+    left: dict[str, list[str]] = {}
+    files = 0
+    for line in lines:
+        name, what, rest = (line.split(" ", 2) + [""])[:3]
+        if name == "files":
+            files = int(what)
+        elif what == "changed":
+            writes[name] = int(rest)
+        elif settled(rest[1:].partition(":")[0]):
+            left.setdefault(name, []).append(rest)
+    return Tried(files, writes, left)
+
+
+def session_plans(target: VmTarget, version: KernelVersion) -> dict[str, list[Plan]]:
+    """By tunable: a plan for each other value, and one that reads what only the interface itself tells."""
+    every = {one.name: one for tunable in catalogue().tunables.values() if (one := here(tunable, version))}
+    current = current_values(target, list(every.values()))
+    listing = said(target, SNAPSHOT + "find /sys/block/ /sys/devices/system/cpu/ -type f; find /sys/block/*/ -type f")
+    files = sorted({path.replace("//", "/") for path in listing})
+
+    def files_in(directory: str) -> list[str]:
+        return [path for path in files if path.rpartition("/")[0] == directory]
+
+    devices = [
+        Read(tunable=one.name, location=place(one, version))
+        for one in every.values()
+        if (where := one.place_in(version)) and where.kind in DEVICE_KINDS
+    ]
+    plans: dict[str, list[Plan]] = {}
+    for one in every.values():
+        chosen = scheduler_of(one)
+        value = current[one.name].value
+        if value is None and not chosen:
+            continue
+        companions = catalogue().companions(one, version, files_in)
+        own = [
+            Plan(
+                id=f"{one.entry} {level}",
+                writes=(
+                    *chosen_first(chosen, version, files_in),
+                    Write(tunable=one.name, location=place(one, version), value=level, companions=companions),
+                ),
+            )
+            for level in others(one, value or "3", version, CPUS)
+        ]
+        if own:
+            plans[one.entry] = [*own, Plan(id="devices", reads=tuple(devices))]
+    return plans
+
+
+def chosen_first(scheduler: str, version: KernelVersion, files_in) -> tuple[Write, ...]:
+    """The settings of an I/O scheduler are there only while it is chosen."""
+    if not scheduler:
+        return ()
+    choice = catalogue().find_tunable(f"block.scheduler[{DISK}]")
+    location = Choice(path=f"/sys/block/{DISK}/queue/scheduler")
+    companions = catalogue().companions(choice, version, files_in)
+    return (Write(tunable=choice.name, location=location, value=scheduler, companions=companions),)
+
+
+def scheduler_of(tunable: Tunable) -> str:
+    found = SCHEDULED.match(tunable.name)
+    return found[1] if found else ""
+
+
+def here(tunable: Tunable, version: KernelVersion) -> Tunable | None:
+    where = tunable.place_in(version)
+    if where is None or where.kind in WORKLOAD_KINDS:
+        return None
+    examples = {name: part.example for name, part in catalogue().parts.items()}
+    return tunable.instance(examples | INSTANCES) if tunable.parts else tunable
+
+
+def place(tunable: Tunable, version: KernelVersion) -> Location:
+    return catalogue().locate(tunable, version)  # type: ignore[return-value]
+
+
+def test_restoring_puts_back_whatever_the_kernel_changed_along(tried: Tried) -> None:
+    assert tried.files > 1000
+    assert sum(count > 0 for count in tried.writes.values()) > 150
+    assert tried.left == {}
