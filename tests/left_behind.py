@@ -14,6 +14,7 @@ from ajuste.model.value import same_value
 
 MOVES_BY_ITSELF: Mapping[str, str] = {
     r"/proc/sys/kernel/random/(uuid|entropy_avail)": "drawn anew, or counted, at every reading",
+    r"/sys/fs/cgroup(/.*)?/cgroup\.(procs|threads)": "names the processes that are there",
     r"/proc/sys/kernel/(ns_last_pid|pty/nr)": "counts processes and terminals as they come",
     r"/proc/sys/fs/(dentry-state|inode-nr|inode-state|file-nr|aio-nr|quota/.*)": "counts what file systems hold now",
     r"/proc/sys/kernel/perf_event_max_sample_rate": "lowered by the kernel while sampling takes it too long",
@@ -23,7 +24,6 @@ MOVES_BY_ITSELF: Mapping[str, str] = {
     r"/sys/devices/.*/power/(runtime_.*|wakeup_.*|autosuspend_.*)": "counts of power management",
     r"/sys/kernel/(profiling|uevent_seqnum|kexec_.*|vmcoreinfo)": "counts events since boot",
     r"/sys/kernel/mm/ksm/(pages_.*|full_scans|general_profit|ksm_zero_pages|stable_node_.*)": "counts of shared pages",
-    r"/sys/kernel/mm/ksm/(pages_to_scan)@advisor": "chosen by the advisor while it is on",
 }
 """Paths that are no settings, with the reason: patterns of whole paths."""
 

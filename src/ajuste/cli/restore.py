@@ -32,7 +32,9 @@ def restore(
     That is needed only if its agent and the agent's guardian were both killed.
     """
     own = home().journals
-    with MachineLock(None) as lock:
+    with MachineLock(None, restoring=True) as lock:
+        for note in lock.found:
+            typer.echo(visible_line(note), err=True)
         elsewhere = lock.journals_before
         # A home that has been removed since then left nothing behind that is known.
         kept = [own, *([elsewhere] if elsewhere not in (None, own) else [])]

@@ -95,6 +95,8 @@ class HostTarget:
         with ExitStack() as stack:
             if self._journals is not None:
                 self._lock = stack.enter_context(MachineLock(self._journals))
+                for note in self._lock.found:
+                    self._say(note)
                 for note in require_none_left(self._journals, self._lock.journals_before):
                     self._say(note)
             self._start()
