@@ -14,6 +14,10 @@ from ajuste.model.value import same_value
 
 MOVES_BY_ITSELF: Mapping[str, str] = {
     r"/proc/sys/kernel/random/(uuid|entropy_avail)": "drawn anew, or counted, at every reading",
+    r"/sys/fs/cgroup(/.*)?/(cpu|io|memory|irq)\.pressure": "what processes waited for; written only to be notified",
+    r"/proc/sys/kernel/sched_domain/.*/max_newidle_lb_cost": "measured by the scheduler, and decays",
+    r"/sys/kernel/debug/sched/domains/.*/max_newidle_lb_cost": "measured by the scheduler, and decays",
+    r"/proc/irq/\d+/effective_affinity(_list)?": "where the kernel delivers it now, of the CPUs in smp_affinity",
     r"/sys/fs/cgroup(/.*)?/cgroup\.(procs|threads)": "names the processes that are there",
     r"/proc/sys/kernel/(ns_last_pid|pty/nr)": "counts processes and terminals as they come",
     r"/proc/sys/fs/(dentry-state|inode-nr|inode-state|file-nr|aio-nr|quota/.*)": "counts what file systems hold now",
