@@ -18,16 +18,16 @@ MOVES_BY_ITSELF: Mapping[str, str] = {
     r"/proc/sys/kernel/sched_domain/.*/max_newidle_lb_cost": "measured by the scheduler, and decays",
     r"/sys/kernel/debug/sched/domains/.*/max_newidle_lb_cost": "measured by the scheduler, and decays",
     r"/proc/irq/\d+/effective_affinity(_list)?": "where the kernel delivers it now, of the CPUs in smp_affinity",
+    r"/sys/devices/virtual/bdi/.*/(min|max)_bytes": "worked out from the ratio and the memory that is free now",
     r"/sys/fs/cgroup(/.*)?/cgroup\.(procs|threads)": "names the processes that are there",
     r"/proc/sys/kernel/(ns_last_pid|pty/nr)": "counts processes and terminals as they come",
-    r"/proc/sys/fs/(dentry-state|inode-nr|inode-state|file-nr|aio-nr|quota/.*)": "counts what file systems hold now",
+    r"/proc/sys/fs/(dentry-state|inode-nr|inode-state|file-nr|aio-nr)": "counts what file systems hold now",
     r"/proc/sys/kernel/perf_event_max_sample_rate": "lowered by the kernel while sampling takes it too long",
     r"/proc/sys/net/netfilter/nf_conntrack_count": "counts connections",
     r"/proc/sys/net/ipv4/tcp_available_congestion_control": "writing a module's name loads it, and it stays loaded",
     r"/sys/module/[^/]+/(refcnt|initsize|coresize|sections/.*)": "counts users of a module, and its memory",
-    r"/sys/devices/.*/power/(runtime_.*|wakeup_.*|autosuspend_.*)": "counts of power management",
-    r"/sys/kernel/(profiling|uevent_seqnum|kexec_.*|vmcoreinfo)": "counts events since boot",
-    r"/sys/kernel/mm/ksm/(pages_.*|full_scans|general_profit|ksm_zero_pages|stable_node_.*)": "counts of shared pages",
+    r"/proc/sys/kernel/tainted": "says until the next boot that the kernel has warned of something",
+    r"/sys/kernel/(uevent_seqnum|vmcoreinfo)": "counts events since boot",
 }
 """Paths that are no settings, with the reason: patterns of whole paths."""
 
