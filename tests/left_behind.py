@@ -31,13 +31,13 @@ MOVES_BY_ITSELF: Mapping[str, str] = {
 }
 """Paths that are no settings, with the reason: patterns of whole paths."""
 
-_MOVING = re.compile("|".join(MOVES_BY_ITSELF))
+_MOVING = re.compile(f"({'|'.join(MOVES_BY_ITSELF)})(:|$)")
 _MOST = 8
 
 
-def settled(path: str) -> bool:
-    """Whether a difference at ``path`` means that something was left behind."""
-    return not _MOVING.fullmatch(path)
+def settled(line: str) -> bool:
+    """Whether a difference in ``line``, a path that may be followed by a colon and a value, was left behind."""
+    return not _MOVING.match(line)
 
 
 def others(tunable: Tunable, current: str, version: KernelVersion, cpus: int) -> list[str]:

@@ -15,7 +15,7 @@ from ajuste.home import home
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelImage, KernelVersion
-from ajuste.model.plan import Choice, Command, Location, Plan, Read, User, Write
+from ajuste.model.plan import Attributes, Choice, Command, Location, Plan, Read, User, Write
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Tunable
 from ajuste.target.current import current_values
 from ajuste.target.vm import VmTarget
@@ -46,7 +46,8 @@ SCHEDULED = re.compile(r"block\.(bfq|kyber|mq-deadline)\.")
 GROUP = 8
 """So many tunables are written and restored between two looks at everything."""
 
-CONTROL = "99"
+OF_TRIALS, CONTROL = "98", "99"
+"""Groups of their own: what is made for a trial, and a tunable whose companion is kept from the agent."""
 
 # Every file of /proc/sys, every file of /sys that can be written (but for the tracer's own and for counts of memory
 # caches), the scheduler's in debugfs, where interrupts go, and the control groups.
@@ -65,6 +66,7 @@ snapshot() {
 SCRIPT = (
     SNAPSHOT
     + r"""
+echo "+cpu +memory +pids" > /sys/fs/cgroup/cgroup.subtree_control
 reads() { sed -n 's/.*"event":"read","at_ns":[0-9]*,//p' /tmp/said; }
 snapshot /tmp/before
 echo "files $(cut -d: -f1 /tmp/before | uniq | wc -l)"
@@ -72,6 +74,7 @@ echo "files $(cut -d: -f1 /tmp/before | uniq | wc -l)"
 for plans in /study/plans/*; do
   /init serve --journal /tmp/journals < "$plans" > /tmp/said 2> /tmp/complaint
   echo "${plans##*/} wrote $(grep -c '"event":"written"' /tmp/said)"
+  echo "${plans##*/} ran $(grep -c '"event":"exited".*"exit_code":0' /tmp/said)"
   snapshot /tmp/after
   reads >> /tmp/after
   diff /tmp/before /tmp/after | sed -n "/^\(---\|+++\) /d; s:^\([-+]\):${plans##*/} left \1:p"
@@ -83,12 +86,12 @@ done
 
 @dataclass(frozen=True)
 class Tried:
-    """``files`` were looked at. By group of tunables: how many writes the kernel took, and what was other after them.
-
-    ``control`` is what was other after a tunable whose companion was kept from the agent.
+    """``files`` were looked at, so many commands ``ran``. By group of tunables: how many writes the kernel took, and
+    what was other after them. ``control`` is what was other after a tunable whose companion was kept from the agent.
     """
 
     files: int
+    ran: int
     writes: Mapping[str, int]
     left: Mapping[str, list[str]]
     control: list[str]
@@ -107,7 +110,11 @@ def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     sessions = {
         f"plans/{at}": [*chain.from_iterable(plans[n] for n in own.split(", ")), reads] for at, own in names.items()
     }
-    sessions |= {"reads": [reads], f"plans/{CONTROL}": [without_companion(image.version), reads]}
+    sessions |= {
+        "reads": [reads],
+        f"plans/{OF_TRIALS}": [of_a_trial(), reads],
+        f"plans/{CONTROL}": [without_companion(image.version), reads],
+    }
     files = {name: folder / name.replace("/", "-") for name in sessions}
     for name, session in sessions.items():
         files[name].write_text("".join(f"{plan.model_dump_json()}\n" for plan in session))
@@ -133,17 +140,26 @@ def said(target: VmTarget, script: str) -> list[str]:
 def read(lines: list[str], names: Mapping[str, str]) -> Tried:
     writes: dict[str, int] = {}
     left: dict[str, list[str]] = {}
-    files = 0
+    files = ran = 0
     for line in lines:
         group, what, rest = [*line.split(" ", 2), ""][:3]
         if group == "files":
             files = int(what)
         elif what == "wrote":
             writes[group] = int(rest)
-        elif settled(rest[1:].partition(":")[0]):
+        elif what == "ran":
+            ran += int(rest)
+        elif settled(rest[1:]):
             left.setdefault(names.get(group, group), []).append(rest)
     control = left.pop(CONTROL, [])
-    return Tried(files, writes, left, control)
+    return Tried(files, ran, writes, left, control)
+
+
+def of_a_trial() -> Plan:
+    """A process with all that is made for it alone: a control group with limits, a policy, a place."""
+    limits = {"cpu.max": "50000 100000", "memory.max": "67108864", "pids.max": "50"}
+    attributes = Attributes(nice=5, policy="batch", affinity=(0,), cgroup_weight=50, cgroup_limits=limits)
+    return Plan(id="trial", workload=Command(argv=(str(BUSYBOX), "true"), attributes=attributes))
 
 
 def without_companion(version: KernelVersion) -> Plan:
@@ -223,7 +239,8 @@ def test_restoring_puts_back_whatever_the_kernel_changed_along(tried: Tried) -> 
 def test_all_settings_were_looked_at_and_most_tunables_written(tried: Tried) -> None:
     assert tried.files > 1500
     assert sum(tried.writes.values()) > 500
-    assert all(tried.writes.values())
+    assert tried.ran == 1
+    assert all(count for group, count in tried.writes.items() if group != OF_TRIALS)
 
 
 def test_what_is_left_would_be_found(tried: Tried) -> None:
