@@ -28,6 +28,8 @@ def expire() -> Iterator[str]:
 
 def test_a_run_is_verified_and_what_was_left_is_found(ajuste: Shell, expire: str) -> None:
     levels = f"vm.dirty_expire_centisecs={int(expire) + 1},{int(expire) + 2}"
+    _, said = ajuste("restore", "--verify", "--dry-run", expect=2)
+    assert "--verify conflicts with --dry-run" in said
     _, said = ajuste("restore", "--verify", expect=2)
     assert "there is no state to compare with" in said
     ajuste("compare", "--set", levels, "--blocks", "2", "--", "true")

@@ -35,6 +35,10 @@ def restore(
 
     That is needed only if its agent and the agent's guardian were both killed.
     """
+    if verify and (places or dry_run):
+        raise RequestError(
+            "--verify conflicts with --dry-run and JOURNAL: it puts nothing back", hint="leave one of them out"
+        )
     own = home().journals
     with MachineLock(None, restoring=True) as lock:
         for note in lock.found:
