@@ -194,8 +194,8 @@ def survivors(pids: Mapping[str, int]) -> list[int]:
 @contextmanager
 def machine_free() -> Iterator[None]:
     """Until nobody, no guardian either, holds the machine."""
-    LOCK.touch()
-    with LOCK.open("rb") as file:
+    # As Ajuste makes it: what others could open is not used.
+    with os.fdopen(os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as file:
         deadline = time.monotonic() + LONGEST_SECONDS
         while True:
             try:

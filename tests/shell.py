@@ -62,7 +62,9 @@ def patiently(work: Callable[[], subprocess.CompletedProcess[str]]) -> subproces
 
 
 _PATIENCE_SECONDS = 200
-_OTHERS = re.compile("another experiment goes on|its agent still puts values back")
+_OTHERS = re.compile(
+    "another experiment goes on|its agent still puts values back|values are being put back on this machine"
+)
 
 
 def _hear_interrupts() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ajuste.cache import remove_leftovers
-from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.checksum import sha256_of
 from ajuste.design.stopping import Stop
 from ajuste.home import Home
@@ -25,6 +25,7 @@ from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.kernel_options import KERNEL_OPTIONS
+from ajuste.model.plan import Write
 from ajuste.model.proof import PROOFS, Proof
 from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.own_modules import built_modules
@@ -42,6 +43,7 @@ from ajuste.study.tune import first_study, searched_study
 from ajuste.target.caller import host_site
 from ajuste.target.cluster.connection import Cluster, Connection
 from ajuste.target.host import HostTarget
+from ajuste.target.kept_state import keeper
 from ajuste.target.listing import of_this_machine
 from ajuste.target.machine_marks import machine_marks
 from ajuste.target.possible import require_possible
@@ -249,10 +251,11 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
     if KERNEL_OPTIONS not in environment and (options := _kernel_options(experiment, means)):
         environment[KERNEL_OPTIONS] = options
         store.set_environment(run, environment)
+    first = keeper(means.home, run.id, _writes(experiment.resolved), catalogue())
     with ExitStack() as stack:
         connection = stack.enter_context(Connection(means.cluster, means.home, means.say)) if means.cluster else None
         targets = stack.enter_context(
-            Targets(lambda machine: open_target(experiment, proved(machine), means, connection), ready)
+            Targets(lambda machine: open_target(experiment, proved(machine), means, connection, first), ready)
         )
         stack.callback(_say_what_came_up, targets, environment, ready)
         if experiment.resolver is not None:
@@ -316,18 +319,33 @@ def record(run: Run, configuration: str, store: Store, catalogue: Catalogue, mea
     if not names:
         return
     experiment = prepare_resolved(resolved, catalogue, means)
-    with Targets(lambda machine: open_target(experiment, machine, means), lambda *_: None) as targets:
+    first = keeper(means.home, run.id, _writes(resolved), catalogue)
+    with Targets(lambda machine: open_target(experiment, machine, means, first=first), lambda *_: None) as targets:
         record_trials(run, names, store, targets, means.say)
 
 
-def open_target(experiment: Experiment, machine: Machine, means: Means, connection: Connection | None = None) -> Target:
-    """The target of the experiment for ``machine``, not yet entered; on a cluster if there is a ``connection``."""
+def _writes(resolved: ResolvedStudy) -> tuple[Write, ...]:
+    """Everything that a study writes."""
+    return tuple(dict.fromkeys(write for one in resolved.configurations for write in one.writes))
+
+
+def open_target(
+    experiment: Experiment,
+    machine: Machine,
+    means: Means,
+    connection: Connection | None = None,
+    first: Callable[[Target], None] = lambda _: None,
+) -> Target:
+    """The target of the experiment for ``machine``, not yet entered; on a cluster if there is a ``connection``.
+
+    ``first`` is called with this machine before anything on it is changed.
+    """
     resolved, table = experiment.resolved, experiment.resolved.study.target
     image = experiment.images.get(machine.kernel)
     if table.kind == "host":
         if connection is not None:
             return _benches(experiment, means, connection)
-        return prepared_for(resolved, HostTarget(means.home, means.say))
+        return prepared_for(resolved, HostTarget(means.home, means.say), first)
     from ajuste.target.cluster.packing import pack_guest
     from ajuste.target.cluster.target import ClusterTarget
     from ajuste.target.vm import GuestOptions, VmTarget

@@ -5,9 +5,12 @@ says.
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from ajuste.ownership import require_own
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,7 @@ class Home:
     """``data`` is worth keeping (the store, reports), ``cache`` can be fetched or made again, ``state`` is of this
     machine.
 
-    Directories are made by whoever writes into them.
+    Directories are made by whoever writes into them, with ``ownership.make_directory``.
     """
 
     data: Path
@@ -59,18 +62,30 @@ class Home:
 
 
 def home(environment: Mapping[str, str] = os.environ) -> Home:
-    """The home that ``environment`` names.
+    """The home that ``environment`` names. Raises RequestError for one that another user owns or can change.
 
+    Under root with the HOME of another user, as some systems' sudo leaves it, it is root's own: nothing of root's is
+    left in that user's directories, and none of their links is followed.
     Source: XDG Base Directory Specification 0.8 for the defaults.
     """
+    found = _named_by(environment)
+    named = [Path(root)] if (root := environment.get("AJUSTE_HOME")) else []
+    for directory in (*named, found.data, found.cache, found.state, found.journals, found.sessions):
+        require_own(directory.expanduser(), environment)
+    return found
+
+
+def _named_by(environment: Mapping[str, str]) -> Home:
     root, store = environment.get("AJUSTE_HOME"), environment.get("AJUSTE_STORE", "")
     if root:
         base = Path(root).expanduser().absolute()
         return Home(base / "data", base / "cache", base / "state", store)
     user = Path(environment.get("HOME") or Path.home())
+    own = os.geteuid() != 0 or not _is_anothers(user)
+    user = user if own else Path(pwd.getpwuid(0).pw_dir)
 
     def xdg(name: str, default: str) -> Path:
-        value = environment.get(name, "")
+        value = environment.get(name, "") if own else ""
         return (Path(value) if Path(value).is_absolute() else user / default) / "ajuste"
 
     return Home(
@@ -79,3 +94,12 @@ def home(environment: Mapping[str, str] = os.environ) -> Home:
         xdg("XDG_STATE_HOME", ".local/state"),
         store,
     )
+
+
+def _is_anothers(directory: Path) -> bool:
+    try:
+        return directory.stat().st_uid != os.geteuid()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True

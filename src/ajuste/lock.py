@@ -10,6 +10,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from ajuste.ownership import make_directory
+
 
 @contextmanager
 def holding(path: Path) -> Iterator[None]:
@@ -82,7 +84,7 @@ def locked(file: Path, *, shared: bool = False, waiting: Callable[[], None] = la
     """
     mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     while True:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(file.parent)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             try:

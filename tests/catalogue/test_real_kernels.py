@@ -66,7 +66,7 @@ LEFT_OUT = (
     r"/proc/sys/net/core/(bpf_jit_(harden|kallsyms|limit)|message_.*|warnings|xfrm_.*|netdev_unregister_timeout_secs)",
     r"/proc/sys/net/core/(devconf_inherit_init_net|fb_tunnels_only_for_init_net|tstamp_allow_data|rps_default_mask)",
     r"/proc/sys/net/core/(dev_weight_[rt]x_bias|mem_pcpu_rsv|bypass_prot_mem|qdisc_max_burst|txq_reselection_ms)",
-    r"/proc/sys/net/ipv4/tcp_(allowed_congestion_control|fastopen_key|stdurg|rfc1337|workaround_signed_windows|fack)",
+    r"/proc/sys/net/ipv4/tcp_(fastopen_key|stdurg|rfc1337|workaround_signed_windows|fack)",
     r"/proc/sys/net/ipv4/tcp_(low_latency|(rx|tx)_skb_cache|min_snd_mss|mtu_probe_floor|probe_.*|child_ehash_entries)",
     r"/proc/sys/net/ipv4/tcp_(fwmark_accept|l3mdev_accept|migrate_req|reflect_tos|ecn_option.*|comp_sack_rtt_percent)",
     r"/proc/sys/net/ipv4/(tcp_rcvbuf_low_rtt|udp_(l3mdev_accept|child_hash_entries))",

@@ -54,7 +54,7 @@ def study(
 
 def open_to_all(directory: Path) -> None:
     """The directories of tests are their user's alone."""
-    directory.chmod(0o777)
+    directory.chmod(0o1777)
     for parent in directory.parents:
         if parent == Path(tempfile.gettempdir()):
             break
@@ -127,7 +127,7 @@ class TestChanging:
         before = EXPIRE.read_text()
         journals = ajuste.home / "state" / "journals"
         journals.mkdir(parents=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", journals], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs", journals], check=True)
         try:
             (journals / "full").write_bytes(bytes(4096))
             _, said = ajuste("run", study(ajuste), expect=1)

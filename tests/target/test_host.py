@@ -182,7 +182,7 @@ class TestChanging:
     def test_a_journal_that_cannot_be_written_changes_nothing(self, place: Home) -> None:
         before = EXPIRE.read_text()
         place.journals.mkdir(parents=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", place.journals], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs", place.journals], check=True)
         try:
             with HostTarget(place) as host:
                 (place.journals / "full").write_bytes(bytes(4096))

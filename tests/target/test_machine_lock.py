@@ -2,125 +2,228 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.target.machine_lock import MachineLock
+from ajuste.target.machine_lock import MachineLock, lock_name
+from ajuste.target.machine_status import started_ticks, status_name
 from ajuste.this_boot import boot_id
 
+ADA, BOB = 65534, 65533
+OWN, OWN_STATUS = lock_name(os.geteuid()), status_name(os.geteuid())
+
 HOLD = """
-import os, sys, time
+import json, os, sys, time
 from pathlib import Path
+from ajuste.model.error import AjusteError
 from ajuste.target.machine_lock import MachineLock
-lock = MachineLock(Path("/of/another/home"), Path(sys.argv[1]))
-if len(sys.argv) > 2:
-    os.setgroups([]), os.setresgid(65534, 65534, 65534), os.setresuid(65534, 65534, 65534)
-with lock:
-    print("held", flush=True)
+directory, uid, journals, restoring = json.loads(sys.argv[1])
+if uid:
+    os.setgroups([]), os.setresgid(uid, uid, uid), os.setresuid(uid, uid, uid)
+lock = MachineLock(Path(journals) if journals else None, Path(directory), restoring=restoring)
+try:
+    lock.__enter__()
+except AjusteError as error:
+    print(error.exit_code, error, flush=True)
+else:
+    print("held", *lock.found, flush=True)
     time.sleep(600)
 """
 
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+
+
+class Users:
+    """Processes of several users, each of which takes the lock and holds it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def begin(self, uid: int = 0, journals: str | None = "/of/another/home", *, restoring: bool = False) -> str:
+        """What it says: ``held`` and what it found, or its exit code and why."""
+        asked = json.dumps([str(self.directory), uid, journals, restoring])
+        process = subprocess.Popen([sys.executable, "-c", HOLD, asked], stdout=subprocess.PIPE, text=True)
+        self._processes.append(process)
+        assert process.stdout is not None
+        return process.stdout.readline().strip()
+
+    def holder(self, uid: int = 0, journals: str | None = "/of/another/home") -> subprocess.Popen[str]:
+        assert self.begin(uid, journals) == "held"
+        return self._processes[-1]
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+
 
 @pytest.fixture
-def path() -> Iterator[Path]:
-    with TemporaryDirectory() as directory:
-        Path(directory).chmod(0o1777)
-        yield Path(directory) / "ajuste.lock"
+def directory() -> Iterator[Path]:
+    with TemporaryDirectory() as made:
+        Path(made).chmod(0o1777)
+        yield Path(made)
 
 
 @pytest.fixture
-def other(path: Path, request: pytest.FixtureRequest) -> subprocess.Popen[str]:
-    """Another process that holds the lock."""
-    return hold(path, request)
+def users(directory: Path) -> Iterator[Users]:
+    users = Users(directory)
+    yield users
+    users.end()
 
 
-def hold(path: Path, request: pytest.FixtureRequest, *more: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", HOLD, path, *more], stdout=subprocess.PIPE, text=True)
-
-    def end() -> None:
-        process.kill()
-        process.communicate()
-
-    request.addfinalizer(end)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    return process
+def status(directory: Path, uid: int = os.geteuid()) -> dict[str, Any]:
+    document = json.loads((directory / status_name(uid)).read_text())
+    assert isinstance(document, dict)
+    return document
 
 
-def test_a_second_one_is_refused_and_told_who_and_since_when(path: Path, other: subprocess.Popen[str]) -> None:
-    since = json.loads(path.read_text())["since"]
+def lie(directory: Path, name: str, owner: int, **more: object) -> Path:
+    """A status of ``owner`` that says of this very process what ``more`` does not say otherwise."""
+    said = {"pid": os.getpid(), "started": started_ticks(os.getpid()), "boot": boot_id(), "use": "experiment"}
+    path = directory / name
+    path.write_text(json.dumps(said | more))
+    os.chown(path, owner, owner)
+    return path
+
+
+def test_a_second_one_is_refused_and_told_who_and_since_when(directory: Path, users: Users) -> None:
+    other = users.holder()
+    year = status(directory)["since"][:4]
     with (
-        pytest.raises(RequestError, match=f"process {other.pid}, since {since[:4]}-") as caught,
-        MachineLock(path, path),
+        pytest.raises(RequestError, match=f"process {other.pid}, since {year}-") as caught,
+        MachineLock(directory, directory),
     ):
         pass
     assert caught.value.exit_code == 2
 
 
-def test_it_is_free_when_its_holder_is_killed(path: Path, other: subprocess.Popen[str]) -> None:
+def test_it_is_free_when_its_holder_is_killed(directory: Path, users: Users) -> None:
+    other = users.holder()
     other.send_signal(signal.SIGKILL)
     other.wait()
-    with MachineLock(path, path) as lock:
-        assert json.loads(path.read_text())["pid"] == os.getpid()
+    with MachineLock(directory, directory) as lock:
+        assert status(directory)["pid"] == os.getpid()
         assert lock.journals_before == Path("/of/another/home")
 
 
-def test_whoever_has_the_descriptor_holds_it_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with MachineLock(path, path) as lock:
+def test_nothing_but_the_lock_remains(directory: Path) -> None:
+    with MachineLock(directory, directory):
+        assert sorted(path.name for path in directory.iterdir()) == [OWN, OWN_STATUS]
+    assert [path.name for path in directory.iterdir()] == [OWN]
+
+
+def test_the_lock_is_for_its_user_alone_and_the_status_for_all_to_read(directory: Path) -> None:
+    old = os.umask(0)
+    try:
+        with MachineLock(directory, directory):
+            assert stat.S_IMODE((directory / OWN).stat().st_mode) == 0o600
+            assert stat.S_IMODE((directory / OWN_STATUS).stat().st_mode) == 0o644
+    finally:
+        os.umask(old)
+
+
+def test_whoever_has_the_descriptor_holds_it_too(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MachineLock(directory, directory) as lock:
         heir = subprocess.Popen(["sleep", "600"], pass_fds=[lock.descriptor])
     monkeypatch.setattr("ajuste.target.machine_lock.CLEARING_SECONDS", 0.2)
     try:
-        with pytest.raises(RequestError, match="still puts values back"), MachineLock(path, path):
-            pass
+        for restoring in (False, True):
+            with (
+                pytest.raises(RequestError, match="still puts values back"),
+                MachineLock(directory, directory, restoring=restoring),
+            ):
+                pass
     finally:
         heir.kill()
         heir.wait()
-    with MachineLock(path, path):
+    with MachineLock(directory, directory):
         pass
 
 
-def test_what_an_own_experiment_started_is_waited_for(path: Path) -> None:
-    with MachineLock(path, path) as lock:
+def test_what_an_own_experiment_started_is_waited_for(directory: Path) -> None:
+    with MachineLock(directory, directory) as lock:
         heir = subprocess.Popen(["sleep", "0.3"], pass_fds=[lock.descriptor])
-    with MachineLock(path, path):
+    with MachineLock(directory, directory):
         pass
     heir.wait()
 
 
-def test_a_second_one_of_the_same_process_is_refused_at_once(path: Path) -> None:
+def test_a_second_one_of_the_same_process_is_refused_at_once(directory: Path) -> None:
     with (
-        MachineLock(path, path),
+        MachineLock(directory, directory),
         pytest.raises(RequestError, match="another experiment goes on"),
-        MachineLock(path, path),
+        MachineLock(directory, directory),
     ):
         pass
 
 
-def test_nothing_is_written_through_a_link(path: Path, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    for make in (path.symlink_to, path.hardlink_to):
-        make(victim)
-        with pytest.raises(RequestError, match="no file that can be used"), MachineLock(path, path):
-            pass
-        assert victim.read_text() == "precious"
-        path.unlink()
-
-
-@pytest.mark.parametrize("kind", ["directory", "fifo"])
-def test_what_is_no_file_is_refused(path: Path, kind: str) -> None:
-    path.mkdir() if kind == "directory" else os.mkfifo(path)
-    with pytest.raises(RequestError, match=f"rm {path}|no file that can be used"), MachineLock(path, path):
+def test_a_lock_that_was_removed_lets_nobody_in(directory: Path, users: Users) -> None:
+    other = users.holder()
+    (directory / OWN).unlink()
+    with pytest.raises(RequestError, match=f"process {other.pid}, since"), MachineLock(directory, directory):
         pass
+    assert status(directory)["pid"] == other.pid
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "directory", "fifo", "device", "full directory", "for all"])
+@pytest.mark.parametrize("name", [OWN, OWN_STATUS])
+@pytest.mark.timeout(60)
+@as_root
+def test_what_is_in_roots_place_is_taken_away_and_neither_followed_nor_opened(
+    directory: Path, tmp_path: Path, kind: str, name: str
+) -> None:
+    path, victim = directory / name, tmp_path / "victim"
+    victim.write_text("precious")
+    match kind:
+        case "link":
+            path.symlink_to(victim)
+        case "hard link":
+            victim = directory / "victim"
+            victim.write_text("precious")
+            path.hardlink_to(victim)
+        case "directory" | "full directory":
+            path.mkdir()
+            if kind == "full directory":
+                (path / "more").touch()
+        case "fifo":
+            os.mkfifo(path)
+        case "device":
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        case "for all":
+            path.touch(0o666)
+    os.chown(path, BOB, BOB, follow_symlinks=False)
+    with MachineLock(directory, directory) as lock:
+        found = path.lstat()
+        assert stat.S_ISREG(found.st_mode)
+        assert (found.st_uid, found.st_nlink) == (0, 1)
+        assert lock.found == [f"{path} was not Ajuste's own (it belonged to the user {BOB}); it was taken away"]
+    assert victim.read_text() == "precious"
+
+
+@as_root
+def test_a_lock_that_others_could_open_is_made_anew(directory: Path) -> None:
+    (directory / OWN).touch(0o644)
+    theirs = os.open(directory / OWN, os.O_RDONLY)
+    fcntl.flock(theirs, fcntl.LOCK_EX)
+    try:
+        with MachineLock(directory, directory):
+            assert stat.S_IMODE((directory / OWN).stat().st_mode) == 0o600
+    finally:
+        os.close(theirs)
 
 
 @pytest.mark.parametrize(
@@ -131,38 +234,134 @@ def test_what_is_no_file_is_refused(path: Path, kind: str) -> None:
         b"[" * 4000,
         b'{"pid": -1, "boot": "BOOT", "since": "never", "journals": 7}',
         b'{"pid": 1e999, "boot": "BOOT", "since": [], "journals": "relative"}',
+        b'{"pid": 1, "started": ' + b"9" * 4000 + b"}",
         b'{"pid": 1, "boot": "of another boot", "journals": "/elsewhere"}',
     ],
 )
-def test_hostile_content_is_no_matter(path: Path, content: bytes) -> None:
-    path.write_bytes(content.replace(b"BOOT", boot_id().encode()))
-    with MachineLock(path, path) as lock:
+@pytest.mark.parametrize("name", [OWN, OWN_STATUS])
+def test_hostile_content_is_no_matter(directory: Path, content: bytes, name: str) -> None:
+    (directory / name).write_bytes(content.replace(b"BOOT", boot_id().encode()))
+    (directory / name).chmod(0o600)
+    with MachineLock(directory, directory) as lock:
         assert lock.journals_before is None
-        assert json.loads(path.read_text())["pid"] == os.getpid()
+        assert status(directory)["pid"] == os.getpid()
 
 
-def test_a_liar_cannot_name_another_holder(path: Path, other: subprocess.Popen[str]) -> None:
-    path.write_text(json.dumps({"pid": 1, "boot": boot_id(), "since": "2001-01-01T00:00:00+00:00"}))
-    with pytest.raises(RequestError, match=f"process {other.pid}$"), MachineLock(path, path):
-        pass
+def test_a_process_that_ended_or_another_of_its_number_holds_nothing(directory: Path) -> None:
+    for wrong in ({"pid": 2**31 - 1}, {"started": 1}, {"boot": "of another boot"}):
+        lie(directory, OWN_STATUS, os.geteuid(), **{"pid": os.getppid(), "started": 1} | wrong)
+        with MachineLock(directory, directory):
+            pass
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+class TestRestoring:
+    def test_an_experiment_of_the_same_user_is_in_the_way(self, directory: Path, users: Users) -> None:
+        other = users.holder()
+        with (
+            pytest.raises(RequestError, match=f"another experiment goes on.*{other.pid}"),
+            MachineLock(None, directory, restoring=True),
+        ):
+            pass
+
+    def test_a_lock_that_is_no_experiments_is_told_and_passed_by(self, directory: Path, users: Users) -> None:
+        other = users.holder(journals=None)
+        began = time.monotonic()
+        with MachineLock(None, directory, restoring=True) as lock:
+            assert len(lock.found) == 1
+            assert lock.found[0].startswith(f"{directory / OWN} is held by process {other.pid}, since ")
+            assert lock.found[0].endswith("which is no experiment")
+        assert time.monotonic() - began < 5
+        assert status(directory)["pid"] == other.pid, "it still says that it has the machine"
+
+    def test_so_is_one_that_any_program_holds(self, directory: Path) -> None:
+        descriptor = os.open(directory / OWN, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            with MachineLock(None, directory, restoring=True) as lock:
+                assert f"held by process {os.getpid()}, which is no experiment" in lock.found[0]
+        finally:
+            os.close(descriptor)
+
+    def test_nothing_begins_meanwhile(self, directory: Path, users: Users) -> None:
+        with MachineLock(None, directory, restoring=True):
+            assert "2 values are being put back on this machine" in users.begin()
+
+
+@as_root
 class TestOfSeveralUsers:
-    def test_roots_file_locks_others_out(self, path: Path, request: pytest.FixtureRequest) -> None:
-        with MachineLock(path, path):
-            pass
-        nobody = hold(path, request, "nobody")
-        with pytest.raises(RequestError, match=f"process {nobody.pid}"), MachineLock(path, path):
-            pass
+    @pytest.mark.parametrize(("first", "second"), [(0, ADA), (ADA, 0), (ADA, BOB)])
+    def test_one_experiment_at_a_time_holds_across_users(self, users: Users, first: int, second: int) -> None:
+        other = users.holder(first)
+        said = users.begin(second)
+        assert said.startswith(f"2 another experiment goes on on this machine: process {other.pid} of the user ")
+        other.kill()
+        other.wait()
+        assert users.begin(second) == "held"
 
-    def test_anothers_file_becomes_roots(self, path: Path, request: pytest.FixtureRequest) -> None:
-        nobody = hold(path, request, "nobody")
-        assert path.stat().st_uid == 65534
-        with pytest.raises(RequestError, match=f"process {nobody.pid}, since"), MachineLock(path, path):
+    def test_a_user_who_was_refused_is_in_nobodys_way(self, directory: Path, users: Users) -> None:
+        other = users.holder(0)
+        assert users.begin(ADA).startswith("2 ")
+        other.kill()
+        other.wait()
+        assert not (directory / status_name(ADA)).exists()
+        assert users.begin(BOB) == "held"
+
+    def test_nobody_else_can_open_or_lock_roots_file(self, directory: Path, users: Users) -> None:
+        users.holder(0)
+        for mode in ("r", "a"):
+            script = f"import fcntl; fcntl.flock(open({str(directory / 'ajuste.lock')!r}, {mode!r}), fcntl.LOCK_EX)"
+            done = subprocess.run(
+                ["setpriv", f"--reuid={ADA}", f"--regid={ADA}", "--clear-groups", "/usr/bin/python3", "-c", script],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert "PermissionError" in done.stderr
+
+    def test_restoring_is_kept_up_by_no_other_user(self, users: Users) -> None:
+        other = users.holder(ADA)
+        said = users.begin(0, None, restoring=True)
+        assert said.startswith("held this machine is in use: process ")
+        assert f"process {other.pid} of the user nobody" in said
+
+    def test_a_foreign_file_in_a_users_place_is_refused_and_says_what_to_do(
+        self, directory: Path, users: Users
+    ) -> None:
+        for name in (lock_name(ADA), status_name(ADA)):
+            (directory / name).touch(0o666)
+            os.chown(directory / name, BOB, BOB)
+            said = users.begin(ADA)
+            assert said.startswith("2 ")
+            assert str(directory / name) in said
+            assert (directory / name).stat().st_uid == BOB
+            (directory / name).unlink()
+
+    @pytest.mark.parametrize(
+        ("name", "owner"),
+        [
+            (status_name(0), BOB),
+            (status_name(ADA), BOB),
+            (status_name(BOB), BOB),
+            (status_name(BOB), ADA),
+            ("ajuste-1-2.status", BOB),
+            ("ajuste-0.status", 0),
+        ],
+    )
+    def test_a_status_of_somebody_elses_process_is_not_believed(self, directory: Path, name: str, owner: int) -> None:
+        path = lie(directory, name, owner, pid=os.getppid(), started=started_ticks(os.getppid()))
+        with MachineLock(directory, directory):
             pass
-        nobody.kill()
-        nobody.wait()
-        with MachineLock(path, path) as lock:
-            assert lock.journals_before is None, "another user's word is not believed"
-            assert (path.stat().st_uid, path.stat().st_mode & 0o777) == (0, 0o644)
+        assert path.exists() == (name != OWN_STATUS)
+
+    @pytest.mark.timeout(60)
+    def test_what_lies_in_the_others_places_makes_nobody_wait(self, directory: Path, tmp_path: Path) -> None:
+        secret = tmp_path / "secret"
+        secret.write_text(json.dumps({"pid": 1}))
+        (directory / status_name(1)).symlink_to(secret)
+        (directory / status_name(2)).mkdir()
+        os.mkfifo(directory / status_name(3))
+        os.mknod(directory / status_name(4), stat.S_IFCHR | 0o666, os.makedev(1, 5))
+        (directory / status_name(5)).write_bytes(b"[" * (1 << 20))
+        for restoring in (False, True):
+            with MachineLock(None, directory, restoring=restoring) as lock:
+                assert lock.found == []

@@ -10,13 +10,14 @@ import tomlkit
 from tomlkit.items import Table
 
 from ajuste.model.error import RequestError
+from ajuste.ownership import write_text
 from ajuste.study.files import is_own
 
 
 def save_study(document: Mapping[str, Any], path: Path, command: str) -> None:
     """Write ``document`` to ``path``. Raises RequestError where that cannot be."""
     try:
-        path.write_text(study_text(_absolute(document), command), encoding="utf-8")
+        write_text(path, study_text(_absolute(document), command))
     except OSError as failure:
         raise RequestError(f"--save {path}: {failure.strerror}") from None
 

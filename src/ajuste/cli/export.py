@@ -18,6 +18,7 @@ from ajuste.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.event import Written
 from ajuste.outcome import results_of
+from ajuste.ownership import write_text
 from ajuste.record import KeptRecord
 from ajuste.report.visible import visible_line
 from ajuste.store.store import Run, Store
@@ -90,7 +91,7 @@ def _write(files: tuple[File, ...], directory: Path, force: bool) -> None:
         for file in files:
             path = directory / file.name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text)
+            write_text(path, file.text)
             path.chmod(0o755 if file.executable else 0o644)
     except OSError as error:
         raise RequestError(f"--output {directory}: {error.strerror}: {error.filename}") from error

@@ -15,6 +15,7 @@ from ajuste.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.outcome import results_of
+from ajuste.ownership import write_text
 from ajuste.report.format import count_of
 from ajuste.report.markdown import markdown as as_markdown
 from ajuste.report.pictures.files import PictureFormat, write_pictures
@@ -78,7 +79,7 @@ def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
                 hint=f"measured were {', '.join(map(visible, known))}",
             )
     try:
-        path.write_text(as_markdown(results, metrics), encoding="utf-8")
+        write_text(path, as_markdown(results, metrics))
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror or error}", hint="--markdown FILE must be writable") from error
 

@@ -10,6 +10,7 @@ import typer
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
+from ajuste.cli.verifying import show_verification
 from ajuste.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import location_words
@@ -25,14 +26,26 @@ def restore(
         typer.Argument(metavar="[JOURNAL|DIR…]", help="Journals, or directories of them; your own if none is given."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be put back.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Only compare the machine with what it was before the last run.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Put back what an experiment on this machine left changed.
 
     That is needed only if its agent and the agent's guardian were both killed.
     """
+    if verify and (places or dry_run):
+        raise RequestError(
+            "--verify conflicts with --dry-run and JOURNAL: it puts nothing back", hint="leave one of them out"
+        )
     own = home().journals
-    with MachineLock(None) as lock:
+    with MachineLock(None, restoring=True) as lock:
+        for note in lock.found:
+            typer.echo(visible_line(note), err=True)
+        if verify:
+            show_verification(home(), as_json=as_json)
+            return
         elsewhere = lock.journals_before
         # A home that has been removed since then left nothing behind that is known.
         kept = [own, *([elsewhere] if elsewhere not in (None, own) else [])]

@@ -23,6 +23,7 @@ from ajuste.kernel.mirror import Origin
 from ajuste.kernel.space import keeping_in, out_of_space, require_space
 from ajuste.lock import locked
 from ajuste.model.error import RunError
+from ajuste.ownership import make_directory
 
 Say = Callable[[str], None]
 
@@ -188,7 +189,7 @@ class Apt:
 
     def _write_configuration(self) -> None:
         for folder in ("lists/partial", "archives/partial"):
-            (self.directory / folder).mkdir(parents=True, exist_ok=True)
+            make_directory(self.directory / folder)
         (self.directory / "sources.list").write_text(self._sources_list(), encoding="utf-8")
         (self.directory / "apt.conf").write_text(_CONFIGURATION, encoding="utf-8")
 

@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from ajuste.model.results import Results
+from ajuste.ownership import make_directory
 from ajuste.report.csv import trials_csv
 from ajuste.report.page import page_of
 from ajuste.report.palette import declarations
@@ -63,7 +64,7 @@ def render_html(results: Results) -> str:
 
 def write_report(results: Results, path: Path) -> None:
     """Write the report to ``path``, whole or not at all; its directory is made if it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     text = render_html(results)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
 from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.ownership import make_directory
 from ajuste.store.checks import DamageError, serialised
 from ajuste.store.migration import migrate
 from ajuste.store.rows import LAYOUT, RUNS, STORE, Tally, keep_tally, new_layout, tally
@@ -121,7 +122,7 @@ def _make_directory(url: URL) -> None:
     if not url.database:
         return
     try:
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        make_directory(Path(url.database).parent)
     except OSError as error:
         raise RequestError(f"the directory of the store cannot be made: {error}", hint=_OTHER_PLACE) from error
 

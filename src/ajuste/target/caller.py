@@ -7,11 +7,12 @@ import pwd
 from collections.abc import Mapping
 from pathlib import Path
 
+from ajuste.model.error import RequestError
 from ajuste.model.plan import User
 from ajuste.native import WORKLOADS, native_program
+from ajuste.ownership import SUDO_HINT, calling_ids
 from ajuste.study.site import Site
 
-_LARGEST_ID = 2**32 - 2
 _OWN = (b"AJUSTE_", b"SUDO_")
 _BYTES = 0x10FF00
 """What a byte that is not UTF-8 is added to, in a plan."""
@@ -29,19 +30,24 @@ def host_site() -> Site:
 
 
 def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
-    """Whose commands are, if not ours: under sudo, the one who called it (``SUDO_UID``, ``SUDO_GID``; sudo(8)).
+    """Whose commands are, if not ours: under sudo, the user who called it (``SUDO_UID``, ``SUDO_GID``; sudo(8)).
 
-    ``None`` without sudo, where these make no sense, and where root called it.
+    ``None`` without root, without sudo, and where root called it. Raises RequestError for anything else than two
+    numbers of a user that the machine knows: a command that is not root's must never run as root.
     """
     if os.geteuid() != 0:
         return None
-    uid, gid = (_number(environment.get(name, "")) for name in ("SUDO_UID", "SUDO_GID"))
-    if not uid or gid is None:
+    ids = calling_ids(environment)
+    if ids is None or ids[0] == 0:
         return None
+    uid, gid = ids
     try:
         groups = os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
     except KeyError:
-        groups = []
+        raise RequestError(
+            f"SUDO_UID = {uid} is no user of this machine, so the groups of your commands are unknown",
+            hint=SUDO_HINT,
+        ) from None
     return User(uid=uid, gid=gid, groups=tuple(sorted(set(groups))))
 
 
@@ -106,10 +112,3 @@ def _variables(block: bytes) -> dict[bytes, bytes]:
         if name and equals:
             found.setdefault(name, value)
     return found
-
-
-def _number(text: str) -> int | None:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 10):
-        return None
-    number = int(text)
-    return number if number <= _LARGEST_ID else None

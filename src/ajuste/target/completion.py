@@ -28,7 +28,7 @@ class Completion:
     def complete(self, plan: Plan) -> Plan:
         return plan.model_copy(
             update={
-                "writes": tuple(map(self._write, plan.writes)),
+                "writes": tuple(map(self.completed, plan.writes)),
                 "before": tuple(map(self._command, plan.before)),
                 "background": tuple(map(self._command, plan.background)),
                 "workload": self._command(plan.workload) if plan.workload is not None else None,
@@ -42,7 +42,8 @@ class Completion:
             self._environments[user] = callers_environment(user)
         return command.model_copy(update={"environment": self._environments[user] | command.environment})
 
-    def _write(self, write: Write) -> Write:
+    def completed(self, write: Write) -> Write:
+        """With everything that the kernel changes along."""
         if write.tunable not in self._companions:
             self._companions[write.tunable] = self._found(write)
         more = self._companions[write.tunable]

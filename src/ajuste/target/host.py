@@ -23,6 +23,7 @@ from ajuste.model.event import Event, Exited, Failed, Hello, parse_event
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
+from ajuste.ownership import make_directory
 from ajuste.target.agent_process import AgentLostError, AgentProcess
 from ajuste.target.completion import Completion
 from ajuste.target.disturbance import (
@@ -94,6 +95,8 @@ class HostTarget:
         with ExitStack() as stack:
             if self._journals is not None:
                 self._lock = stack.enter_context(MachineLock(self._journals))
+                for note in self._lock.found:
+                    self._say(note)
                 for note in require_none_left(self._journals, self._lock.journals_before):
                     self._say(note)
             self._start()
@@ -166,7 +169,7 @@ class HostTarget:
             options += ["--hold-fd", str(self._lock.descriptor)]
             keep.append(self._lock.descriptor)
         if self._journals is not None and os.geteuid() == 0:
-            self._journals.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directory(self._journals)
             options += ["--journal", str(self._journals)]
         self._agent = agent = AgentProcess(options, keep)
         try:

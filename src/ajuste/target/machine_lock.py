@@ -1,7 +1,8 @@
 """The machine's lock: one experiment at a time changes or measures a machine, whoever's it is and wherever it is kept.
 
-The file lies where everybody may make files, so nothing is believed of it: it is no link, its content is only used to
-say who holds it, and the lock itself is the kernel's.
+Each user has a lock of their own that nobody else can open, so nobody keeps root from the machine by holding a file.
+Who has the machine is said beside it (``machine_status``): a user takes their own lock, says so, and then looks at what
+the others say. Two who come at once may both be refused.
 """
 
 from __future__ import annotations
@@ -11,16 +12,27 @@ import json
 import os
 import stat
 import time
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from ajuste.model.error import RequestError
+from ajuste.ownership import user_name
+from ajuste.target.machine_status import (
+    Holder,
+    Use,
+    other_holders,
+    own_holder,
+    remove_anothers,
+    status_name,
+    write_status,
+)
 from ajuste.this_boot import boot_id
 
-LOCK: Final = Path("/run/lock/ajuste.lock")
+DIRECTORY: Final = Path("/run/lock")
+
+LOCK: Final = DIRECTORY / "ajuste.lock"
+"""Root's."""
 
 CLEARING_SECONDS: Final = 10.0
 """For so long an agent may still put values back after the one who started it has died."""
@@ -28,24 +40,9 @@ CLEARING_SECONDS: Final = 10.0
 _held_here: set[Path] = set()
 """The locks that this process itself holds now."""
 
-_LONGEST_CONTENT = 4096
+_LONGEST_RECORD = 4096
 _PAUSE_SECONDS = 0.05
-
-
-@dataclass(frozen=True)
-class Holder:
-    """Who holds the lock. ``pid`` is 0 where it cannot be known, ``since`` when the lock was taken."""
-
-    pid: int
-    since: datetime | None = None
-
-    @property
-    def alive(self) -> bool:
-        return self.pid == 0 or Path(f"/proc/{self.pid}").exists()
-
-    def __str__(self) -> str:
-        who = f"process {self.pid}" if self.pid else "another process"
-        return f"{who}, since {self.since.astimezone():%Y-%m-%d %H:%M:%S}" if self.since else who
+_TRIES = 5
 
 
 class MachineLock:
@@ -53,15 +50,23 @@ class MachineLock:
     free when the last of them has ended.
 
     ``journals`` is where the experiment keeps its journals; ``None`` for what is no experiment. Entering raises
-    RequestError, naming the holder, if another experiment goes on.
+    RequestError, naming the holder, if the machine is in use.
+
+    With ``restoring`` only an experiment of the same user is in the way. Anything else, such as a lock that is held for
+    another reason or a file that is not Ajuste's, is said in ``found`` and passed by.
     """
 
-    def __init__(self, journals: Path | None, path: Path = LOCK) -> None:
+    def __init__(self, journals: Path | None, directory: Path = DIRECTORY, *, restoring: bool = False) -> None:
+        uid = os.geteuid()
         self._journals = journals
-        self._path = path
+        self._use: Use = "restoration" if restoring else "measurement" if journals is None else "experiment"
+        self._path = directory / lock_name(uid)
+        self._status = directory / status_name(uid)
         self._descriptor: int | None = None
+        self._has_said = False
+        self.found: list[str] = []
         self.journals_before: Path | None = None
-        """Where the last experiment of this boot kept its journals, as far as that can be believed."""
+        """Where the last experiment of this user in this boot kept its journals."""
 
     @property
     def descriptor(self) -> int:
@@ -69,77 +74,154 @@ class MachineLock:
         return self._descriptor
 
     def __enter__(self) -> Self:
-        deadline = time.monotonic() + CLEARING_SECONDS
-        while self._descriptor is None:
-            opened = _open(self._path)
-            try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = _holder(opened)
-                os.close(opened)
-                held = self._is_held(holder)
-                if held or time.monotonic() > deadline:
-                    raise _busy(holder, held=held) from None
-                time.sleep(_PAUSE_SECONDS)
-                continue
-            if not _is_still(self._path, opened):
-                os.close(opened)
-                continue
-            self.journals_before = _journals_of(opened)
-            _sign(opened, self._journals or self.journals_before)
-            self._descriptor = opened
-            _held_here.add(self._path)
+        try:
+            for step in (self._take, self._say, self._look_at_others):
+                try:
+                    step()
+                except RequestError as error:
+                    if self._use != "restoration" or isinstance(error, _InUse):
+                        raise
+                    self.found.append(error.message)
+        except BaseException:
+            self._let_go()
+            raise
         return self
-
-    def _is_held(self, holder: Holder) -> bool:
-        """Whether an experiment still goes on; if not, what it started has yet to end: its agent, or its guardian."""
-        return self._path in _held_here if holder.pid == os.getpid() else holder.alive
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._let_go()
+
+    def _take(self) -> None:
+        deadline = time.monotonic() + CLEARING_SECONDS
+        while True:
+            opened = _opened(self._path, self.found)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = own_holder(self._status) or Holder(_locker(opened), os.geteuid())
+                self.journals_before = _record(opened)
+                os.close(opened)
+                self._wait_for(holder, deadline)
+                continue
+            if _is_still(self._path, opened):
+                break
+            os.close(opened)
+        self._descriptor = opened
+        _held_here.add(self._path)
+        self.journals_before = _record(opened)
+        _remember(opened, self._journals or self.journals_before)
+
+    def _wait_for(self, holder: Holder, deadline: float) -> None:
+        """A moment, if what an experiment started has yet to end: its agent, or its guardian."""
+        if self._use == "restoration" and holder.use != "experiment":
+            raise RequestError(f"{self._path} is held by {holder}, which is no experiment")
+        held = self._path in _held_here if holder.pid == os.getpid() else holder.alive
+        if held or time.monotonic() > deadline:
+            raise _busy(holder, held=held)
+        time.sleep(_PAUSE_SECONDS)
+
+    def _say(self) -> None:
+        if self._descriptor is None:
+            return
+        said = own_holder(self._status)
+        # Whose lock was removed while they had it says so all the same.
+        if said is not None and said.alive and said.pid != os.getpid():
+            self._refuse_or_pass_by(said)
+            return
+        if os.geteuid() == 0 and (note := remove_anothers(self._status)):
+            self.found.append(note)
+        write_status(self._status, self._use)
+        self._has_said = True
+
+    def _look_at_others(self) -> None:
+        for holder in other_holders(self._status.parent):
+            self._refuse_or_pass_by(holder)
+
+    def _refuse_or_pass_by(self, holder: Holder) -> None:
+        if self._use != "restoration" or (holder.uid == os.geteuid() and holder.use == "experiment"):
+            raise _busy(holder, held=True)
+        self.found.append(f"this machine is in use: {holder}")
+
+    def _let_go(self) -> None:
+        if self._descriptor is None:
+            return
         _held_here.discard(self._path)
-        os.close(self.descriptor)
+        os.close(self._descriptor)
         self._descriptor = None
+        # What inherited the lock still has the machine, and the status stays true.
+        if self._has_said and _is_free(self._path):
+            self._status.unlink(missing_ok=True)
+        self._has_said = False
+
+
+class _InUse(RequestError):
+    """The machine is in use, and that must not be disturbed."""
+
+
+def lock_name(uid: int) -> str:
+    """The file that is a user's lock."""
+    return LOCK.name if uid == 0 else f"ajuste-{uid}.lock"
 
 
 def _busy(holder: Holder, *, held: bool) -> RequestError:
-    if held:
-        return RequestError(
-            f"another experiment goes on on this machine: {holder}",
-            hint="one at a time is measured; wait for it, or interrupt it: it goes on later",
+    if not held:
+        return _InUse(
+            f"an experiment on this machine was ended ({holder}), and its agent still puts values back",
+            hint="wait a moment and try again",
         )
-    return RequestError(
-        f"an experiment on this machine was ended ({holder}), and its agent still puts values back",
-        hint="wait a moment and try again",
+    if holder.use == "restoration":
+        return _InUse(f"values are being put back on this machine: {holder}", hint="wait a moment and try again")
+    return _InUse(
+        f"another experiment goes on on this machine: {holder}",
+        hint="one at a time is measured; wait for it, or interrupt it: it goes on later",
     )
 
 
-def _open(path: Path) -> int:
-    """The lock file, made if need be; for writing where that is permitted.
+def _opened(path: Path, found: list[str]) -> int:
+    """This user's lock file, made if need be. Nobody else could ever open it, or it is not used.
 
-    Opened without O_CREAT first: with fs.protected_regular even root may not create over another's file in a sticky
-    directory (proc_sys_fs(5)). Raises RequestError for what is no plain file of its own.
+    Root takes away what is something else. Opened without O_CREAT first: with fs.protected_regular even root may not
+    create over another's file in a sticky directory (proc_sys_fs(5)). Raises RequestError.
     """
-    flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    tries = [os.O_RDWR, os.O_RDONLY, os.O_RDWR | os.O_CREAT | os.O_EXCL]
-    problem: OSError | None = None
-    for mode in tries * 2:
-        try:
-            descriptor = os.open(path, mode | flags, 0o644)
-        except OSError as error:
-            problem = error
-            continue
-        found = os.fstat(descriptor)
-        if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
-            if mode & os.O_CREAT:
-                os.fchmod(descriptor, 0o644)
-            return descriptor
-        os.close(descriptor)
-        break
-    raise RequestError(
-        f"the machine's lock {path} is no file that can be used{f': {problem.strerror}' if problem else ''}",
-        hint=f"if it is not Ajuste's own, remove it: rm {path}",
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        for _ in range(_TRIES):
+            try:
+                there = path.lstat()
+            except FileNotFoundError:
+                try:
+                    return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+                except FileExistsError:
+                    continue
+            if _is_own(there):
+                try:
+                    descriptor = os.open(path, flags)
+                except FileNotFoundError:
+                    continue
+                if _is_own(os.fstat(descriptor)):
+                    return descriptor
+                os.close(descriptor)
+            elif os.geteuid() != 0:
+                raise _unfit(path, f"it belongs to {user_name(there.st_uid)}")
+            elif stat.S_ISREG(there.st_mode) and there.st_uid == 0:
+                path.unlink(missing_ok=True)  # Others could open it.
+            elif note := remove_anothers(path):
+                found.append(note)
+    except OSError as error:
+        raise _unfit(path, str(error.strerror)) from error
+    raise _unfit(path, "it changes all the time")
+
+
+def _is_own(found: os.stat_result) -> bool:
+    mine = found.st_uid == os.geteuid() and found.st_nlink == 1
+    return stat.S_ISREG(found.st_mode) and mine and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def _unfit(path: Path, why: str) -> RequestError:
+    return RequestError(
+        f"the machine's lock {path} cannot be used: {why}",
+        hint=f"if it is not Ajuste's own, have root remove it: rm {path}",
     )
 
 
@@ -150,53 +232,39 @@ def _is_still(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _sign(descriptor: int, journals: Path | None) -> None:
-    """Say who holds it. Whoever may not write there does not: the kernel knows the holder as well."""
-    content = {
-        "pid": os.getpid(),
-        "boot": boot_id(),
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-        "journals": str(journals) if journals is not None else None,
-    }
+def _is_free(path: Path) -> bool:
+    """Whether no process that inherited the lock has it."""
     try:
-        if os.geteuid() == 0:
-            os.fchown(descriptor, 0, 0)
-            os.fchmod(descriptor, 0o644)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(content).encode(), 0)
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return
-
-
-def _content(descriptor: int) -> dict[str, Any]:
-    """What is written there; nothing if it is of another boot or no such content."""
+        return True
     try:
-        content = json.loads(os.pread(descriptor, _LONGEST_CONTENT, 0))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _record(descriptor: int) -> Path | None:
+    """Where the last experiment kept its journals, in this boot."""
+    try:
+        record = json.loads(os.pread(descriptor, _LONGEST_RECORD, 0))
     except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) and content.get("boot") == boot_id() else {}
-
-
-def _journals_of(descriptor: int) -> Path | None:
-    """Believed only of root and of oneself."""
-    if os.fstat(descriptor).st_uid not in (0, os.geteuid()):
         return None
-    journals = _content(descriptor).get("journals")
+    journals = record.get("journals") if isinstance(record, dict) and record.get("boot") == boot_id() else None
     return Path(journals) if isinstance(journals, str) and journals.startswith("/") and "\0" not in journals else None
 
 
-def _holder(descriptor: int) -> Holder:
-    """As the kernel says; what is written in the file only adds since when."""
-    content = _content(descriptor)
-    said = content.get("pid")
-    pid = _locker(descriptor) or (said if type(said) is int and 0 < said < 2**31 else 0)
-    since = None
-    if said == pid and isinstance(content.get("since"), str):
-        try:
-            since = datetime.fromisoformat(content["since"])
-        except ValueError:
-            since = None
-    return Holder(pid, since if since and since.tzinfo else None)
+def _remember(descriptor: int, journals: Path | None) -> None:
+    record = {"boot": boot_id(), "journals": str(journals) if journals is not None else None}
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(record).encode(), 0)
+    except OSError:
+        return
 
 
 def _locker(descriptor: int) -> int:

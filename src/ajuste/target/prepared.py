@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -13,13 +13,14 @@ from ajuste.model.observation import Observation
 from ajuste.model.plan import Command, Plan, Write
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.target.host import HostTarget
+from ajuste.target.target import Target
 
 
 class PreparedHost:
     """Entering tries each of the ``changes`` (the writes of one configuration) once and takes it back: RequestError for
     a value that the kernel refuses, a place that is locked or not there. Then it runs ``setup``; leaving runs
     ``cleanup`` if the set-up began, also after a failure or an interruption. Neither is measured; each of their
-    commands may take ``timeout_ns``.
+    commands may take ``timeout_ns``. ``first`` is called before anything is changed.
     """
 
     def __init__(
@@ -29,9 +30,11 @@ class PreparedHost:
         changes: Sequence[tuple[Write, ...]] = (),
         setup: tuple[Command, ...] = (),
         cleanup: tuple[Command, ...] = (),
+        first: Callable[[Target], None] = lambda _: None,
         timeout_ns: int,
     ) -> None:
         self._host = host
+        self._first = first
         self._changes = tuple(dict.fromkeys(writes for writes in changes if writes))
         self._setup = setup
         self._cleanup = cleanup
@@ -53,6 +56,7 @@ class PreparedHost:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.enter_context(self._host)
+            self._first(self._host)
             for number, writes in enumerate(self._changes):
                 self._try(Plan(id=f"change-{number}", writes=writes))
             stack.callback(self._clean_up)
@@ -97,10 +101,13 @@ class PreparedHost:
             raise RunError(f"the {name} command failed: {'; '.join(failures) or observation.problem}")
 
 
-def prepared_for(resolved: ResolvedStudy, host: HostTarget) -> PreparedHost:
-    """``host``, made ready for that study."""
+def prepared_for(
+    resolved: ResolvedStudy, host: HostTarget, first: Callable[[Target], None] = lambda _: None
+) -> PreparedHost:
+    """``host``, made ready for that study; ``first`` is called before anything is changed."""
     return PreparedHost(
         host,
+        first=first,
         changes=[configuration.writes for configuration in resolved.configurations],
         setup=resolved.setup,
         cleanup=resolved.cleanup,

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ajuste.checksum import read_kept
 from ajuste.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.ownership import make_directory
 from ajuste.this_boot import boot_id
 
 DEVICE = Path("/dev/kvm")
@@ -67,7 +68,7 @@ def choose_accelerator(
         return known.accelerator
     found = _probe(boots)
     answer = _Answer(boot=boot, emulator=emulator, kernel=kernel, accelerator=found)
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(kept.parent)
     temporary = kept.with_suffix(f".{os.getpid()}")
     temporary.write_text(answer.model_dump_json() + "\n")
     temporary.replace(kept)

@@ -18,6 +18,7 @@ from ajuste.checksum import open_kept, sealed, unsealed
 from ajuste.home import Home
 from ajuste.lock import holding
 from ajuste.model.event import Gate, Hello
+from ajuste.ownership import make_directory
 from ajuste.vm.command_line import Channels, Machine, command_line
 from ajuste.vm.snapshot import Snapshot
 
@@ -87,7 +88,7 @@ def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
     """Have it for next time, if there is room; nothing depends on that."""
     kept = _file(home, name)
     with contextlib.suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directory(kept.parent)
         drop(home, name)
         with _replaced(kept) as new, snapshot.open() as content, new.open("wb") as file:
             file.write(sealed(booted.model_dump_json()).encode())

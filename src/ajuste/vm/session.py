@@ -23,6 +23,7 @@ from ajuste.checksum import read_kept
 from ajuste.home import Home
 from ajuste.model.error import RequestError
 from ajuste.native import AGENT, native_program
+from ajuste.ownership import make_directory
 from ajuste.this_boot import boot_id, machine_id
 
 MARKER = ".ajuste-session"
@@ -47,7 +48,7 @@ class Session:
     def __enter__(self) -> Self:
         agent = native_program(AGENT)
         try:
-            self._sessions.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_directory(self._sessions)
             remove_stale(self._sessions)
             # Resolved, because the guardian looks for it in command lines.
             self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._sessions.resolve()))

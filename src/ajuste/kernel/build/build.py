@@ -61,6 +61,7 @@ from ajuste.kernel.spec import BUILT, check_name
 from ajuste.lock import locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
+from ajuste.ownership import make_directory
 
 Say = Callable[[str], None]
 
@@ -195,7 +196,7 @@ def _asked_before(recipe: _Recipe, home: Home) -> BuiltKernel | None:
 
 def _remember(recipe: _Recipe, kernel: BuiltKernel, home: Home) -> BuiltKernel:
     folder = kept_by(home) / "requests"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_directory(folder)
     (folder / recipe.key).write_text(kernel.key + "\n", encoding="ascii")
     return kernel
 
@@ -311,7 +312,7 @@ def _collect(
 ) -> BuiltKernel:
     """Put the kernel where it is kept, in one step."""
     root = kept_by(home)
-    root.mkdir(parents=True, exist_ok=True)
+    make_directory(root)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=root) as name:
         entry = Path(name) / "kernel"
         entry.mkdir()

@@ -20,6 +20,7 @@ from ajuste.kernel.spec import BUILT, check_name
 from ajuste.lock import hold, locked
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
+from ajuste.ownership import make_directory
 
 PROVENANCE: Final = "provenance.json"
 
@@ -127,7 +128,7 @@ def read_built(key: str, home: Home) -> BuiltKernel | None:
 def give_name(kernel: BuiltKernel, name: str, home: Home) -> BuiltKernel:
     """Let ``name`` mean this kernel from now on, whatever it meant before."""
     folder = kept_by(home) / "names"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_directory(folder)
     temporary = folder / f".{name}.{os.getpid()}"
     temporary.write_text(kernel.key + "\n", encoding="ascii")
     temporary.replace(folder / check_name(name))

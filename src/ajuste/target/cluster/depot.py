@@ -14,6 +14,7 @@ from ajuste.checksum import sha256_of
 from ajuste.home import Home
 from ajuste.kernel.space import keeping_in, require_space
 from ajuste.model.error import RunError
+from ajuste.ownership import make_directory
 from ajuste.report.visible import visible_line
 from ajuste.target.cluster.answer import Piece
 
@@ -83,7 +84,7 @@ class Depot:
             shutil.rmtree(path, ignore_errors=True)
 
     def _begin(self, temporary: Path, size_bytes: int) -> None:
-        self._root.mkdir(parents=True, exist_ok=True)
+        make_directory(self._root)
         half_sent = [one for one in self._root.glob(f".*.{os.getpid()}") if one != temporary]
         if len(half_sent) >= MOST_HALF_SENT:
             min(half_sent, key=lambda file: file.stat().st_mtime).unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ajuste.model.error import RequestError
+from ajuste.ownership import make_directory
 from ajuste.target.cluster.wire import Role
 
 Side = Literal["scheduler", "coordinator", "worker"]
@@ -80,7 +81,7 @@ def make_keys(directory: Path, days: int = DAYS) -> tuple[Path, ...]:
 def _written(directory: Path, contents: Mapping[str, bytes]) -> tuple[Path, ...]:
     paths = tuple(directory / name for name in contents)
     try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directory(directory)
         if there := [path for path in paths if path.exists()]:
             raise RequestError(
                 f"{there[0]} exists already", hint="name another directory; other keys would lock out who has these"

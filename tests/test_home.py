@@ -1,0 +1,221 @@
+"""Where Ajuste keeps its files: never where another user decides what is written, and for this user alone."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from ajuste.home import Home, home
+from ajuste.model.error import RequestError
+from ajuste.ownership import make_directory, write_text
+from ajuste.target.host import HostTarget
+
+ADA, BOB = 65534, 65533
+
+AS_ADA = """
+import os, sys
+from ajuste.home import home
+os.setgroups([]), os.setresgid(65534, 65534, 65534), os.setresuid(65534, 65534, 65534)
+from ajuste.model.error import AjusteError
+try:
+    print(home(dict(AJUSTE_HOME=sys.argv[1])).data)
+except AjusteError as error:
+    print(error, file=sys.stderr)
+    sys.exit(error.exit_code)
+"""
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="files of several users need root")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that every user may enter; what is in it is root's."""
+    with TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+def given(path: Path, uid: int, mode: int = 0o700) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    os.chown(path, uid, uid)
+    path.chmod(mode)
+    return path
+
+
+def at(path: Path, **more: str) -> Home:
+    return home({"AJUSTE_HOME": str(path), **more})
+
+
+def test_a_new_home_is_fine_and_nothing_is_made_by_asking(place: Path) -> None:
+    assert at(place / "new").data == place / "new/data"
+    assert not (place / "new").exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o757])
+@pytest.mark.parametrize("below", ["", "data", "state", "state/journals", "state/sessions"])
+def test_a_directory_that_others_can_write_is_refused(place: Path, below: str, mode: int) -> None:
+    given(place / "lab" / below, os.geteuid(), mode)
+    with pytest.raises(RequestError, match="can be written by every user") as caught:
+        at(place / "lab")
+    assert (caught.value.hint or "").startswith(f"chmod o-w {(place / 'lab' / below)}")
+
+
+def test_a_link_of_ones_own_is_followed_to_where_it_leads(place: Path) -> None:
+    (place / "there").mkdir()
+    (place / "lab").symlink_to("there")
+    assert at(place / "lab").data == place / "lab/data"
+    (place / "there").chmod(0o777)
+    with pytest.raises(RequestError, match=f"{place / 'there'} can be written by every user"):
+        at(place / "lab")
+
+
+def test_links_in_a_circle_are_refused(place: Path) -> None:
+    (place / "lab").symlink_to("lab")
+    with pytest.raises(RequestError, match="too many links"):
+        at(place / "lab")
+
+
+def test_directories_are_made_for_this_user_alone(place: Path) -> None:
+    make_directory(place / "a/b/c")
+    assert [stat.S_IMODE((place / name).stat().st_mode) for name in ("a", "a/b", "a/b/c")] == [0o700] * 3
+    assert stat.S_IMODE(place.stat().st_mode) == 0o755
+    (place / "file").touch()
+    with pytest.raises(FileExistsError):
+        make_directory(place / "file")
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "command", [("run", "hackbench-granularity"), ("restore",), ("doctor", "--quick"), ("report",)]
+)
+def test_a_command_says_so_in_one_message_and_writes_nothing(place: Path, command: tuple[str, ...]) -> None:
+    lab = given(place / "lab", BOB)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("ajuste"), *command],
+        env={"PATH": os.environ["PATH"], "AJUSTE_HOME": str(lab)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if command == ("doctor", "--quick"):  # It keeps nothing.
+        assert done.returncode == 0
+    else:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"cannot keep its files in {lab}" in done.stderr
+    assert list(lab.iterdir()) == []
+
+
+@needs_root
+class TestOfSeveralUsers:
+    @pytest.mark.parametrize("below", ["", "data", "cache", "state", "state/journals", "state/sessions"])
+    def test_root_keeps_nothing_in_a_directory_of_another(self, place: Path, below: str) -> None:
+        given(place / "lab" / below, BOB)
+        with pytest.raises(RequestError, match=f"{place / 'lab' / below} belongs to the user {BOB}") as caught:
+            at(place / "lab")
+        assert caught.value.exit_code == 2
+
+    def test_nor_in_that_of_a_user_who_is_not_the_one_who_called_sudo(self, place: Path) -> None:
+        given(place / "lab", BOB)
+        with pytest.raises(RequestError, match="belongs to"):
+            at(place / "lab", SUDO_UID=str(ADA), SUDO_GID=str(ADA))
+
+    def test_but_where_the_one_who_called_sudo_names_an_own_one(self, place: Path) -> None:
+        given(place / "lab", ADA)
+        assert at(place / "lab", SUDO_UID=str(ADA), SUDO_GID=str(ADA)).state == place / "lab/state"
+
+    def test_a_link_of_another_is_not_followed(self, place: Path) -> None:
+        given(place / "shared", 0, 0o1777)
+        (place / "roots").mkdir()
+        link = place / "shared/lab"
+        link.symlink_to(place / "roots")
+        os.chown(link, BOB, BOB, follow_symlinks=False)
+        with pytest.raises(RequestError, match=f"{link} is a link of the user {BOB}"):
+            at(link)
+
+    def test_nor_one_of_the_user_who_called_sudo(self, place: Path) -> None:
+        ada = given(place / "ada", ADA)
+        given(place / "ada/lab", ADA)
+        (ada / "lab/state").symlink_to("/etc")
+        os.chown(ada / "lab/state", ADA, ADA, follow_symlinks=False)
+        with pytest.raises(RequestError, match=f"is a link of the user {pwd.getpwuid(ADA).pw_name}"):
+            at(ada / "lab", SUDO_UID=str(ADA), SUDO_GID=str(ADA))
+
+    @pytest.mark.parametrize("what", ["link", "file", "dangling", "fifo"])
+    def test_root_writes_no_report_where_another_has_put_something(self, place: Path, what: str) -> None:
+        shared, victim = given(place / "shared", 0, 0o1777), place / "victim"
+        victim.write_text("precious")
+        path = shared / "report.md"
+        match what:
+            case "link":
+                path.symlink_to(victim)
+            case "dangling":
+                path.symlink_to(place / "made")
+            case "fifo":
+                os.mkfifo(path)
+            case "file":
+                path.touch()
+        os.chown(path, BOB, BOB, follow_symlinks=False)
+        with pytest.raises(RequestError, match=f"belongs to the user {BOB}; it is not written over"):
+            write_text(path, "report")
+        assert victim.read_text() == "precious"
+        assert not (place / "made").exists()
+
+    def test_what_lies_in_the_directory_of_another_can_be_exchanged(self, place: Path) -> None:
+        given(place / "bob", BOB, 0o755)
+        given(place / "bob/lab", 0)
+        with pytest.raises(RequestError, match=f"{place / 'bob'} belongs to the user {BOB}"):
+            at(place / "bob/lab")
+
+    def test_a_malformed_caller_is_no_reason_to_trust(self, place: Path) -> None:
+        with pytest.raises(RequestError, match="SUDO_UID = 'x'"):
+            at(place / "lab", SUDO_UID="x", SUDO_GID="1")
+
+    def test_groups_with_other_members_count_as_others(self, place: Path) -> None:
+        lab = given(place / "lab", 0, 0o770)
+        os.chown(lab, 0, pwd.getpwnam("nobody").pw_gid)
+        with pytest.raises(RequestError, match="other users of its group"):
+            at(lab)
+
+    def test_who_was_faster_is_looked_at(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        shared = given(place / "shared", 0, 0o1777)
+        ordinary = Path.mkdir
+
+        def taken_just_now(self: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+            if self == shared / "lab" and not self.exists():
+                ordinary(self)
+                os.chown(self, BOB, BOB)
+            ordinary(self, mode, parents, exist_ok)
+
+        monkeypatch.setattr(Path, "mkdir", taken_just_now)
+        with pytest.raises(RequestError, match="belongs to"):
+            make_directory(shared / "lab/state")
+
+    @pytest.mark.parametrize(("uid", "ends"), [(ADA, 0), (BOB, 2), (0, 0)])
+    def test_an_ordinary_user_has_an_own_one_or_one_of_root(self, place: Path, uid: int, ends: int) -> None:
+        given(place / "lab", uid, 0o755)
+        done = subprocess.run(
+            [sys.executable, "-c", AS_ADA, place / "lab"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == ends, done.stderr
+        assert ("belongs to" in done.stderr) == bool(ends)
+
+    def test_under_sudo_that_keeps_the_users_home_it_is_roots_own(self, place: Path) -> None:
+        ada = given(place / "ada", ADA)
+        found = home({"HOME": str(ada), "XDG_DATA_HOME": str(ada / "data"), "SUDO_UID": str(ADA), "SUDO_GID": str(ADA)})
+        assert found.data == Path(pwd.getpwuid(0).pw_dir, ".local/share/ajuste")
+        assert found.cache == Path(pwd.getpwuid(0).pw_dir, ".cache/ajuste")
+
+    def test_what_an_experiment_makes_is_for_root_alone(self, place: Path) -> None:
+        with HostTarget(at(place / "lab")):
+            pass
+        made = [path for path in (place / "lab").rglob("*") if path.is_dir()]
+        assert place / "lab/state/journals" in made
+        assert {stat.S_IMODE(path.stat().st_mode) for path in (place / "lab", *made)} == {0o700}
