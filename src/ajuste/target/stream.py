@@ -17,6 +17,7 @@ from ajuste.model.event import (
     Gate,
     Hello,
     Output,
+    Paused,
     ReadBack,
     Restored,
     Sampled,
@@ -201,6 +202,8 @@ def _identity(event: Event) -> str | None:
             return f"the end of the sampler {event.index}"
         case Traced():
             return "what the scheduler did"
+        case Paused():
+            return f"that the {event.who} was paused"
         case Restored():
             return f"that {event.tunable} was put back"
         case _:

@@ -166,6 +166,33 @@ pub fn reap(pid: i32) -> io::Result<Ended> {
     Ok(Ended { exit_code, signal, usage })
 }
 
+/// What happened to a process that goes on living.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Stopped,
+    Continued,
+}
+
+/// What happened last to a child of ours, said once.
+pub fn change(pid: i32) -> Option<Change> {
+    // SAFETY: nothing is written but the structure given.
+    let about = unsafe {
+        let mut about = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let options = libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
+        if libc::waitid(libc::P_PID, pid as libc::id_t, about.as_mut_ptr(), options) != 0 {
+            return None;
+        }
+        about.assume_init()
+    };
+    // SAFETY: waitid fills in this member, or leaves it zero.
+    match (unsafe { about.si_pid() }, about.si_code) {
+        (0, _) => None,
+        (_, libc::CLD_STOPPED) => Some(Change::Stopped),
+        (_, libc::CLD_CONTINUED) => Some(Change::Continued),
+        _ => None,
+    }
+}
+
 /// Send `signal` to a process group. That none is left of it is no error.
 pub fn signal_group(leader: i32, signal: i32) {
     // SAFETY: kill(2) only takes numbers.

@@ -9,5 +9,6 @@ pub mod image;
 pub mod interrupts;
 pub mod launch;
 pub mod lifted;
+pub mod pauses;
 pub mod supervise;
 pub mod surroundings;
