@@ -4,6 +4,7 @@ pub mod account;
 pub mod area;
 pub mod capture;
 pub mod cgroup;
+pub mod enclosure;
 pub mod errand;
 pub mod image;
 pub mod interrupts;
