@@ -96,7 +96,7 @@ mod tests {
                       cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
         let expected = ["/sys/fs/cgroup/systemd/a", "/sys/fs/cgroup/unified/c/d"].map(PathBuf::from);
         assert_eq!(candidates(own, mounts), expected);
-        assert_eq!(candidates("", mounts), [PathBuf::new(); 0]);
+        assert!(candidates("", mounts).is_empty());
     }
 
     #[test]
