@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Final
 
 _SHARED_FILES: Final = "dev/shm"
+_OWN: Final = "ajuste-"
+"""Those of agents, which remove them (see ``safety/roll.rs``)."""
+
 _SYSTEM_V: Final = {
     "shm": ("shared memory", "-m"),
     "sem": ("semaphores", "-s"),
@@ -38,7 +41,8 @@ def remains(root: Path = Path("/")) -> frozenset[Remain]:
     with suppress(OSError):
         for path in (root / _SHARED_FILES).iterdir():
             place = _safe(f"/{_SHARED_FILES}/{path.name}")
-            found.add(Remain(place, f"rm {place}"))
+            if not path.name.startswith(_OWN):
+                found.add(Remain(place, f"rm {place}"))
     for name, (words, option) in _SYSTEM_V.items():
         with suppress(OSError):
             for line in (root / "proc/sysvipc" / name).read_text().splitlines()[1:]:
