@@ -22,7 +22,7 @@ WAITS = 9
 USED_NS = WAITS * QUOTA_NS + QUOTA_NS // 2
 """Nine quotas and half of a tenth."""
 BEYOND_NS = 9_000_000
-"""A CPU takes 5 ms of a quota at once (sched_cfs_bandwidth_slice_us) and looks at what is used every 4 ms (CONFIG_HZ)."""
+"""A CPU takes 5 ms of a quota at once (sched_cfs_bandwidth_slice_us), and looks at its use every 4 ms (CONFIG_HZ)."""
 
 pytestmark = [
     pytest.mark.vm,
