@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.agent.conftest import until
 from tests.agent.serving import EXPIRE, Serving, shell, values, write
 from tests.agent.test_ends import is_gone
 
@@ -103,6 +104,60 @@ def test_nothing_in_the_killed_agents_process_groups_goes_on(agent: str, tmp_pat
     serving.process.communicate()
     await_no_guardian(tmp_path)
     assert subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True).stdout == b""
+
+
+def escaped(agent: str, directory: Path, mark: str) -> Serving:
+    """An agent at work, whose workload has a daemon that nobody is the parent or the group of."""
+    serving, _ = started(agent, directory, f"(setsid sh -c 'setsid sleep {mark} &' &); sleep 1000")
+    until(lambda: running(mark))
+    return serving
+
+
+def running(mark: str) -> bool:
+    return subprocess.run(["pgrep", "-xf", f"sleep {mark}"], capture_output=True).stdout != b""
+
+
+def enclosures() -> list[Path]:
+    return list(Path("/sys/fs/cgroup").rglob("ajuste-session-*"))
+
+
+def test_a_daemon_that_escaped_does_not_outlive_a_killed_agent(agent: str, tmp_path: Path) -> None:
+    before, mark = enclosures(), f"200{os.getpid()}"
+    serving = escaped(agent, tmp_path, mark)
+    serving.process.kill()
+    serving.process.communicate()
+    await_no_guardian(tmp_path)
+    assert not running(mark)
+    assert enclosures() == before
+
+
+def test_restore_ends_a_daemon_that_escaped_from_a_session_without_a_guardian(agent: str, tmp_path: Path) -> None:
+    before, mark = enclosures(), f"300{os.getpid()}"
+    serving = escaped(agent, tmp_path, mark)
+    kill(guardian_of(tmp_path))
+    serving.process.kill()
+    serving.process.communicate()
+    assert running(mark)
+    assert restore(agent, tmp_path).returncode == 0
+    assert not running(mark)
+    assert enclosures() == before
+
+
+def test_the_agent_ends_a_daemon_that_escaped_and_its_enclosure(agent: str, tmp_path: Path) -> None:
+    before, mark = enclosures(), f"400{os.getpid()}"
+    serving, _ = started(agent, tmp_path, f"(setsid sh -c 'setsid sleep {mark} &' &); sleep 0.3")
+    assert len(enclosures()) == len(before) + 1
+    assert serving.told().exit_code == 0
+    assert not running(mark)
+    assert enclosures() == before
+
+
+def test_whoever_started_the_agent_can_wait_for_its_guardian(agent: str, tmp_path: Path) -> None:
+    """Where the first process waits for nobody, it would stay as a zombie."""
+    serving, _ = started(agent, tmp_path, "sleep 0.2")
+    guardian = guardian_of(tmp_path)
+    assert serving.told().exit_code == 0
+    assert os.waitpid(guardian, 0) == (guardian, 0)
 
 
 def test_the_agent_goes_on_without_its_guardian_and_gets_another(agent: str, tmp_path: Path) -> None:

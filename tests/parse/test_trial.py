@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.model.event import Accepted, Counter, End, Event, Exited, Failed, Output, Started, Written, parse_event
+from ajuste.model.event import (
+    Accepted,
+    Counter,
+    End,
+    Event,
+    Exited,
+    Failed,
+    Output,
+    Paused,
+    Started,
+    Written,
+    parse_event,
+)
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Command, File, Plan, Write
 from ajuste.model.trial import Slot, Trial
@@ -235,13 +247,34 @@ def test_the_contracts_own_events_are_understood() -> None:
     assert (
         judge(found, Reading()).reason == "write sched_latency_ns: Invalid argument; journal: No space left on device"
     )
-    clean = [event for event in found if not isinstance(event, Failed | End)]
+    clean = [event for event in found if not isinstance(event, Failed | End | Paused)]
     end = End(at_ns=9, id="b0p2", ok=True, events=len(clean))
     plan = PLAN.model_copy(
         update={"writes": (PLAN.writes[0].model_copy(update={"tunable": "sched_min_granularity_ns"}),)}
     )
     observation = Observation(events=(*clean, end))
     assert trial(SLOT, 0, plan, observation, Reading(endless=(True,))).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("who", "reason"),
+    [
+        ("agent", "the agent was stopped for up to 10 s during the trial"),
+        ("workload", "the workload was stopped from outside for up to 10 s during the trial"),
+        ("background", "the background load was stopped from outside for up to 10 s during the trial"),
+        ("machine", "the machine slept for up to 10 s during the trial"),
+    ],
+)
+def test_a_trial_in_which_something_stood_still_is_flagged(who: str, reason: str) -> None:
+    found = [parse_event(line) for line in GOLDEN.read_text().splitlines()][2:]
+    paused = parse_event(f'{{"event":"paused","at_ns":1,"who":"{who}","paused_ns":10000000000}}')
+    events = [event for event in found if not isinstance(event, Failed | End | Paused)]
+    end = End(at_ns=9, id="b0p2", ok=True, events=len(events) + 1)
+    plan = PLAN.model_copy(
+        update={"writes": (PLAN.writes[0].model_copy(update={"tunable": "sched_min_granularity_ns"}),)}
+    )
+    judged = trial(SLOT, 0, plan, Observation(events=(*events, paused, end)), Reading(endless=(True,)))
+    assert (judged.status, judged.reason) == ("flagged", reason)
 
 
 NUMBERS = st.integers(-(10**3), 10**3) | st.integers(2**63, 2**70) | st.just(10**320)

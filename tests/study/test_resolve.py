@@ -13,7 +13,7 @@ from ajuste.model.plan import Attributes, File, Flag, User
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import Load, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
-from ajuste.study.site import Site
+from ajuste.study.site import GUEST_HOME, GUEST_USER, Site
 
 KERNELS = {
     "debian:5.10": KernelVersion(major=5, minor=10),
@@ -274,6 +274,14 @@ def test_only_a_study_that_says_so_runs_as_root(on_host: Resolve) -> None:
     assert [c.user for c in (configuration.workload, *configuration.background)] == [None] * (
         1 + len(configuration.background)
     )
+
+
+def test_in_a_guest_commands_are_an_ordinary_users_unless_the_study_says_so(resolved: Resolve) -> None:
+    ordinary = resolved().configurations[0]
+    assert {c.user for c in (ordinary.workload, *ordinary.background)} == {GUEST_USER}
+    assert (ordinary.workload.directory, ordinary.workload.environment["HOME"]) == (GUEST_HOME, GUEST_HOME)
+    root = resolved(('kind = "matrix"', 'kind = "matrix"\nas_root = true')).configurations[0]
+    assert {c.user for c in (root.workload, *root.background)} == {None}
 
 
 def test_a_cpu_that_the_host_does_not_offer_is_refused(on_host: Resolve) -> None:

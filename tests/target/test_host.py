@@ -151,6 +151,28 @@ class TestChanging:
                 assert EXPIRE.read_text().strip() == before
         assert list(place.journals.iterdir()) == []
 
+    def test_no_guardian_stays_as_a_zombie_where_the_first_process_waits_for_nobody(self, tmp_path: Path) -> None:
+        """As in a container: here the first process starts one run and looks at what is left of it."""
+        value = EXPIRE.read_text().strip()
+        script = f"""
+import os, sys
+from pathlib import Path
+child = os.fork()
+if not child:
+    from ajuste.home import Home
+    from ajuste.model.plan import Command, File, Plan, Write
+    from ajuste.target.host import HostTarget
+    change = Write(tunable="t", location=File(path={str(EXPIRE)!r}), value={value!r})
+    with HostTarget(Home(*(Path({str(tmp_path)!r}) / name for name in ("d", "c", "s")))) as host:
+        assert host.run(Plan(id="p", writes=(change,), workload=Command(argv=("/bin/true",)))).problem == ""
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if name.parent.name != "1"])
+"""
+        apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, "-c", script]
+        done = subprocess.run(apart, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
     def test_a_second_one_is_refused(self, place: Home, tmp_path: Path) -> None:
         other = Home(tmp_path / "d", tmp_path / "c", tmp_path / "s")
         with (

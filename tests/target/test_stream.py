@@ -58,6 +58,41 @@ def test_a_whole_stream_is_taken_as_it_came() -> None:
     assert [event.event for event in stream.events] == [event["event"] for event in EVENTS]
 
 
+KEY = b"0123456789abcdef0123456789abcdef"
+
+
+def sealed(whole: bytes) -> bytes:
+    return b"".join(KEY + line + b"\n" for line in whole.splitlines())
+
+
+def test_the_key_of_a_trial_is_on_every_line_and_in_none_that_is_kept() -> None:
+    stream = read_trial(sealed(WHOLE), PLAN, key=KEY)
+    assert stream.problem == ""
+    assert stream.lines.encode() == WHOLE
+
+
+@pytest.mark.parametrize("number", range(1, len(EVENTS) + 1))
+def test_a_line_without_the_key_is_not_the_agents(number: int) -> None:
+    lines = sealed(WHOLE).splitlines(keepends=True)
+    lines[number - 1] = lines[number - 1].removeprefix(KEY)
+    stream = read_trial(b"".join(lines), PLAN, key=KEY)
+    assert f"line {number} of the events lacks the key of the trial, so the agent did not write it" in stream.problem
+
+
+@given(st.binary(min_size=1, max_size=100), st.integers(0, len(EVENTS)))
+def test_what_somebody_else_writes_before_a_line_is_a_problem(foreign: bytes, place: int) -> None:
+    lines = sealed(WHOLE).splitlines(keepends=True)
+    stream = read_trial(b"".join([*lines[:place], foreign, *lines[place:]]), PLAN, key=KEY)
+    assert stream.problem != ""
+
+
+@given(st.integers(0, len(sealed(WHOLE)) - 1))
+def test_the_key_is_never_shown(length: int) -> None:
+    for said_of_it in (sealed(WHOLE)[:length], sealed(WHOLE)[:length] + b"x" + sealed(WHOLE)[length:]):
+        stream = read_trial(said_of_it, PLAN, key=KEY)
+        assert KEY.decode() not in stream.problem + stream.lines
+
+
 def test_the_contracts_example_is_a_beginning_and_a_trial() -> None:
     example = Path(__file__).parents[2].joinpath("contract/events/trial.jsonl").read_bytes()
     boot = read_boot(example)

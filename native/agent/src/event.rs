@@ -26,6 +26,7 @@ pub enum Event {
     Sample(Sample),
     Sampled(Sampled),
     Traced(Box<Traced>),
+    Paused(Paused),
     Restored(Restored),
     Journal(Left),
     Failed(Failed),
@@ -220,6 +221,25 @@ pub struct Traced {
     pub recording: Option<Recording>,
     #[serde(default)]
     pub not_supported: Option<String>,
+}
+
+/// Who did not run for a while although it wanted to, in a trial on a host: what was measured is too long.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paused {
+    pub at_ns: u64,
+    pub who: PausedOne,
+    /// At most.
+    pub paused_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PausedOne {
+    Agent,
+    Workload,
+    Background,
+    Machine,
 }
 
 /// A place has its old value again; `found` was there just before, `value` was read back afterwards.

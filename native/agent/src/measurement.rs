@@ -12,6 +12,7 @@ use crate::plan::{Command, Plan};
 use crate::process::account;
 use crate::process::interrupts::Interrupts;
 use crate::process::launch::{launch, Launched};
+use crate::process::pauses::Pauses;
 use crate::process::supervise::{Supervision, Woken};
 use crate::process::surroundings::Surroundings;
 use crate::sampling::sampler::Samplers;
@@ -57,12 +58,16 @@ impl Measurement<'_> {
             _ => pause(&mut supervision, self.plan.observe_ns),
         };
         let samplers = supervision.take_samplers();
+        let pauses = supervision.take_pauses();
         report(&supervision, counters, stream)?;
         for event in samplers.into_iter().flat_map(Samplers::events) {
             stream.say(event)?;
         }
         if let Some(recorder) = recorder {
             stream.say(traced(recorder))?;
+        }
+        for event in pauses.into_iter().flat_map(Pauses::events) {
+            stream.say(event)?;
         }
         observed
     }

@@ -6,9 +6,17 @@ use crate::clock;
 use crate::event;
 use crate::event::{Event, Failed, Stage};
 
+/// Of the key before each line in a guest.
+pub const KEY_BYTES: usize = 32;
+
+/// What the host made for one trial and told the agent alone: a line without it is somebody else's. It is copied, never
+/// looked at, so that its value changes nothing in a guest.
+pub type Key = [u8; KEY_BYTES];
+
 /// Where events go: standard output on a host, a port in a guest.
 pub struct EventStream<W: Write> {
     sink: BufWriter<W>,
+    key: Option<Key>,
     gathers: bool,
     counted: Option<u64>,
     failed: bool,
@@ -18,13 +26,18 @@ pub struct EventStream<W: Write> {
 impl<W: Write> EventStream<W> {
     /// Every event is heard at once.
     pub fn new(sink: W) -> Self {
-        EventStream { sink: BufWriter::new(sink), gathers: false, counted: None, failed: false, deaf: false }
+        EventStream { sink: BufWriter::new(sink), key: None, gathers: false, counted: None, failed: false, deaf: false }
     }
 
     /// Only what somebody waits for is heard at once, with all that was said before: whoever reads is not woken for
     /// each event, which would take CPU time beside what is measured.
     pub fn gathering(sink: W) -> Self {
         EventStream { gathers: true, ..EventStream::new(sink) }
+    }
+
+    /// Put `key` before each line from now on.
+    pub fn seal(&mut self, key: Key) {
+        self.key = Some(key);
     }
 
     /// Say one event. An error means that nobody listens any more. That is said once: what comes later is said to
@@ -46,6 +59,9 @@ impl<W: Write> EventStream<W> {
         }
         if let Some(counted) = &mut self.counted {
             *counted += 1;
+        }
+        if let Some(key) = &self.key {
+            self.sink.write_all(key)?;
         }
         serde_json::to_writer(&mut self.sink, &event)?;
         self.sink.write_all(b"\n")?;

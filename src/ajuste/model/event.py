@@ -166,6 +166,16 @@ class Traced(_Event):
     not_supported: str | None = None
 
 
+class Paused(_Event):
+    """Somebody did not run for up to ``paused_ns`` although it wanted to (host only): it was stopped, its container was
+    frozen, or the machine slept. What was measured meanwhile is too long. Said once of each ``who``, of the longest.
+    """
+
+    event: Literal["paused"] = "paused"
+    who: Literal["agent", "workload", "background", "machine"]
+    paused_ns: int = Field(ge=0)
+
+
 class Restored(_Event):
     """A place has its old value again (host only). ``found`` was there just before: it differs from what had been read
     back after the write where somebody else changed it during the trial. ``value`` was read back after restoring.
@@ -227,6 +237,7 @@ Event = Annotated[
     | Sample
     | Sampled
     | Traced
+    | Paused
     | Restored
     | Journal
     | Failed

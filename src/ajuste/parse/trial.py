@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ajuste.model.event import Accepted, Counter, End, Exited, Failed, Output, Restored, Started, Written
+from ajuste.model.event import Accepted, Counter, End, Exited, Failed, Output, Paused, Restored, Started, Written
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Slot, Status, Trial
@@ -17,6 +17,13 @@ from ajuste.parse.pointer import Pointer, pointed
 from ajuste.parse.registry import parser
 from ajuste.parse.share import shares
 from ajuste.parse.timeline import Timeline, measure_all
+
+_PAUSED: Mapping[str, str] = {
+    "agent": "the agent was stopped",
+    "workload": "the workload was stopped from outside",
+    "background": "the background load was stopped from outside",
+    "machine": "the machine slept",
+}
 
 BACKGROUND_END = 9
 """The signal that ends the background load after the workload."""
@@ -78,8 +85,8 @@ def trial(
     *failed* (no metrics): the stream has a problem, the plan could not be carried out, or the workload never ended.
     *flagged* (metrics are kept, and left out of the verdict): a value was not read back as written, the workload
     exited with another code than 0 or was killed or stopped, its output was not understood, a timeline could not be
-    taken from what was read, a background load ended early, somebody else changed a tunable, or the machine did
-    unusually much else.
+    taken from what was read, a background load ended early, somebody else changed a tunable, somebody or the machine
+    was stopped meanwhile, or the machine did unusually much else.
     """
     findings = _Findings()
     exited = _exit_of_workload(observation)
@@ -171,6 +178,8 @@ def _check_others(
             findings.flagged.append(
                 f"{name} was changed by someone else before the trial (from {earlier[name]} to {event.before})"
             )
+    for pause in (event for event in observation.events if isinstance(event, Paused)):
+        findings.flagged.append(f"{_PAUSED[pause.who]} for up to {pause.paused_ns / 1e9:.3g} s during the trial")
     findings.flagged.extend(observation.disturbances)
 
 

@@ -18,7 +18,7 @@ from ajuste.study.location import Path
 from ajuste.study.resolved import Load
 from ajuste.study.schema import Study
 from ajuste.study.scratch import MOUNT_POINT, scratch
-from ajuste.study.site import GUEST, SCHEDULERS, Site
+from ajuste.study.site import GUEST, GUEST_HOME, SCHEDULERS, Site
 
 BUNDLED = "ajuste-workloads"
 
@@ -185,7 +185,7 @@ class Commands:
             return {}
         bundled = (self._site.bundled,) if BUNDLED in self._study.workload.programs else ()
         own = [str(PurePosixPath(path).parent) for path in (*self.programs, *bundled)]
-        return {"LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *own)))}
+        return {"HOME": GUEST_HOME, "LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *own)))}
 
     def _directory(self, *, in_place: bool) -> str:
         """The file system made for the trial, if there is one, or beside the study's own files."""
@@ -193,7 +193,9 @@ class Commands:
             return MOUNT_POINT
         if study_files(self._study):
             return str(study_directory(self._study).absolute()) if self._site.in_place else self._site.directory
-        return self._site.directory if self._site.in_place and in_place else "/"
+        if self._site.in_place:
+            return self._site.directory if in_place else "/"
+        return GUEST_HOME
 
     def _checked(self, attributes: Attributes) -> Attributes:
         there = self._site.cpus

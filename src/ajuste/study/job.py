@@ -214,7 +214,8 @@ class WorkloadTable(_Job):
         default=False, description="Measure it too when it exits with another code than 0 or is killed by a signal."
     )
     as_root: Switch = Field(
-        default=False, description="Run as root, not as the person who called Ajuste. In a guest everything does."
+        default=False,
+        description="Run as root, not as the person who called Ajuste; in a guest, not as an ordinary user.",
     )
     observe_s: Real = Field(
         default=0.0, ge=0, le=3600, description="Seconds for which the samplers go on after the workload's end."

@@ -13,6 +13,13 @@ SCHEDULERS = "/ajuste/schedulers"
 """Where a guest has the programs of BPF schedulers (sched_ext)."""
 
 
+GUEST_USER = User(uid=1000, gid=1000)
+"""Whose the processes of a guest are, unless the study says ``as_root``."""
+
+GUEST_HOME = "/tmp"
+"""What that user may write everywhere: the home, and the working directory where the study has no files of its own."""
+
+
 @dataclass(frozen=True)
 class Site:
     """``bundled`` is the path of the program with Ajuste's own workloads. ``directory`` is where a command of one's own
@@ -30,4 +37,4 @@ class Site:
     cpus: frozenset[int] | None = None
 
 
-GUEST = Site(bundled="/ajuste/bin/ajuste-workloads", directory=GUEST_DIRECTORY, in_place=False)
+GUEST = Site(bundled="/ajuste/bin/ajuste-workloads", directory=GUEST_DIRECTORY, in_place=False, user=GUEST_USER)

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from ajuste.native import AGENT, native_program
@@ -30,6 +31,10 @@ _LAST = b'"event":"end"'
 """In no other line: in a text of JSON the quotes would be escaped, and no figure is called so."""
 _LATE = "it did not end within its time limit"
 _ENDED = "it has ended"
+
+
+_GUARDIAN = "ajuste-guardian"
+_GUARDIAN_SECONDS = 5.0
 
 
 class AgentLostError(Exception):
@@ -170,6 +175,7 @@ class AgentProcess:
             except subprocess.TimeoutExpired:
                 self._process.send_signal(how)
         self._process.wait()
+        _await_guardians()
 
     def close(self) -> None:
         """Let go of what an ended agent leaves."""
@@ -177,3 +183,26 @@ class AgentProcess:
         self._process.stdout.close()
         self._last_words = self.complaint
         os.close(self._complaints)
+
+
+def _await_guardians() -> None:
+    """Guardians are children of their agent's parent (see ``safety/guardian.rs``). One whose agent ended in good order
+    has ended by now; one whose agent was killed needs a moment to put everything back.
+    """
+    deadline = time.monotonic() + _GUARDIAN_SECONDS
+    for pid in _guardians():
+        with suppress(ChildProcessError):
+            while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+                time.sleep(0.002)
+
+
+def _guardians() -> list[int]:
+    """This process's, whichever of its threads started the agent."""
+    found = []
+    for children in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            for pid in children.read_text().split():
+                with suppress(OSError):
+                    if Path(f"/proc/{pid}/comm").read_text().rstrip("\n") == _GUARDIAN:
+                        found.append(int(pid))
+    return found

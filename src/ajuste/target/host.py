@@ -36,6 +36,7 @@ from ajuste.target.disturbance import (
 )
 from ajuste.target.journals import leftovers, require_none_left, restore_from
 from ajuste.target.machine_lock import MachineLock
+from ajuste.target.remains import Remain, note_of, remains
 from ajuste.target.rights import require_rights
 from ajuste.target.stream import read_trial
 from ajuste.target.target import Say
@@ -99,6 +100,7 @@ class HostTarget:
                     self._say(note)
                 for note in require_none_left(self._journals, self._lock.journals_before):
                     self._say(note)
+            stack.callback(self._say_remains, remains())
             self._start()
             stack.callback(self._end)
             self._stack = stack.pop_all()
@@ -156,6 +158,10 @@ class HostTarget:
         stream = read_trial(said, plan, restores=True)
         self._require_restored(stream.events)
         return Observation(lines=stream.lines, events=stream.events, problem=stream.problem, host_seconds=wall_s)
+
+    def _say_remains(self, before: frozenset[Remain]) -> None:
+        if note := note_of(before, remains()):
+            self._say(note)
 
     def begin_anew(self) -> None:
         """End the agent, if need be in the middle of a plan, and take another one, still holding the machine."""

@@ -17,6 +17,7 @@ from ajuste.model.event import (
     Gate,
     Hello,
     Output,
+    Paused,
     ReadBack,
     Restored,
     Sampled,
@@ -30,6 +31,8 @@ from ajuste.target.samples import problem_of_samples
 
 LONGEST_STREAM_BYTES = 64 << 20
 MOST_EVENTS = 100_000
+KEY_BYTES = 32
+"""Of the key before each line in a guest: of every trial another one."""
 
 _REPLACEMENT_BYTES = 3
 """A byte that is not UTF-8 becomes U+FFFD, which takes three."""
@@ -83,10 +86,11 @@ def read_boot(said: bytes) -> Boot:
     raise AssertionError("the loop returns or raises")
 
 
-def read_trial(said: bytes, plan: Plan, *, restores: bool = False) -> Stream:
+def read_trial(said: bytes, plan: Plan, *, restores: bool = False, key: bytes = b"") -> Stream:
     """The events of ``plan``, from ``accepted`` to ``end``, checked: every line known, nothing missing or repeated,
     nothing after the end, and all that the plan asked for reported if ``end`` says that all went well. A host that
-    ``restores`` also says of each value that it was put back.
+    ``restores`` also says of each value that it was put back. Every line begins with the ``key`` that only the agent
+    knows, or somebody else wrote it; it is not part of ``lines``.
     """
     lines: list[bytes] = []
     events: list[Event] = []
@@ -97,13 +101,16 @@ def read_trial(said: bytes, plan: Plan, *, restores: bool = False) -> Stream:
         unfinished = pieces.pop()
         if len(pieces) > MOST_EVENTS:
             raise _Wrong(f"there are more than {MOST_EVENTS} events")
-        for number, raw in enumerate(pieces, start=1):
+        for number, keyed in enumerate(pieces, start=1):
+            raw = _unsealed(number, keyed, key)
             event = _parse(number, raw)
             _check_place(number, event, events, plan)
             lines.append(raw)
             events.append(event)
         if unfinished:
-            raise _Wrong(f"the events break off in line {len(pieces) + 1}: {_shown(unfinished)}")
+            whole = unfinished if len(unfinished) >= len(key) else key
+            raw = _unsealed(len(pieces) + 1, whole, key)
+            raise _Wrong(f"the events break off in line {len(pieces) + 1}: {_shown(raw)}")
         _check_whole(events, plan, restores)
     except _Wrong as wrong:
         return Stream(_joined(lines), tuple(events), str(wrong))
@@ -113,6 +120,14 @@ def read_trial(said: bytes, plan: Plan, *, restores: bool = False) -> Stream:
 def _joined(lines: list[bytes]) -> str:
     # Each line was parsed as JSON, and so is UTF-8.
     return "".join(f"{line.decode()}\n" for line in lines)
+
+
+def _unsealed(number: int, line: bytes, key: bytes) -> bytes:
+    """The line without its key, which nobody must see."""
+    if not line.startswith(key):
+        shown = _shown(line.replace(key, b"KEY"))
+        raise _Wrong(f"line {number} of the events lacks the key of the trial, so the agent did not write it: {shown}")
+    return line[len(key) :]
 
 
 def _parse(number: int, raw: bytes) -> Event:
@@ -187,6 +202,8 @@ def _identity(event: Event) -> str | None:
             return f"the end of the sampler {event.index}"
         case Traced():
             return "what the scheduler did"
+        case Paused():
+            return f"that the {event.who} was paused"
         case Restored():
             return f"that {event.tunable} was put back"
         case _:

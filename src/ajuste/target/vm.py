@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import threading
 import time
@@ -24,7 +25,7 @@ from ajuste.model.memory_node import MemoryNode, nodes_in_words, problem_of
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
-from ajuste.target.stream import read_trial
+from ajuste.target.stream import KEY_BYTES, read_trial
 from ajuste.target.target import NOTES, Say
 from ajuste.vm import booted
 from ajuste.vm.accelerator import Accelerator, choose_accelerator
@@ -177,7 +178,8 @@ class VmTarget:
         if ready.snapshot is None:
             self._require_intact(ready.machine, ready.initramfs)
         restored = ready.snapshot is not None
-        with RunningMachine(ready.machine, ready.session, _plan_bytes(plan), restored=restored) as running:
+        key = _new_key()
+        with RunningMachine(ready.machine, ready.session, _sealed(plan, key), restored=restored) as running:
             before = b""
             if ready.snapshot is not None:
                 restore(running, ready.snapshot)
@@ -191,7 +193,7 @@ class VmTarget:
                 running.let_monitor_rest()
             running.resume()
             outcome = running.wait(self._limit(plan))
-            stream = read_trial(running.events()[len(before) :], plan)
+            stream = read_trial(running.events()[len(before) :], plan, key=key)
             console = running.console()
             problem = what_went_wrong(running, outcome, console) or stream.problem
         return Observation(
@@ -265,7 +267,7 @@ class VmTarget:
         def boots() -> str:
             self._say("trying KVM")
             machine = self._machine(emulator, initramfs, "kvm")
-            with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
+            with RunningMachine(machine, session, _sealed(_BOOT_PLAN, _new_key())) as running:
                 try:
                     await_gate(running, _PROBE_LIMIT)
                 except BootFailure as failure:
@@ -339,7 +341,7 @@ class VmTarget:
         self._require_intact(machine, initramfs)
         self._say(f"booting {self._image.spec}")
         try:
-            with RunningMachine(machine, session, _plan_bytes(_BOOT_PLAN)) as running:
+            with RunningMachine(machine, session, _sealed(_BOOT_PLAN, _new_key())) as running:
                 arrival = await_gate(running)
                 snapshot = Snapshot.of_machine(running) if saved else None
                 at_gate = Booted(
@@ -396,5 +398,11 @@ def _checked(nodes: tuple[MemoryNode, ...], cpus: int, memory_mib: int) -> tuple
     return nodes
 
 
-def _plan_bytes(plan: Plan) -> bytes:
-    return plan.model_dump_json().encode()
+def _new_key() -> bytes:
+    """What tells the agent's events from those that others write: of a fixed length, and in no line by chance."""
+    return secrets.token_hex(KEY_BYTES // 2).encode()
+
+
+def _sealed(plan: Plan, key: bytes) -> bytes:
+    """The plan as a guest's agent is told it, with the key of its events before it."""
+    return key + plan.model_dump_json().encode()

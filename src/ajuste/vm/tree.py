@@ -16,8 +16,12 @@ _HIDDEN = ("proc", "sys", "dev", "ajuste", "study")
 """Where the guest mounts its own file systems or keeps its own files: nothing of this machine can be put there."""
 
 _TEXTS = {
-    "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-    "etc/group": "root:x:0:\nnogroup:x:65534:\n",
+    "etc/passwd": (
+        "root:x:0:0:root:/root:/bin/sh\n"
+        "ajuste:x:1000:1000:ajuste:/tmp:/bin/sh\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+    ),
+    "etc/group": "root:x:0:\najuste:x:1000:\nnogroup:x:65534:\n",
     "etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
 }
 

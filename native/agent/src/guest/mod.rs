@@ -9,6 +9,7 @@ pub mod modules;
 pub mod mounts;
 pub mod perturb;
 pub mod ports;
+pub mod rights;
 
 use std::io::{self, Write};
 
@@ -24,9 +25,10 @@ use crate::plan::{Plan, PLAN_LIMIT_BYTES};
 use crate::process::cgroup;
 use crate::process::lifted;
 use crate::process::surroundings::Surroundings;
-use crate::stream::EventStream;
+use crate::stream::{EventStream, Key, KEY_BYTES};
 use crate::trial::Trial;
 
+/// The key of the events, then the plan.
 const PLAN_ITEM: &str = "opt/ajuste/plan";
 
 /// Whether this process was started by a kernel as its init.
@@ -36,7 +38,7 @@ pub fn is_init() -> bool {
 
 /// Be the first process. Never returns.
 pub fn run() -> ! {
-    say_panics_on(EVENT_PORT);
+    say_panics_on(EVENT_PORT, None);
     if let Err(error) = live() {
         eprintln!("ajuste: {error}");
     }
@@ -47,7 +49,7 @@ pub fn run() -> ! {
 fn live() -> io::Result<()> {
     let prepared = mounts::mount_all().and_then(|()| Boot::read());
     let event_port = prepared.as_ref().map_or(EVENT_PORT, |boot| boot.event_port);
-    say_panics_on(event_port);
+    say_panics_on(event_port, None);
     let ports = Ports::open(event_port)?;
     let mut stream = EventStream::new(&ports);
     match prepared.and_then(|boot| prepare(&boot).map(|()| boot)) {
@@ -60,6 +62,7 @@ fn prepare(boot: &Boot) -> Result<(), String> {
     modules::load(&boot.modules)?;
     bring_loopback_up()?;
     cgroup::enable_cpu();
+    rights::settle()?;
     lifted::lift()
 }
 
@@ -70,11 +73,16 @@ fn carry_on<W: Write>(boot: &Boot, ports: &Ports, stream: &mut EventStream<W>) -
     if boot.gate {
         gate::stop(ports, boot.quiet_gate);
     }
-    let document = match firmware::item(ports, PLAN_ITEM, PLAN_LIMIT_BYTES) {
-        Ok(document) => document,
+    let item = match firmware::item(ports, PLAN_ITEM, KEY_BYTES + PLAN_LIMIT_BYTES) {
+        Ok(item) => item,
         Err(reason) => return stream.fail(Stage::Plan, reason, None),
     };
-    let plan = match Plan::parse(&document) {
+    let Some((key, document)) = item.split_first_chunk::<KEY_BYTES>() else {
+        return stream.fail(Stage::Plan, "the plan has no key", None);
+    };
+    stream.seal(*key);
+    say_panics_on(boot.event_port, Some(*key));
+    let plan = match Plan::parse(document) {
         Ok(plan) => plan,
         Err(reason) => return stream.fail(Stage::Plan, reason, None),
     };
@@ -102,11 +110,13 @@ fn bring_loopback_up() -> Result<(), String> {
     }
 }
 
-fn say_panics_on(event_port: u16) {
+fn say_panics_on(event_port: u16, key: Option<Key>) {
     std::panic::set_hook(Box::new(move |panic| {
         eprintln!("{panic}");
         if let Ok(ports) = Ports::open(event_port) {
-            let _ = EventStream::new(&ports).fail(Stage::Boot, format!("the agent is broken: {panic}"), None);
+            let mut stream = EventStream::new(&ports);
+            key.into_iter().for_each(|key| stream.seal(key));
+            let _ = stream.fail(Stage::Boot, format!("the agent is broken: {panic}"), None);
         }
         power_off();
     }));

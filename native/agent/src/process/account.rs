@@ -102,25 +102,23 @@ pub fn start_ticks(pid: i32) -> Option<u64> {
     kin(pid).filter(|kin| !kin.is_dead).map(|kin| kin.started_ticks)
 }
 
-/// Run `live` in a new process that is not a child of this one, and end there. Returns when it has begun.
+/// Run `live` in a new process that is a child of this one's parent, and end there.
 ///
-/// The process in between ends at once, and whoever adopts its child is not this process.
-pub fn fork_stranger(live: impl FnOnce()) -> io::Result<()> {
-    let subreaper = rustix::process::child_subreaper()?.is_some();
-    set_subreaper(false);
-    // SAFETY: there is one thread, so a forked process may do all that this one may.
-    let result = match unsafe { libc::fork() } {
+/// Nothing that is killed or waited for as a child of this process can be it, and there is somebody who waits for it:
+/// not every machine's first process does.
+pub fn fork_sibling(live: impl FnOnce()) -> io::Result<()> {
+    let flags = libc::CLONE_PARENT | libc::SIGCHLD;
+    // SAFETY: as fork(2), without what the C library does about it: there is one thread, so a forked process may do all
+    // that this one may.
+    match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
         -1 => Err(io::Error::last_os_error()),
-        0 => unsafe {
-            if libc::fork() == 0 {
-                live();
-            }
-            libc::_exit(0)
-        },
-        between => reap(between).map(|_| ()),
-    };
-    set_subreaper(subreaper);
-    result
+        0 => {
+            live();
+            // SAFETY: nothing of the other process's is cleaned up here.
+            unsafe { libc::_exit(0) }
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How a process ended, with wait4(2)'s account.
@@ -166,6 +164,33 @@ pub fn reap(pid: i32) -> io::Result<Ended> {
     Ok(Ended { exit_code, signal, usage })
 }
 
+/// What happened to a process that goes on living.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Stopped,
+    Continued,
+}
+
+/// What happened last to a child of ours, said once.
+pub fn change(pid: i32) -> Option<Change> {
+    // SAFETY: nothing is written but the structure given.
+    let about = unsafe {
+        let mut about = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let options = libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
+        if libc::waitid(libc::P_PID, pid as libc::id_t, about.as_mut_ptr(), options) != 0 {
+            return None;
+        }
+        about.assume_init()
+    };
+    // SAFETY: waitid fills in this member, or leaves it zero.
+    match (unsafe { about.si_pid() }, about.si_code) {
+        (0, _) => None,
+        (_, libc::CLD_STOPPED) => Some(Change::Stopped),
+        (_, libc::CLD_CONTINUED) => Some(Change::Continued),
+        _ => None,
+    }
+}
+
 /// Send `signal` to a process group. That none is left of it is no error.
 pub fn signal_group(leader: i32, signal: i32) {
     // SAFETY: kill(2) only takes numbers.
@@ -174,11 +199,7 @@ pub fn signal_group(leader: i32, signal: i32) {
 
 /// Become the parent of descendants that lost theirs (PR_SET_CHILD_SUBREAPER), so that [`kill_children`] finds them.
 pub fn adopt_orphans() {
-    set_subreaper(true);
-}
-
-fn set_subreaper(wanted: bool) {
-    let _ = rustix::process::set_child_subreaper(wanted.then(rustix::process::getpid));
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
 /// Kill and reap every child that is left but those who are `spared`, and the children that thereby become ours, until

@@ -1,4 +1,5 @@
-//! A control group (cgroup v2) of a process's own, for its share of the CPU and its limits.
+//! A control group (cgroup v2) of a process's own, for its share of the CPU and its limits. What a session encloses its
+//! processes in is `enclosure`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -71,11 +72,18 @@ pub fn remove(path: &Path) -> Result<(), String> {
 }
 
 fn kill_members(path: &Path) {
-    let members = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-    for pid in members.split_whitespace().filter_map(|number| number.parse::<i32>().ok()).filter(|pid| *pid > 1) {
+    for pid in members(path) {
         // SAFETY: kill(2) only takes numbers. The kernel has just said that it is in our group.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
+}
+
+/// The processes of a group, but for this one.
+pub fn members(path: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+    let me = std::process::id() as i32;
+    let numbers = text.split_whitespace().filter_map(|number| number.parse::<i32>().ok());
+    numbers.filter(|pid| *pid > 1 && *pid != me).collect()
 }
 
 /// A group that exists as long as this value does.

@@ -13,6 +13,9 @@ use rustix::event::{poll, PollFd, PollFlags};
 /// SIGINT, SIGTERM and SIGHUP, blocked and readable instead (signalfd(2)), and the listener's end.
 pub struct Interrupts {
     signals: OwnedFd,
+    /// SIGCONT, which whoever stopped this process sends in the end, and SIGCHLD, which also says that a child was
+    /// stopped or goes on.
+    changes: OwnedFd,
     /// Until it is gone and that was taken note of.
     listener: Cell<Option<BorrowedFd<'static>>>,
 }
@@ -20,21 +23,53 @@ pub struct Interrupts {
 impl Interrupts {
     /// From now on. Events go to `listener`.
     pub fn catch(listener: BorrowedFd<'static>) -> io::Result<Interrupts> {
-        // SAFETY: the set is ours; signalfd gives a descriptor of our own.
-        unsafe {
-            let mut set = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-                libc::sigaddset(&mut set, signal);
-            }
-            libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-            match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
-                -1 => Err(io::Error::last_os_error()),
-                descriptor => {
-                    let signals = OwnedFd::from_raw_fd(descriptor);
-                    Ok(Interrupts { signals, listener: Cell::new(Some(listener)) })
-                }
-            }
+        let signals = readable(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?;
+        let changes = readable(&[libc::SIGCONT, libc::SIGCHLD])?;
+        Ok(Interrupts { signals, changes, listener: Cell::new(Some(listener)) })
+    }
+
+    /// What poll(2) has to wait for, too, while processes are watched: readable when [`Interrupts::take_changes`] has
+    /// something to say.
+    pub fn changes(&self) -> BorrowedFd<'_> {
+        self.changes.as_fd()
+    }
+
+    /// What has happened since the last time.
+    pub fn take_changes(&self) -> Changes {
+        let mut changes = Changes::default();
+        let mut bytes = [0; size_of::<libc::signalfd_siginfo>()];
+        while rustix::io::read(&self.changes, &mut bytes).is_ok_and(|taken| taken == bytes.len()) {
+            // The first member of the structure is the signal's number.
+            let number = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            changes.continued |= number == libc::SIGCONT as u32;
+            changes.of_children |= number == libc::SIGCHLD as u32;
+        }
+        changes
+    }
+}
+
+/// What signals say of this process and of its children.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changes {
+    /// This process goes on, after it was stopped.
+    pub continued: bool,
+    /// A child ended, was stopped, or goes on.
+    pub of_children: bool,
+}
+
+/// `signals`, blocked and readable instead.
+fn readable(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
+    // SAFETY: the set is ours; signalfd gives a descriptor of our own.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in signals {
+            libc::sigaddset(&mut set, *signal);
+        }
+        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::process::account::{self, Ended};
 use crate::process::capture::Watch;
 use crate::process::interrupts::Interrupts;
 use crate::process::launch::Launched;
+use crate::process::pauses::Pauses;
 use crate::sampling::sampler::Samplers;
 
 /// Between SIGTERM and SIGKILL.
@@ -45,6 +46,8 @@ pub struct Supervision<'a> {
     running: Vec<Running>,
     watch: Watch,
     interrupts: Option<&'a Interrupts>,
+    /// Of a host.
+    pauses: Option<Pauses>,
     samplers: Option<Samplers>,
     spared: Vec<i32>,
 }
@@ -52,7 +55,11 @@ pub struct Supervision<'a> {
 impl<'a> Supervision<'a> {
     /// Of nobody yet. Those children of the agent that are there already are `spared`.
     pub fn new(interrupts: Option<&'a Interrupts>, spared: Vec<i32>) -> Self {
-        Supervision { running: Vec::new(), watch: Watch::start(), interrupts, samplers: None, spared }
+        let pauses = interrupts.map(|interrupts| {
+            interrupts.take_changes();
+            Pauses::start()
+        });
+        Supervision { running: Vec::new(), watch: Watch::start(), interrupts, pauses, samplers: None, spared }
     }
 
     /// Release a process and watch over it from now on. Returns its place here.
@@ -76,6 +83,11 @@ impl<'a> Supervision<'a> {
         Some(samplers)
     }
 
+    /// Who was stopped meanwhile. No longer looked for.
+    pub fn take_pauses(&mut self) -> Option<Pauses> {
+        self.pauses.take()
+    }
+
     pub fn launched(&self, place: usize) -> &Launched {
         &self.running[place].launched
     }
@@ -88,6 +100,7 @@ impl<'a> Supervision<'a> {
     /// Sleep until the process at `leader` ended, at most for `limit`. Others that end meanwhile are reaped.
     pub fn wait(&mut self, leader: Option<usize>, limit: Duration) -> Woken {
         let deadline = Instant::now().checked_add(limit);
+        self.pauses.iter_mut().for_each(Pauses::awake);
         loop {
             if leader.is_some_and(|place| self.running[place].ended.is_some()) {
                 return Woken::Ended;
@@ -96,8 +109,11 @@ impl<'a> Supervision<'a> {
                 return Woken::Elapsed;
             }
             let due = self.samplers.as_ref().and_then(Samplers::next_due);
-            let woken = self.sleep_until([deadline, self.watch.next_look(), due].into_iter().flatten().min());
+            let look = self.pauses.as_ref().map(Pauses::next_look);
+            let when = [deadline, self.watch.next_look(), due, look].into_iter().flatten().min();
+            let woken = self.sleep_until(when);
             let now = Instant::now();
+            self.look_for_pauses(now, when);
             if woken.printed {
                 self.watch.printed(now);
             }
@@ -120,6 +136,18 @@ impl<'a> Supervision<'a> {
         }
     }
 
+    /// Whether anybody was stopped since the last time; `due` is when we wanted to wake up.
+    fn look_for_pauses(&mut self, now: Instant, due: Option<Instant>) {
+        let (Some(pauses), Some(interrupts)) = (&mut self.pauses, self.interrupts) else { return };
+        let changes = interrupts.take_changes();
+        pauses.woke(now, due.unwrap_or(now), changes);
+        if changes.of_children {
+            for running in self.running.iter().filter(|running| running.ended.is_none()) {
+                pauses.look_at(running.launched.pid, running.role, now);
+            }
+        }
+    }
+
     /// One ppoll(2) on everything that can happen.
     fn sleep_until(&self, when: Option<Instant>) -> Wake {
         let alive: Vec<usize> = (0..self.running.len()).filter(|place| self.running[*place].ended.is_none()).collect();
@@ -129,11 +157,13 @@ impl<'a> Supervision<'a> {
         let mut waiting: Vec<PollFd<'_>> = processes.chain(self.watch.first_write().map(readable)).collect();
         let before_interrupts = waiting.len();
         waiting.extend(interrupts.map(|(descriptor, flags)| PollFd::from_borrowed_fd(descriptor, flags)));
+        let after_interrupts = waiting.len();
+        waiting.extend(self.interrupts.map(|interrupts| readable(interrupts.changes())));
         let timeout = when.map(|when| clock::timespec(when.saturating_duration_since(Instant::now())));
         let result = poll(&mut waiting, timeout.as_ref());
         let at_ns = clock::raw_ns();
         let ready = |each: &PollFd<'_>| result.is_ok() && !each.revents().is_empty();
-        let interrupted = waiting[before_interrupts..].iter().any(ready);
+        let interrupted = waiting[before_interrupts..after_interrupts].iter().any(ready);
         let mut ready = waiting.iter().map(ready);
         let ended = alive.into_iter().filter(|_| ready.next().unwrap_or(false)).collect();
         let printed = self.watch.first_write().is_some() && ready.next().unwrap_or(false);

@@ -5,7 +5,8 @@
 //! the agent's processes have left, restores from the journal, and removes it. After an orderly end there is no journal
 //! any more, and nothing to do.
 //!
-//! It is not a child of the agent: nothing that the agent kills or waits for by its parentage can be it.
+//! It is not a child of the agent: nothing that the agent kills or waits for by its parentage can be it. Its parent is the
+//! agent's, which waits for it.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -44,7 +45,7 @@ impl Guardian {
         let [file, directory] = journal.descriptors();
         let mut kept = vec![end.as_raw_fd(), ready.as_raw_fd(), file.as_raw_fd(), directory.as_raw_fd()];
         kept.extend(held);
-        account::fork_stranger(|| {
+        account::fork_sibling(|| {
             isolate(&mut kept);
             let pid = std::process::id() as i32;
             let _ = rustix::io::write(&ready, &pid.to_ne_bytes());

@@ -13,7 +13,7 @@ use crate::event::{Event, Stage};
 use crate::failure::Failure;
 use crate::place::tunable;
 use crate::plan::{Attributes, Plan, Write};
-use crate::process::cgroup;
+use crate::process::{cgroup, enclosure};
 use crate::safety::guardian::Guardian;
 use crate::safety::journal::Journal;
 use crate::safety::restore::{restore, Machine, Outcome};
@@ -123,13 +123,18 @@ impl Keeper {
             None => Journal::create(&self.directory)?,
         };
         let journal = self.journal.insert(journal);
+        let mut made = None;
         if let (None, Some(owner)) = (self.roll, journal.owner()) {
-            self.roll = Some(Roll::create(owner).map_err(errno::of)?);
+            let roll = self.roll.insert(Roll::create(owner).map_err(errno::of)?);
+            made = enclosure::create(&format!("{}-{}", owner.pid, owner.started_ticks));
+            made.iter().for_each(|path| roll.enclose(path));
         }
         let Some(roll) = self.roll else { return Err("there is no roll of processes".to_owned()) };
         if !self.guardian.as_ref().is_some_and(Guardian::is_alive) {
             self.guardian = Some(Guardian::fork(journal, roll, self.lock.as_ref().map(AsRawFd::as_raw_fd))?);
         }
+        // Without the guardian, which is to outlive all that is in it.
+        made.iter().for_each(|path| enclosure::enter(path));
         Ok(())
     }
 
@@ -155,6 +160,9 @@ impl Keeper {
         let open = |(index, outcome): (&usize, &Outcome)| (!outcome.is_settled()).then_some(*index);
         self.unsettled = self.unsettled.iter().zip(&outcomes).filter_map(open).collect();
         let result = self.close_journal();
+        self.roll.and_then(|roll| roll.enclosure()).iter().for_each(|path| {
+            enclosure::clear(path);
+        });
         self.journal.iter().filter_map(Journal::owner).for_each(Roll::remove);
         if let Some(guardian) = self.guardian.take() {
             guardian.dismiss();

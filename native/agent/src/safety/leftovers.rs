@@ -2,8 +2,7 @@
 //! descendants.
 //!
 //! They are all stopped before the first is killed, because a process whose parent is gone is nobody's descendant. One
-//! that has left both its group and its parent before the agent died cannot be found; so cannot one that did so among
-//! the children of a process that the agent started itself, which dies with it (PR_SET_PDEATHSIG).
+//! that has left both its group and its parent is found in the session's enclosure, where there is one.
 //!
 //! A number that is used again by somebody else is known by the time at which its process began.
 
@@ -17,6 +16,7 @@ use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
 use crate::clock;
 use crate::process::account::{self, Kin};
+use crate::process::enclosure;
 use crate::safety::roll::{Leader, Roll};
 
 /// What is stopped may just have forked.
@@ -46,6 +46,9 @@ pub fn kill(roll: Roll) {
         let rest = clock::timespec(deadline.saturating_duration_since(Instant::now()));
         let _ = poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&rest));
     }
+    roll.enclosure().iter().for_each(|path| {
+        enclosure::clear(path);
+    });
 }
 
 /// Every process that is not dead yet, but this one.

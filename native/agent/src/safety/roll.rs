@@ -7,15 +7,26 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicU8, Ordering};
 
 /// More processes at once are not on the roll.
 const PLACES: usize = 4096;
 
-const LENGTH: usize = size_of::<[Place; PLACES]>();
+/// A longer path of an enclosure is not on it.
+const PATH_BYTES: usize = 1024;
+
+const LENGTH: usize = size_of::<Shared>();
+
+#[repr(C)]
+struct Shared {
+    places: [Place; PLACES],
+    /// The path of the session's enclosure, and zeros.
+    enclosure: [AtomicU8; PATH_BYTES],
+}
 
 #[repr(C)]
 struct Place {
@@ -26,7 +37,7 @@ struct Place {
 
 /// Shared with every process that is forked after it was made, and a file of a tmpfs.
 #[derive(Clone, Copy)]
-pub struct Roll(&'static [Place; PLACES]);
+pub struct Roll(&'static Shared);
 
 /// The leader of a process group, which may be gone while others of the group are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,21 +74,35 @@ impl Roll {
     }
 
     pub fn enter(&self, leader: Leader) {
-        if let Some(place) = self.0.iter().find(|place| place.group.load(Ordering::Relaxed) == 0) {
+        if let Some(place) = self.0.places.iter().find(|place| place.group.load(Ordering::Relaxed) == 0) {
             place.started_ticks.store(leader.started_ticks, Ordering::Relaxed);
             place.group.store(leader.pid, Ordering::Release);
         }
     }
 
     pub fn strike(&self, pid: i32) {
-        if let Some(place) = self.0.iter().find(|place| place.group.load(Ordering::Relaxed) == pid) {
+        if let Some(place) = self.0.places.iter().find(|place| place.group.load(Ordering::Relaxed) == pid) {
             place.group.store(0, Ordering::Release);
         }
     }
 
+    /// Enter the group that all processes are in.
+    pub fn enclose(&self, path: &Path) {
+        let bytes = path.as_os_str().as_bytes();
+        if bytes.len() < PATH_BYTES {
+            self.0.enclosure.iter().zip(bytes).for_each(|(place, byte)| place.store(*byte, Ordering::Release));
+        }
+    }
+
+    pub fn enclosure(&self) -> Option<PathBuf> {
+        let bytes = self.0.enclosure.iter().map(|byte| byte.load(Ordering::Acquire)).take_while(|byte| *byte != 0);
+        let bytes: Vec<u8> = bytes.collect();
+        (!bytes.is_empty()).then(|| PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+    }
+
     /// Nobody is left.
     pub fn clear(&self) {
-        for place in self.0 {
+        for place in &self.0.places {
             if place.group.load(Ordering::Relaxed) != 0 {
                 place.group.store(0, Ordering::Release);
             }
@@ -89,7 +114,7 @@ impl Roll {
             pid: place.group.load(Ordering::Acquire),
             started_ticks: place.started_ticks.load(Ordering::Relaxed),
         };
-        self.0.iter().map(entered).filter(|leader| leader.pid != 0).collect()
+        self.0.places.iter().map(entered).filter(|leader| leader.pid != 0).collect()
     }
 }
 
@@ -122,7 +147,8 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let _ = rustix::io::read(&reader, &mut [0; 1]);
-            let seen = roll.0[0].group.load(Ordering::Acquire) == 7 && roll.0[1].group.load(Ordering::Acquire) == 0;
+            let seen = roll.0.places[0].group.load(Ordering::Acquire) == 7
+                && roll.0.places[1].group.load(Ordering::Acquire) == 0;
             unsafe { libc::_exit(i32::from(!seen)) };
         }
         roll.enter(Leader { pid: 7, started_ticks: 70 });

@@ -1,0 +1,96 @@
+"""A trial during which somebody was stopped is known as such."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.agent.conftest import Told
+from tests.agent.serving import Serving, shell
+
+from ajuste.model.event import Exited, Paused, Started
+from ajuste.model.plan import Command, Plan
+from ajuste.model.trial import Slot
+from ajuste.parse.trial import Reading, trial
+from ajuste.target.host import HostTarget
+
+SLOT = Slot(configuration="a", block=0, position=0, seed=0)
+
+
+def stopped_for(seconds: float, pid: Callable[[], int], after: float) -> threading.Thread:
+    """Stop the process that ``pid`` finds ``after`` so many seconds, and have it go on ``seconds`` later."""
+
+    def work() -> None:
+        time.sleep(after)
+        found = pid()
+        os.kill(found, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(found, signal.SIGCONT)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def run(serving: Serving, script: str, pid: Callable[[], int], seconds: float) -> Told:
+    """What the agent says of a trial in whose middle a process was stopped."""
+    serving.send(workload=shell(script))
+    serving.hear(Started)
+    thread = stopped_for(seconds, pid, 0.3)
+    told = serving.told()
+    thread.join()
+    return told
+
+
+def of(told: Told, who: str) -> list[Paused]:
+    return [event for event in told.of(Paused) if event.who == who]
+
+
+@pytest.mark.parametrize(("script", "seconds"), [("sleep 0.6", 2.0), ("sleep 2.5", 1.0), ("sleep 0.6", 0.4)])
+def test_a_stopped_agent_is_known(agent: str, tmp_path: Path, script: str, seconds: float) -> None:
+    """Whether it goes on before the workload's end or after it."""
+    serving = Serving(agent, tmp_path)
+    told = run(serving, script, lambda: serving.process.pid, seconds)
+    (paused,) = of(told, "agent")
+    assert paused.paused_ns >= 0.9 * seconds * 1e9
+
+
+def test_a_stopped_workload_is_known(agent: str, tmp_path: Path) -> None:
+    serving = Serving(agent, tmp_path)
+
+    def workload() -> int:
+        (child,) = [child for child in psutil.Process(serving.process.pid).children() if child.name() == "sh"]
+        return child.pid
+
+    told = run(serving, "sleep 0.6; :", workload, 1.5)
+    assert of(told, "agent") == []
+    (paused,) = of(told, "workload")
+    assert paused.paused_ns >= 1.4e9
+
+
+def test_who_was_not_stopped_is_not_said_to_have_been(agent: str, tmp_path: Path) -> None:
+    serving = Serving(agent, tmp_path)
+    serving.send(workload=shell("(sleep 0.1 &); sleep 2.5"))
+    told = serving.told()
+    assert told.of(Paused) == []
+    assert told.exited().exit_code == 0
+
+
+def test_a_trial_with_a_stopped_agent_is_flagged_and_said_why() -> None:
+    plan = Plan(id="t", workload=Command(argv=("sleep", "0.5")))
+    with HostTarget() as host:
+        assert host._agent is not None
+        pid = host._agent.pid
+        thread = stopped_for(1.5, lambda: pid, 0.2)
+        observation = host.run(plan)
+        thread.join()
+    found = trial(SLOT, 0, plan, observation, Reading())
+    assert found.status == "flagged"
+    assert "the agent was stopped for up to " in found.reason
+    assert any(isinstance(event, Exited) for event in observation.events)
