@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from rapidfuzz import process
-from rich.console import Console
 from rich.table import Table
 
 from ajuste.cache import ASKED_FOR, KINDS, LEFTOVERS, Cleared, Kept, clear, survey

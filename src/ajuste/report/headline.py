@@ -136,8 +136,7 @@ class _Subject:
         verb = verb if self._title.endswith("s") else f"{verb}s"
         low, high = (self.labels.level(factor.name, one.levels[factor.name]) for one in (ordered[0], ordered[-1]))
         first, last = self._amounts(known_means[0], known_means[-1])
-        title = self._title[:1].upper() + self._title[1:]
-        return f"{title} {verb} from {first} to {last} as {factor.name} goes from {low} to {high}."
+        return f"{self._at_first} {verb} from {first} to {last} as {factor.name} goes from {low} to {high}."
 
     def _of_effects(self, effects: Sequence[FactorEffect]) -> Headline | None:
         mains = [one for one in effects if one.kind == "main"]
@@ -168,16 +167,19 @@ class _Subject:
         if mean is None or len(self.results.configurations) != 1:
             return None
         name = self.labels.short(self.results.configurations[0])
-        return self._say(f"{self._title[:1].upper()}{self._title[1:]} of {name}: {self._amounts(mean)[0]} on average.")
+        return self._say(f"{self._at_first} of {name}: {self._amounts(mean)[0]} on average.")
 
     def _say(self, sentence: str, winner: str = "") -> Headline:
-        said = visible_line(sentence)
-        return Headline(self.metric.name, said[:1].upper() + said[1:], winner)
+        return Headline(self.metric.name, visible_line(sentence), winner)
 
     @property
     def _title(self) -> str:
         title = self.metric.title
         return title if title[:2].isupper() else title[:1].lower() + title[1:]
+
+    @property
+    def _at_first(self) -> str:
+        return self.metric.title[:1].upper() + self.metric.title[1:]
 
     @property
     def _band(self) -> str:

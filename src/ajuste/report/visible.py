@@ -108,7 +108,8 @@ def made_visible() -> Iterator[None]:
     """
     before = sys.stdout, sys.stderr
     for stream in before:
-        if hasattr(stream, "reconfigure"):
+        # Not where the descriptor became another file meanwhile, in which the old place cannot be found.
+        with suppress(OSError, AttributeError):
             stream.reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = _Visible(before[0]), _Visible(before[1])
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter as Tally
 from dataclasses import dataclass
 
@@ -62,6 +63,16 @@ class Stream:
 
 class _Wrong(Exception):
     """Something about the stream is not as it must be; the message is the problem in one line."""
+
+
+def new_key() -> bytes:
+    """What tells the agent's events from those that others write: of a fixed length, and in no line by chance."""
+    return secrets.token_hex(KEY_BYTES // 2).encode()
+
+
+def with_key(plan: Plan, key: bytes) -> bytes:
+    """The plan as a guest's agent is told it, with the key of its events before it."""
+    return key + plan.model_dump_json().encode()
 
 
 def read_boot(said: bytes) -> Boot:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import threading
 import time
@@ -25,7 +24,7 @@ from ajuste.model.memory_node import MemoryNode, nodes_in_words, problem_of
 from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
-from ajuste.target.stream import KEY_BYTES, read_trial
+from ajuste.target.stream import new_key, read_trial, with_key
 from ajuste.target.target import NOTES, Say
 from ajuste.vm import booted
 from ajuste.vm.accelerator import Accelerator, choose_accelerator
@@ -178,8 +177,8 @@ class VmTarget:
         if ready.snapshot is None:
             self._require_intact(ready.machine, ready.initramfs)
         restored = ready.snapshot is not None
-        key = _new_key()
-        with RunningMachine(ready.machine, ready.session, _sealed(plan, key), restored=restored) as running:
+        key = new_key()
+        with RunningMachine(ready.machine, ready.session, with_key(plan, key), restored=restored) as running:
             before = b""
             if ready.snapshot is not None:
                 restore(running, ready.snapshot)
@@ -267,7 +266,7 @@ class VmTarget:
         def boots() -> str:
             self._say("trying KVM")
             machine = self._machine(emulator, initramfs, "kvm")
-            with RunningMachine(machine, session, _sealed(_BOOT_PLAN, _new_key())) as running:
+            with RunningMachine(machine, session, with_key(_BOOT_PLAN, new_key())) as running:
                 try:
                     await_gate(running, _PROBE_LIMIT)
                 except BootFailure as failure:
@@ -341,7 +340,7 @@ class VmTarget:
         self._require_intact(machine, initramfs)
         self._say(f"booting {self._image.spec}")
         try:
-            with RunningMachine(machine, session, _sealed(_BOOT_PLAN, _new_key())) as running:
+            with RunningMachine(machine, session, with_key(_BOOT_PLAN, new_key())) as running:
                 arrival = await_gate(running)
                 snapshot = Snapshot.of_machine(running) if saved else None
                 at_gate = Booted(
@@ -396,13 +395,3 @@ def _checked(nodes: tuple[MemoryNode, ...], cpus: int, memory_mib: int) -> tuple
     if problem:
         raise RequestError(problem)
     return nodes
-
-
-def _new_key() -> bytes:
-    """What tells the agent's events from those that others write: of a fixed length, and in no line by chance."""
-    return secrets.token_hex(KEY_BYTES // 2).encode()
-
-
-def _sealed(plan: Plan, key: bytes) -> bytes:
-    """The plan as a guest's agent is told it, with the key of its events before it."""
-    return key + plan.model_dump_json().encode()
