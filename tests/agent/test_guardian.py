@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -12,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.agent.conftest import registry_beside
 from tests.agent.serving import EXPIRE, Serving, shell, values, write
 from tests.agent.test_ends import is_gone
 
@@ -73,7 +75,10 @@ def kill(pid: int) -> None:
 
 
 def restore(agent: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([agent, "restore", str(directory)], capture_output=True, text=True, timeout=DEADLINE_S)
+    argv = [agent, "restore", "--registry", str(registry_beside(directory)), "--permit", "-", str(directory)]
+    places = {location["path"] for one in CHANGES for location in (one["location"], *one["companions"])}
+    permitted = json.dumps([{"kind": "file", "path": place} for place in sorted(places)])
+    return subprocess.run(argv, input=permitted, capture_output=True, text=True, timeout=DEADLINE_S)
 
 
 def started(agent: str, directory: Path, script: str = "sleep 1000") -> tuple[Serving, Started]:

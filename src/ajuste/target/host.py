@@ -33,7 +33,7 @@ from ajuste.target.disturbance import (
     reading,
     throttle_counters,
 )
-from ajuste.target.journals import leftovers, require_none_left, restore_from
+from ajuste.target.journals import Scope, journals_in, require_none_left, restore_all
 from ajuste.target.machine_lock import MachineLock
 from ajuste.target.rights import require_rights
 from ajuste.target.stream import read_trial
@@ -94,7 +94,7 @@ class HostTarget:
         with ExitStack() as stack:
             if self._journals is not None:
                 self._lock = stack.enter_context(MachineLock(self._journals))
-                for note in require_none_left(self._journals, self._lock.journals_before):
+                for note in require_none_left(self._journals):
                     self._say(note)
             self._start()
             stack.callback(self._end)
@@ -209,11 +209,15 @@ class HostTarget:
         """After an agent that did not end in good order: its guardian puts everything back, or we do."""
         if self._journals is None:
             return "it had changed nothing"
-        left = leftovers(self._journals).left
+        scope = Scope((self._journals,), registered=False)
+        left = [journal for journal in journals_in(scope) if journal.stands_in_the_way]
         # A guardian that is at work is waited for, and may have done all of it before us.
-        if restore_from(left).done or not leftovers(self._journals).left:
+        if not left or restore_all(scope).done:
             return "what it had changed was put back"
-        return f"what it had changed is NOT all put back; `ajuste restore` tries again from {left[0]}"
+        left = [journal for journal in journals_in(scope) if journal.stands_in_the_way]
+        if not left:
+            return "what it had changed was put back"
+        return f"what it had changed is NOT all put back; `ajuste restore` tries again from {left[0].path}"
 
     def _require_restored(self, events: tuple[Event, ...]) -> None:
         for event in events:

@@ -1,0 +1,80 @@
+//! A session: its journal and its entry in the registry, made and removed in the order that loses neither.
+
+use std::path::Path;
+
+use crate::safety::journal::{self, Journal};
+use crate::safety::record::{Header, JOURNAL_VERSION};
+use crate::safety::registry::Registry;
+use crate::safety::roll::Leader;
+use crate::safety::system::System;
+use crate::safety::undo::Undo;
+
+pub struct Session<S: System> {
+    pub system: S,
+    pub registry: Registry<S>,
+    pub journal: Journal<S>,
+    pub header: Header,
+}
+
+impl<S: System> Session<S> {
+    /// A new one of this process, with its journal in `directory`. If this fails, nothing is there.
+    pub fn begin(system: &S, directory: &Path, registry: &Registry<S>) -> Result<Session<S>, String> {
+        let now = system.wall_clock();
+        let owner = system.own_process();
+        let header = Header {
+            journal: JOURNAL_VERSION,
+            session: format!("{:x}-{}-{}", now.as_nanos(), owner.pid, owner.started_ticks),
+            boot: system.boot_id()?,
+            machine: system.machine_id(),
+            pid: owner.pid,
+            started_ticks: owner.started_ticks,
+            began_s: now.as_secs(),
+        };
+        registry.enter(&header, &directory.join(journal::file_name(&header.session)))?;
+        let journal = match Journal::create(system, directory, header.clone()) {
+            Ok(journal) => journal,
+            Err(reason) => {
+                let _ = registry.remove(&header.session);
+                return Err(reason);
+            }
+        };
+        if let Err(reason) = registry.begin(&header) {
+            let _ = journal.remove().and_then(|()| registry.remove(&header.session));
+            return Err(reason);
+        }
+        Ok(Session { system: system.clone(), registry: registry.clone(), journal, header })
+    }
+
+    /// Have `steps` on disk. If that fails, none of them is there.
+    pub fn append(&self, steps: &[Undo]) -> Result<(), String> {
+        let mut names: Vec<String> = steps.iter().filter_map(Undo::tunable).map(str::to_owned).collect();
+        names.dedup();
+        self.registry.add(&self.header, names);
+        self.journal.append(steps)
+    }
+
+    pub fn owner(&self) -> Leader {
+        self.header.owner()
+    }
+
+    /// Everything was put back: nothing of it is left.
+    pub fn close(&self) -> Result<(), String> {
+        close(&self.system, &self.registry, &self.journal, Some(&self.header))
+    }
+}
+
+/// Remove a journal whose session has nothing changed any more, its roll and its entry in the registry.
+pub fn close<S: System>(
+    system: &S,
+    registry: &Registry<S>,
+    journal: &Journal<S>,
+    header: Option<&Header>,
+) -> Result<(), String> {
+    if let Some(header) = header {
+        // Where this cannot be said, a crash before the last step has the journal taken for a deleted one.
+        let _ = registry.settle(&header.session, &header.boot);
+        system.remove_roll(header.owner());
+    }
+    journal.remove()?;
+    header.map_or(Ok(()), |header| registry.remove(&header.session))
+}
