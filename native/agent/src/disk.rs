@@ -100,6 +100,15 @@ pub trait Disk {
         Ok(bytes)
     }
 
+    /// A file that was not there. If this fails, it is not there either, as far as that can be had.
+    fn create(&self, directory: &Self::File, name: &Path, mode: u32) -> Result<Self::File, Errno> {
+        let created = self.open(directory, name, Opening::Create(mode));
+        if created.as_ref().is_err_and(|error| *error != Errno::EXIST) {
+            let _ = self.unlink(directory, name);
+        }
+        created
+    }
+
     fn append_all(&self, file: &Self::File, mut bytes: &[u8]) -> Result<(), Errno> {
         while !bytes.is_empty() {
             match self.append(file, bytes) {

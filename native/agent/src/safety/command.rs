@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::disk::{Disk, Local, Opening};
 use crate::errno;
-use crate::event::{JournalState, Stage};
+use crate::event::JournalState;
 use crate::host::Outcome;
 use crate::plan::Location;
 use crate::safety::recovery::{Permit, Recovery, Scope, Verdict};
@@ -129,25 +129,15 @@ pub fn restore(work: Work) -> io::Result<Outcome> {
     };
     let recovery = work.recovery(permitted);
     let mut stream = EventStream::new(io::stdout().lock());
-    let candidates = recovery.candidates(&work.scope);
-    let mut all_done = candidates.problems.is_empty();
-    for (path, reason) in candidates.problems {
-        stream.fail(Stage::Journal, format!("{path}: {reason}"), None)?;
-    }
-    for candidate in candidates.found {
-        let mut said = Vec::new();
-        let state = recovery.carry_out(&candidate, &mut |event| said.push(event));
-        for event in said {
-            stream.say(event)?;
+    let mut heard = Ok(());
+    let all_done = recovery.restore(&work.scope, &mut |event| {
+        // Whoever listens or not, everything is put back.
+        let said = stream.say(event);
+        if heard.is_ok() {
+            heard = said;
         }
-        all_done &= is_done(state);
-    }
-    Ok(Outcome::of(all_done))
-}
-
-/// Whether nothing of this machine can be changed any more because of the journal.
-pub fn is_done(state: JournalState) -> bool {
-    matches!(state, JournalState::Restored | JournalState::Void | JournalState::Gone | JournalState::Foreign)
+    });
+    heard.map(|()| Outcome::of(all_done))
 }
 
 /// Remove journals whatever they say. True if none is left.

@@ -48,7 +48,7 @@ pub struct Journal<S: System> {
     is_read_only: bool,
 }
 
-type File<S> = <<S as System>::Disk as Disk>::File;
+pub type File<S> = <<S as System>::Disk as Disk>::File;
 
 /// Why a journal cannot be had.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl<S: System> Journal<S> {
         let refused = |error: Errno| format!("{}: {}", shown.display(), errno::of(error));
         let disk = system.disk();
         let directory = disk.open_directory(directory).map_err(refused)?;
-        let file = disk.open(&directory, &name, Opening::Create(0o600)).map_err(refused)?;
+        let file = disk.create(&directory, &name, 0o600).map_err(refused)?;
         let (whole, appended) = (Cell::new(0), Cell::new(0));
         let (system, header) = (system.clone(), Some(header));
         let journal = Journal { system, file, directory, name, shown, header, whole, appended, is_read_only: false };
@@ -130,6 +130,8 @@ impl<S: System> Journal<S> {
                 Err(_) => self.system.pause(BETWEEN_READS),
             }
         };
+        // Of a guardian: others have written since it was forked.
+        self.whole.set(bytes.len() as u64);
         let boot = self.system.boot_id().map_err(Refused::Unread)?;
         record::parse(&bytes, &boot).map_err(Refused::Unfit)
     }
@@ -194,8 +196,16 @@ impl<S: System> Journal<S> {
         disk.sync(&self.directory).map_err(says)
     }
 
-    fn is_removed(&self) -> Result<bool, Errno> {
+    /// Whether it has no name any more.
+    pub fn is_removed(&self) -> Result<bool, Errno> {
         Ok(!self.system.disk().about(&self.file)?.is_named)
+    }
+
+    #[cfg(test)]
+    pub fn seen_by(&self, system: &S, file: File<S>, directory: File<S>) -> Journal<S> {
+        let (name, shown) = (self.name.clone(), self.shown.clone());
+        let (whole, appended, header) = (self.whole.clone(), self.appended.clone(), self.header.clone());
+        Journal { system: system.clone(), file, directory, name, shown, header, whole, appended, is_read_only: false }
     }
 
     /// Whether it is on a file system where nothing can be written.

@@ -11,5 +11,7 @@ pub mod registry;
 pub mod restore;
 pub mod roll;
 pub mod session;
+#[cfg(test)]
+mod simulation;
 pub mod system;
 pub mod undo;

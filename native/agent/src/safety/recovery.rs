@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::disk::Disk;
 use crate::errno;
-use crate::event::{Event, JournalState, Left};
+use crate::event::{Event, Failed, JournalState, Left, Stage};
 use crate::plan::Location;
 use crate::safety::journal::{self, Journal, Refused};
 use crate::safety::record::Contents;
@@ -63,6 +63,8 @@ pub struct Candidate {
 pub struct Candidates {
     pub found: Vec<Candidate>,
     pub problems: Vec<(String, String)>,
+    /// Entries of the registry that mean nothing.
+    unfinished: Vec<PathBuf>,
 }
 
 /// Where journals are sought: these, each a journal or a directory of them, and with `all` every one of the registry.
@@ -86,6 +88,7 @@ impl<S: System> Recovery<S> {
             Ok(entries) => {
                 let unknown = entries.unknown.into_iter().filter(|_| scope.all);
                 found.problems.extend(unknown.map(|(path, reason)| (path.to_string_lossy().into_owned(), reason)));
+                found.unfinished = entries.unfinished;
                 entries.entries
             }
             Err(reason) => {
@@ -119,6 +122,24 @@ impl<S: System> Recovery<S> {
         }
         let names = disk.names(place).map_err(errno::of)?;
         Ok(names.iter().map(|name| place.join(name)).filter(|path| journal::is_named_so(path)).collect())
+    }
+
+    /// Undo what the journals say, and say what became of each. True if nothing is left to do.
+    pub fn restore(&self, scope: &Scope, say: &mut dyn FnMut(Event)) -> bool {
+        let candidates = self.candidates(scope);
+        let mut all_done = candidates.problems.is_empty();
+        let mut problems = candidates.problems;
+        for path in candidates.unfinished {
+            problems.extend(self.registry.discard(&path).and_then(Result::err).map(|reason| (String::new(), reason)));
+        }
+        for (path, reason) in problems {
+            let message = if path.is_empty() { reason } else { format!("{path}: {reason}") };
+            say(Event::Failed(Failed { at_ns: clock::raw_ns(), stage: Stage::Journal, message, tunable: None }));
+        }
+        for candidate in candidates.found {
+            all_done &= is_done(self.carry_out(&candidate, say));
+        }
+        all_done
     }
 
     /// Look at a journal; nothing is changed.
@@ -301,6 +322,11 @@ impl<S: System> Recovery<S> {
     }
 }
 
+/// Whether nothing of this machine can be changed any more because of the journal.
+pub fn is_done(state: JournalState) -> bool {
+    matches!(state, JournalState::Restored | JournalState::Void | JournalState::Gone | JournalState::Foreign)
+}
+
 const EARLIER: &str = "it is of an earlier boot: the settings are the kernel's own again";
 const FOREIGN: &str = "it is of another machine, or of an earlier boot that is not known here; left alone";
 
@@ -365,6 +391,11 @@ fn undo_steps<S: System>(system: &S, contents: &Contents, permit: &Permit, say: 
 /// Undo all that the session of a dead agent has left, by its guardian. What cannot be undone stays in the journal and
 /// in the registry.
 pub fn take_over<S: System>(session: &session::Session<S>) {
+    // After an orderly end. A journal that somebody has deleted is still to be carried out.
+    let is_removed = session.journal.is_removed() == Ok(true);
+    if is_removed && session.registry.is_unsettled(&session.header.session) == Ok(false) {
+        return;
+    }
     let Ok(contents) = session.journal.contents() else { return };
     let undone = undo_steps(&session.system, &contents, &Permit::Everything, &mut |_| {});
     let _ = match undone.unsettled == 0 && contents.damaged == 0 {

@@ -63,6 +63,8 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Entries {
     pub entries: Vec<Entry>,
+    /// Files that were never finished: their sessions have changed nothing, and do not while these are not finished.
+    pub unfinished: Vec<PathBuf>,
     /// Files that cannot be read, and why.
     pub unknown: Vec<(PathBuf, String)>,
 }
@@ -93,7 +95,7 @@ impl<S: System> Registry<S> {
         let line = record::sealed(&header.boot, &beginning)?;
         let disk = self.system.disk();
         let directory = disk.open_directory(&self.directory).map_err(says)?;
-        let file = disk.open(&directory, name.as_ref(), Opening::Create(0o644)).map_err(says)?;
+        let file = disk.create(&directory, name.as_ref(), 0o644).map_err(says)?;
         let entered = disk
             .append_all(&file, &line)
             .and_then(|()| disk.sync_data(&file))
@@ -117,7 +119,12 @@ impl<S: System> Registry<S> {
 
     /// Everything of the session was put back, and its journal goes next.
     pub fn settle(&self, session: &str, boot: &str) -> Result<(), String> {
-        self.append(session, boot, &More::Settled { settled: true }, true)
+        let settled = self.append(session, boot, &More::Settled { settled: true }, true);
+        // That there is no entry (any more) is no error.
+        if settled.is_err() && self.is_unsettled(session) == Ok(false) {
+            return Ok(());
+        }
+        settled
     }
 
     fn append(&self, session: &str, boot: &str, more: &More, durable: bool) -> Result<(), String> {
@@ -158,6 +165,22 @@ impl<S: System> Registry<S> {
         }
     }
 
+    #[cfg(test)]
+    pub fn seen_by(&self, system: &S) -> Registry<S> {
+        Registry::new(system, &self.directory)
+    }
+
+    /// Whether a session has an entry that does not say that everything was put back. The error says why that cannot be
+    /// told.
+    pub fn is_unsettled(&self, session: &str) -> Result<bool, String> {
+        let disk = self.system.disk();
+        match disk.open_directory(&self.directory) {
+            Ok(directory) => Ok(self.read(&directory, &file_name(session))?.is_some_and(|(_, entry)| !entry.settled)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(errno::of(error)),
+        }
+    }
+
     /// An entry as it is now; `None` if it is gone.
     pub fn again(&self, entry: &Entry) -> Option<Entry> {
         let disk = self.system.disk();
@@ -194,7 +217,7 @@ impl<S: System> Registry<S> {
                 // Another machine has the same directory: its entries are none of ours.
                 Ok(Some((beginning, _))) if beginning.machine != machine => {}
                 Ok(Some((_, entry))) => found.entries.push(entry),
-                Ok(None) => {}
+                Ok(None) => found.unfinished.push(self.directory.join(&name)),
                 Err(reason) => found.unknown.push((self.directory.join(&name), reason)),
             }
         }

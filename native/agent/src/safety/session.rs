@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use rustix::io::Errno;
+
+use crate::disk::Disk;
 use crate::safety::journal::{self, Journal};
 use crate::safety::record::{Header, JOURNAL_VERSION};
 use crate::safety::registry::Registry;
@@ -30,11 +33,15 @@ impl<S: System> Session<S> {
             started_ticks: owner.started_ticks,
             began_s: now.as_secs(),
         };
-        registry.enter(&header, &directory.join(journal::file_name(&header.session)))?;
+        let path = directory.join(journal::file_name(&header.session));
+        registry.enter(&header, &path)?;
         let journal = match Journal::create(system, directory, header.clone()) {
             Ok(journal) => journal,
             Err(reason) => {
-                let _ = registry.remove(&header.session);
+                // One that could not be removed stays in the registry, for whoever restores.
+                if system.disk().about_path(&path) == Err(Errno::NOENT) {
+                    let _ = registry.remove(&header.session);
+                }
                 return Err(reason);
             }
         };
@@ -51,6 +58,14 @@ impl<S: System> Session<S> {
         names.dedup();
         self.registry.add(&self.header, names);
         self.journal.append(steps)
+    }
+
+    /// The same in another process, which was forked.
+    #[cfg(test)]
+    pub fn seen_by(&self, system: &S, file: journal::File<S>, directory: journal::File<S>) -> Session<S> {
+        let journal = self.journal.seen_by(system, file, directory);
+        let registry = self.registry.seen_by(system);
+        Session { system: system.clone(), registry, journal, header: self.header.clone() }
     }
 
     pub fn owner(&self) -> Leader {
@@ -71,8 +86,8 @@ pub fn close<S: System>(
     header: Option<&Header>,
 ) -> Result<(), String> {
     if let Some(header) = header {
-        // Where this cannot be said, a crash before the last step has the journal taken for a deleted one.
-        let _ = registry.settle(&header.session, &header.boot);
+        // Or else a crash before the last step would have the journal taken for a deleted one.
+        registry.settle(&header.session, &header.boot)?;
         system.remove_roll(header.owner());
     }
     journal.remove()?;
