@@ -265,6 +265,17 @@ pub fn header_of<S: System>(system: &S, path: &Path) -> Option<Header> {
     record::parse(&[first, b"\n"].concat(), "").ok()?.header
 }
 
+/// Have on disk that the file at `path` is gone. The error names it.
+pub fn sync_directory_of<S: System>(system: &S, path: &Path) -> Result<(), String> {
+    let disk = system.disk();
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    match disk.open_directory(folder).and_then(|directory| disk.sync(&directory)) {
+        // It went with its directory.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(format!("{}: {}", path.display(), errno::of(error))),
+    }
+}
+
 /// That of the journal of a session.
 pub fn file_name(session: &str) -> PathBuf {
     PathBuf::from(format!("{session}.{EXTENSION}"))

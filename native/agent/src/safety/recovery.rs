@@ -202,7 +202,12 @@ impl<S: System> Recovery<S> {
         let (state, message) = match self.examine_patiently(candidate) {
             Verdict::Other(state, message) => {
                 let entry = candidate.entry.as_ref().filter(|_| state == JournalState::Gone);
-                self.forgotten(entry, (state, message))
+                // Before its entry is: or else it might come back after a crash, and nobody would know whose it is.
+                let gone = entry.map_or(Ok(()), |_| journal::sync_directory_of(&self.system, &candidate.path));
+                match gone {
+                    Ok(()) => self.forgotten(entry, (state, message)),
+                    Err(reason) => (JournalState::Kept, Some(reason)),
+                }
             }
             Verdict::Void(journal, why) => {
                 let removed = journal.map_or(Ok(()), |journal| journal.remove());
@@ -391,10 +396,16 @@ fn undo_steps<S: System>(system: &S, contents: &Contents, permit: &Permit, say: 
 /// Undo all that the session of a dead agent has left, by its guardian. What cannot be undone stays in the journal and
 /// in the registry.
 pub fn take_over<S: System>(session: &session::Session<S>) {
-    // After an orderly end. A journal that somebody has deleted is still to be carried out.
-    let is_removed = session.journal.is_removed() == Ok(true);
-    if is_removed && session.registry.is_unsettled(&session.header.session) == Ok(false) {
-        return;
+    // After an orderly end, or in the middle of it. A journal that somebody has deleted is still to be carried out.
+    if session.journal.is_removed() == Ok(true) {
+        match session.registry.entry_of(&session.header.session) {
+            Ok(None) => return,
+            Ok(Some(entry)) if entry.settled => {
+                let _ = session.close();
+                return;
+            }
+            _ => {}
+        }
     }
     let Ok(contents) = session.journal.contents() else { return };
     let undone = undo_steps(&session.system, &contents, &Permit::Everything, &mut |_| {});

@@ -121,10 +121,10 @@ impl<S: System> Registry<S> {
     pub fn settle(&self, session: &str, boot: &str) -> Result<(), String> {
         let settled = self.append(session, boot, &More::Settled { settled: true }, true);
         // That there is no entry (any more) is no error.
-        if settled.is_err() && self.is_unsettled(session) == Ok(false) {
-            return Ok(());
+        match settled {
+            Err(_) if self.entry_of(session) == Ok(None) => Ok(()),
+            settled => settled,
         }
-        settled
     }
 
     fn append(&self, session: &str, boot: &str, more: &More, durable: bool) -> Result<(), String> {
@@ -170,13 +170,12 @@ impl<S: System> Registry<S> {
         Registry::new(system, &self.directory)
     }
 
-    /// Whether a session has an entry that does not say that everything was put back. The error says why that cannot be
-    /// told.
-    pub fn is_unsettled(&self, session: &str) -> Result<bool, String> {
+    /// The entry of a session, if it has one. The error says why that cannot be told.
+    pub fn entry_of(&self, session: &str) -> Result<Option<Entry>, String> {
         let disk = self.system.disk();
         match disk.open_directory(&self.directory) {
-            Ok(directory) => Ok(self.read(&directory, &file_name(session))?.is_some_and(|(_, entry)| !entry.settled)),
-            Err(Errno::NOENT) => Ok(false),
+            Ok(directory) => Ok(self.read(&directory, &file_name(session))?.map(|(_, entry)| entry)),
+            Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(errno::of(error)),
         }
     }
