@@ -141,7 +141,8 @@ pub fn lines(bytes: &[u8]) -> Vec<&[u8]> {
 
 /// The lines of these steps, of which the first gets `number`.
 pub fn step_lines(boot: &str, number: usize, steps: &[Undo]) -> Result<Vec<u8>, String> {
-    let numbered = steps.iter().enumerate().map(|(index, back)| Line::Step { step: number + index, back: back.clone() });
+    let numbered =
+        steps.iter().enumerate().map(|(index, back)| Line::Step { step: number + index, back: back.clone() });
     gathered(boot, numbered)
 }
 

@@ -188,9 +188,7 @@ impl<S: System> Recovery<S> {
             false if is_registered => Verdict::Void(Some(journal), EARLIER),
             false => Verdict::Other(JournalState::Foreign, Some(FOREIGN.to_owned())),
             // It is a copy of one that is in use.
-            true if self.system.is_alive(header.owner()) => {
-                Verdict::Other(JournalState::Held, Some(HELD.to_owned()))
-            }
+            true if self.system.is_alive(header.owner()) => Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
             true if is_registered && entry.is_some_and(|entry| entry.settled) => Verdict::Settled(journal, contents),
             true => Verdict::Left(journal, contents),
         }
@@ -202,12 +200,7 @@ impl<S: System> Recovery<S> {
         let (state, message) = match self.examine_patiently(candidate) {
             Verdict::Other(state, message) => {
                 let entry = candidate.entry.as_ref().filter(|_| state == JournalState::Gone);
-                // Before its entry is: or else it might come back after a crash, and nobody would know whose it is.
-                let gone = entry.map_or(Ok(()), |_| journal::sync_directory_of(&self.system, &candidate.path));
-                match gone {
-                    Ok(()) => self.forgotten(entry, (state, message)),
-                    Err(reason) => (JournalState::Kept, Some(reason)),
-                }
+                self.forgotten(entry, (state, message))
             }
             Verdict::Void(journal, why) => {
                 let removed = journal.map_or(Ok(()), |journal| journal.remove());
@@ -320,7 +313,12 @@ impl<S: System> Recovery<S> {
         entry: Option<&Entry>,
         so_far: (JournalState, Option<String>),
     ) -> (JournalState, Option<String>) {
-        match entry.map_or(Ok(()), |entry| self.registry.remove_entry(entry)) {
+        // The journal is gone for good first: it might come back after a crash, and nobody would know whose it is.
+        let forgotten = entry.map_or(Ok(()), |entry| {
+            journal::sync_directory_of(&self.system, &entry.journal)?;
+            self.registry.remove_entry(entry)
+        });
+        match forgotten {
             Ok(()) => so_far,
             Err(reason) => (JournalState::Kept, Some(format!("nothing is changed any more, but {reason}"))),
         }

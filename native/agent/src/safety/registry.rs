@@ -237,7 +237,8 @@ impl<S: System> Registry<S> {
         let beginning = record::unsealed_header(first, |beginning: &Beginning| &beginning.boot)
             .ok_or("its first line cannot be read")?;
         let Beginning { journal, session, boot, .. } = beginning.clone();
-        let mut entry = Entry { journal, session, boot, tunables: Vec::new(), begun: false, settled: false, file: name.clone() };
+        let mut entry =
+            Entry { journal, session, boot, tunables: Vec::new(), begun: false, settled: false, file: name.clone() };
         for line in rest {
             match record::unsealed(&entry.boot, line) {
                 Some(More::Tunables { tunables }) => entry.tunables.extend(tunables),

@@ -40,7 +40,7 @@ impl<S: System> Session<S> {
             Err(reason) => {
                 // One that could not be removed stays in the registry, for whoever restores.
                 if system.disk().about_path(&path) == Err(Errno::NOENT) {
-                    let _ = registry.remove(&header.session);
+                    let _ = journal::sync_directory_of(system, &path).and_then(|()| registry.remove(&header.session));
                 }
                 return Err(reason);
             }

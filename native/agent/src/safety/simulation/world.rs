@@ -45,7 +45,9 @@ pub enum Fault {
     /// The storage loses what was not synced.
     Loses,
     /// The process is killed, before or after it.
-    Killed { after: bool },
+    Killed {
+        after: bool,
+    },
     /// The machine is.
     Reset,
 }
