@@ -129,7 +129,10 @@ impl<S: System> Recovery<S> {
         let candidates = self.candidates(scope);
         let mut all_done = candidates.problems.is_empty();
         let mut problems = candidates.problems;
-        for path in candidates.unfinished {
+        let is_beginning = |path: &PathBuf| {
+            path.file_stem().and_then(|name| name.to_str()).is_some_and(|session| self.is_owner_alive(session))
+        };
+        for path in candidates.unfinished.into_iter().filter(|path| !is_beginning(path)) {
             problems.extend(self.registry.discard(&path).and_then(Result::err).map(|reason| (String::new(), reason)));
         }
         for (path, reason) in problems {
@@ -162,6 +165,9 @@ impl<S: System> Recovery<S> {
             Err(Refused::Held) => return Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
             // Whatever stands in the way: the boot has taken the changes with it.
             Err(_) if is_before => return Verdict::Void(None, EARLIER),
+            Err(Refused::Gone) if entry.is_some_and(|entry| self.is_beginning(entry)) => {
+                return Verdict::Other(JournalState::Held, Some(HELD.to_owned()))
+            }
             Err(Refused::Gone) => return missing(entry),
             Err(Refused::Unfit(reason)) => return Verdict::Other(JournalState::Malformed, Some(reason)),
             Err(Refused::Unread(reason)) => {
@@ -174,6 +180,7 @@ impl<S: System> Recovery<S> {
                 // Those of another boot do not fit.
                 _ if !contents.steps.is_empty() => Verdict::Left(journal, contents),
                 Some(_) if is_before => Verdict::Void(Some(journal), EARLIER),
+                Some(entry) if self.is_beginning(entry) => Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
                 Some(entry) if !entry.begun => Verdict::Void(Some(journal), "nothing was changed yet"),
                 Some(entry) if entry.settled => Verdict::Settled(journal, contents),
                 Some(_) => {
@@ -192,6 +199,15 @@ impl<S: System> Recovery<S> {
             true if is_registered && entry.is_some_and(|entry| entry.settled) => Verdict::Settled(journal, contents),
             true => Verdict::Left(journal, contents),
         }
+    }
+
+    /// Whether the session is just being begun.
+    fn is_beginning(&self, entry: &Entry) -> bool {
+        !entry.begun && self.is_owner_alive(&entry.session)
+    }
+
+    fn is_owner_alive(&self, session: &str) -> bool {
+        session::owner_of(session).is_some_and(|owner| self.system.is_alive(owner))
     }
 
     /// Undo what a journal says, and remove it if nothing is left to do. The events say what became of it; the state
@@ -266,6 +282,7 @@ impl<S: System> Recovery<S> {
 
     fn is_session_alive(&self, candidate: &Candidate) -> bool {
         journal::header_of(&self.system, &candidate.path).is_some_and(|header| self.system.is_alive(header.owner()))
+            || candidate.entry.as_ref().is_some_and(|entry| self.is_owner_alive(&entry.session))
     }
 
     fn undo(

@@ -1,6 +1,7 @@
 //! A session: its journal and its entry in the registry, made and removed in the order that loses neither.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -26,7 +27,7 @@ impl<S: System> Session<S> {
         let owner = system.own_process();
         let header = Header {
             journal: JOURNAL_VERSION,
-            session: format!("{:x}-{}-{}", now.as_nanos(), owner.pid, owner.started_ticks),
+            session: name(now, owner),
             boot: system.boot_id()?,
             machine: system.machine_id(),
             pid: owner.pid,
@@ -76,6 +77,18 @@ impl<S: System> Session<S> {
     pub fn close(&self) -> Result<(), String> {
         close(&self.system, &self.registry, &self.journal, Some(&self.header))
     }
+}
+
+/// The oldest come first in the order of names.
+fn name(now: Duration, owner: Leader) -> String {
+    format!("{:x}-{}-{}", now.as_nanos(), owner.pid, owner.started_ticks)
+}
+
+/// Whose session has that name.
+pub fn owner_of(name: &str) -> Option<Leader> {
+    let mut fields = name.rsplit('-');
+    let started_ticks = fields.next()?.parse().ok()?;
+    Some(Leader { pid: fields.next()?.parse().ok()?, started_ticks })
 }
 
 /// Remove a journal whose session has nothing changed any more, its roll and its entry in the registry.
