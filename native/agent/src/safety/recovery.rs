@@ -156,10 +156,17 @@ impl<S: System> Recovery<S> {
         let entry = candidate.entry.as_ref().and_then(|entry| self.registry.again(entry));
         let entry = entry.as_ref();
         let is_before = entry.is_some_and(|entry| entry.boot != boot);
-        let read = opened.and_then(|journal| {
-            let contents = journal.contents()?;
-            Ok((journal, contents))
-        });
+        let read = match opened.map(|journal| (journal.contents(), journal)) {
+            Ok((Ok(contents), journal)) => Ok((journal, contents)),
+            // Not even its header got to the disk; that it is ours is known from the registry.
+            Ok((Err(_), journal)) if entry.is_some_and(|entry| entry.journal == candidate.path && is_before) => {
+                return Verdict::Void(Some(journal), EARLIER)
+            }
+            Ok((Err(_), journal)) if entry.is_some_and(|entry| entry.journal == candidate.path && !entry.begun) => {
+                return Verdict::Void(Some(journal), "nothing was changed yet")
+            }
+            Ok((Err(refused), _)) | Err(refused) => Err(refused),
+        };
         let (journal, contents) = match read {
             Ok(read) => read,
             Err(Refused::Held) => return Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
