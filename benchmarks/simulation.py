@@ -62,7 +62,10 @@ def main() -> int:
         found = {"as it is": asdict(as_it_is), "broken on purpose": [asdict(one) for one in broken], "clean": clean}
         print(json.dumps(found, indent=2))
     else:
-        print(f"| broken on purpose | seeds | what was found |\n| --- | --- | --- |\n| nothing | {as_it_is.seeds} | ", end="")
+        print(
+            f"| broken on purpose | seeds | what was found |\n| --- | --- | --- |\n| nothing | {as_it_is.seeds} | ",
+            end="",
+        )
         print(f"seed {as_it_is.wrong_seed}: {as_it_is.reason} |" if as_it_is.reason else "nothing |")
         for one in broken:
             print(f"| {one.planted} | {one.seeds} | {one.reason or 'NOTHING'} |")

@@ -215,7 +215,8 @@ def test_a_full_disk_changes_nothing(run: Runner, agent: str, tmp_path: Path, as
     writes = [write(EXPIRE, "2986") | {"tunable": "x" * 5000}]
     plan = tmp_path / "plan"
     plan.write_text(json.dumps({"id": "t", "writes": writes, "workload": {"argv": ["touch", str(mark)]}}))
-    script = f"mount -t tmpfs -o size=4k none {place} && {agent} run --journal {place} --registry {tmp_path}/registry --plan {plan}; ls {place}"
+    command = f"{agent} run --journal {place} --registry {tmp_path}/registry --plan {plan}"
+    script = f"mount -t tmpfs -o size=4k none {place} && {command}; ls {place}"
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60)
     told = run.told(done.returncode, done.stderr, "".join(line for line in done.stdout.splitlines(True) if "{" in line))
     assert told.failed.stage == "journal"

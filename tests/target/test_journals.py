@@ -18,7 +18,6 @@ from ajuste.model.error import RequestError
 from ajuste.native import AGENT, native_program
 from ajuste.target.host import HostTarget
 from ajuste.target.journals import (
-    REGISTRY,
     OldValue,
     Scope,
     discard,
@@ -253,7 +252,3 @@ def guardian_of(journals: Path) -> int:
         except OSError:
             continue
     raise AssertionError("there is no guardian")
-
-
-def test_the_registry_is_the_machines() -> None:
-    assert REGISTRY == Path("/var/lib/ajuste/journals")

@@ -182,12 +182,13 @@ impl<S: System> Journal<S> {
     pub fn remove(&self) -> Result<(), String> {
         let says = |error| self.says(error);
         let disk = self.system.disk();
+        let here = disk.about(&self.file).map_err(says)?;
         let named = match disk.about_named(&self.directory, &self.name) {
             Err(Errno::NOENT) => None,
             named => Some(named.map_err(says)?),
         };
         // Its name may mean another file by now.
-        if named.is_some_and(|named| disk.about(&self.file).is_ok_and(|here| here.is_same(&named))) {
+        if named.is_some_and(|named| here.is_same(&named)) {
             match disk.unlink(&self.directory, &self.name) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(says(error)),
