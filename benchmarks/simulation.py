@@ -1,4 +1,4 @@
-"""Play sessions on machines that crash, and look at what they leave: ``python -m benchmarks.simulation --seeds 100000``.
+"""Play sessions on machines that crash, and look at what they leave: ``python -m benchmarks.simulation``.
 
 The agent's own keeper, guardian, journal, registry and restoring run on machines in memory (see
 ``native/agent/src/safety/simulation``). Nothing may be left behind under any seed; and what is broken on purpose (the
