@@ -45,14 +45,22 @@ def as_before(own_machine: None) -> Iterator[dict[str, str]]:
     assert {place: Path(place).read_text() for place in PLACES} | values() == before
 
 
+def links_of(process: Path) -> list[str]:
+    """What its descriptors are; it may open and close some meanwhile."""
+    links = []
+    for descriptor in os.listdir(process / "fd"):
+        with suppress(OSError):
+            links.append(os.readlink(process / "fd" / descriptor))
+    return links
+
+
 def holders(directory: Path) -> list[int]:
     """The guardians that have a journal in ``directory`` open."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if (process / "comm").read_text() == "ajuste-guardian\n":
-                links = [str(descriptor.readlink()) for descriptor in (process / "fd").iterdir()]
-                if any(link.startswith(str(directory)) for link in links):
+                if any(link.startswith(str(directory)) for link in links_of(process)):
                     found.append(int(process.name))
     return found
 
