@@ -48,9 +48,9 @@ def as_before(own_machine: None) -> Iterator[dict[str, str]]:
 def links_of(process: Path) -> list[str]:
     """What its descriptors are; it may open and close some meanwhile."""
     links = []
-    for descriptor in os.listdir(process / "fd"):
+    for descriptor in [path.name for path in (process / "fd").iterdir()]:
         with suppress(OSError):
-            links.append(os.readlink(process / "fd" / descriptor))
+            links.append(str((process / "fd" / descriptor).readlink()))
     return links
 
 
@@ -59,9 +59,9 @@ def holders(directory: Path) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (process / "comm").read_text() == "ajuste-guardian\n":
-                if any(link.startswith(str(directory)) for link in links_of(process)):
-                    found.append(int(process.name))
+            is_guardian = (process / "comm").read_text() == "ajuste-guardian\n"
+            if is_guardian and any(link.startswith(str(directory)) for link in links_of(process)):
+                found.append(int(process.name))
     return found
 
 
