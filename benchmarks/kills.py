@@ -33,7 +33,7 @@ from ajuste.lock import locked
 from ajuste.report.progress import Progress
 from ajuste.store.store import Store
 from ajuste.study.read import read_study
-from ajuste.target.journals import leftovers
+from ajuste.target.journals import journals_in, scope_of
 from ajuste.target.machine_lock import LOCK
 from benchmarks.kill_tally import SUBSETS, Outcome, table
 
@@ -276,7 +276,7 @@ class Killer:
             tally.wrong_ends += 1
             self.outcome.notes.append(f"{parts}: the orchestrator ended with {code}")
         with machine_free():
-            left = leftovers(self.place.home.journals).left
+            left = [j for j in journals_in(scope_of(self.place.home.journals)) if j.stands_in_the_way]
             changed = [name for name, value in values().items() if value != before[name]]
         tally.caught_changed += bool(changed)
         tally.journals_lost += bool(changed and not left)

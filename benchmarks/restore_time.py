@@ -70,7 +70,9 @@ def once(places: dict[Path, str], directory: Path) -> float:
     journal.chmod(0o600)
     for path, before in places.items():
         path.write_text(f"{int(before) + 1}\n")
-    command = [str(native_program(AGENT)), "restore", str(journal)]
+    permit = directory / "permit"
+    permit.write_text(json.dumps([step["location"] for step in steps]))
+    command = [str(native_program(AGENT)), "restore", "--permit", str(permit), str(journal)]
     taken = seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
     left = [str(path) for path, before in places.items() if path.read_text().strip() != before]
     if left or journal.exists():

@@ -64,11 +64,19 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def registry_beside(directory: Path) -> Path:
+    """A registry of journals that is only of the test with its journals in ``directory``."""
+    return directory.with_name(f"{directory.name}-registry")
+
+
 class Runner:
     """Runs plans, given as the fields that matter; with journals in a directory, if there is one."""
 
     def __init__(self, agent: str, journals: Path | None = None) -> None:
-        self.arguments = [agent, "run", *(("--journal", str(journals)) if journals else ())]
+        self.arguments = [agent, "run"]
+        if journals:
+            registry = registry_beside(journals)
+            self.arguments += ["--journal", str(journals), "--registry", str(registry)]
 
     def __call__(self, **plan: Any) -> Told:
         return self.document(json.dumps({"id": "t"} | plan))
@@ -99,7 +107,7 @@ def run(agent: str) -> Runner:
 def own_machine(machine_lock: None) -> Iterator[None]:
     """For a test that changes settings by the agent alone: no experiment goes on meanwhile either, whoever's it is."""
     while True:
-        with suppress(RequestError), MachineLock(None):
+        with suppress(RequestError), MachineLock("measurement"):
             yield
             return
         time.sleep(0.1)

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.agent.conftest import Told
+from tests.agent.conftest import Told, registry_beside
 
 from ajuste.model.event import parse_event
 
@@ -47,7 +47,7 @@ class Serving:
     def __init__(self, agent: str, directory: Path, **options: Any) -> None:
         arguments = options.pop("arguments", [])
         self.process = subprocess.Popen(
-            [agent, "serve", "--journal", str(directory), *arguments],
+            [agent, "serve", "--journal", str(directory), "--registry", str(registry_beside(directory)), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

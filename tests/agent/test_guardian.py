@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -12,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.agent.conftest import until
+from tests.agent.conftest import registry_beside, until
 from tests.agent.serving import EXPIRE, Serving, shell, values, write
 from tests.agent.test_ends import is_gone
 
@@ -44,15 +45,23 @@ def as_before(own_machine: None) -> Iterator[dict[str, str]]:
     assert {place: Path(place).read_text() for place in PLACES} | values() == before
 
 
+def links_of(process: Path) -> list[str]:
+    """What its descriptors are; it may open and close some meanwhile."""
+    links = []
+    for descriptor in [path.name for path in (process / "fd").iterdir()]:
+        with suppress(OSError):
+            links.append(str((process / "fd" / descriptor).readlink()))
+    return links
+
+
 def holders(directory: Path) -> list[int]:
     """The guardians that have a journal in ``directory`` open."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (process / "comm").read_text() == "ajuste-guardian\n":
-                links = [str(descriptor.readlink()) for descriptor in (process / "fd").iterdir()]
-                if any(link.startswith(str(directory)) for link in links):
-                    found.append(int(process.name))
+            is_guardian = (process / "comm").read_text() == "ajuste-guardian\n"
+            if is_guardian and any(link.startswith(str(directory)) for link in links_of(process)):
+                found.append(int(process.name))
     return found
 
 
@@ -74,7 +83,10 @@ def kill(pid: int) -> None:
 
 
 def restore(agent: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([agent, "restore", str(directory)], capture_output=True, text=True, timeout=DEADLINE_S)
+    argv = [agent, "restore", "--registry", str(registry_beside(directory)), "--permit", "-", str(directory)]
+    places = {location["path"] for one in CHANGES for location in (one["location"], *one["companions"])}
+    permitted = json.dumps([{"kind": "file", "path": place} for place in sorted(places)])
+    return subprocess.run(argv, input=permitted, capture_output=True, text=True, timeout=DEADLINE_S)
 
 
 def started(agent: str, directory: Path, script: str = "sleep 1000") -> tuple[Serving, Started]:

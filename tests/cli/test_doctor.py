@@ -39,7 +39,7 @@ def test_the_document_has_the_figures_and_the_findings(ajuste: Shell) -> None:
 def test_while_an_experiment_goes_on_nothing_is_measured(ajuste: Shell) -> None:
     with ExitStack() as stack:
         with suppress(RequestError):  # one that is none of the tests' will do as well
-            stack.enter_context(MachineLock(None))
+            stack.enter_context(MachineLock("measurement"))
         said, complained = ajuste("doctor", "--quick", expect=2)
     assert said == ""
     assert "another experiment goes on on this machine" in complained

@@ -19,7 +19,7 @@ import pytest
 
 from ajuste.model.error import RequestError
 from ajuste.target.machine_lock import MachineLock, lock_name
-from ajuste.target.machine_status import started_ticks, status_name
+from ajuste.target.machine_status import Use, started_ticks, status_name
 from ajuste.this_boot import boot_id
 
 ADA, BOB = 65534, 65533
@@ -30,10 +30,10 @@ import json, os, sys, time
 from pathlib import Path
 from ajuste.model.error import AjusteError
 from ajuste.target.machine_lock import MachineLock
-directory, uid, journals, restoring = json.loads(sys.argv[1])
+directory, uid, use = json.loads(sys.argv[1])
 if uid:
     os.setgroups([]), os.setresgid(uid, uid, uid), os.setresuid(uid, uid, uid)
-lock = MachineLock(Path(journals) if journals else None, Path(directory), restoring=restoring)
+lock = MachineLock(use, Path(directory))
 try:
     lock.__enter__()
 except AjusteError as error:
@@ -53,16 +53,16 @@ class Users:
         self.directory = directory
         self._processes: list[subprocess.Popen[str]] = []
 
-    def begin(self, uid: int = 0, journals: str | None = "/of/another/home", *, restoring: bool = False) -> str:
+    def begin(self, uid: int = 0, use: Use = "experiment") -> str:
         """What it says: ``held`` and what it found, or its exit code and why."""
-        asked = json.dumps([str(self.directory), uid, journals, restoring])
+        asked = json.dumps([str(self.directory), uid, use])
         process = subprocess.Popen([sys.executable, "-c", HOLD, asked], stdout=subprocess.PIPE, text=True)
         self._processes.append(process)
         assert process.stdout is not None
         return process.stdout.readline().strip()
 
-    def holder(self, uid: int = 0, journals: str | None = "/of/another/home") -> subprocess.Popen[str]:
-        assert self.begin(uid, journals) == "held"
+    def holder(self, uid: int = 0, use: Use = "experiment") -> subprocess.Popen[str]:
+        assert self.begin(uid, use) == "held"
         return self._processes[-1]
 
     def end(self) -> None:
@@ -105,7 +105,7 @@ def test_a_second_one_is_refused_and_told_who_and_since_when(directory: Path, us
     year = status(directory)["since"][:4]
     with (
         pytest.raises(RequestError, match=f"process {other.pid}, since {year}-") as caught,
-        MachineLock(directory, directory),
+        MachineLock("experiment", directory),
     ):
         pass
     assert caught.value.exit_code == 2
@@ -115,13 +115,12 @@ def test_it_is_free_when_its_holder_is_killed(directory: Path, users: Users) -> 
     other = users.holder()
     other.send_signal(signal.SIGKILL)
     other.wait()
-    with MachineLock(directory, directory) as lock:
+    with MachineLock("experiment", directory):
         assert status(directory)["pid"] == os.getpid()
-        assert lock.journals_before == Path("/of/another/home")
 
 
 def test_nothing_but_the_lock_remains(directory: Path) -> None:
-    with MachineLock(directory, directory):
+    with MachineLock("experiment", directory):
         assert sorted(path.name for path in directory.iterdir()) == [OWN, OWN_STATUS]
     assert [path.name for path in directory.iterdir()] == [OWN]
 
@@ -129,7 +128,7 @@ def test_nothing_but_the_lock_remains(directory: Path) -> None:
 def test_the_lock_is_for_its_user_alone_and_the_status_for_all_to_read(directory: Path) -> None:
     old = os.umask(0)
     try:
-        with MachineLock(directory, directory):
+        with MachineLock("experiment", directory):
             assert stat.S_IMODE((directory / OWN).stat().st_mode) == 0o600
             assert stat.S_IMODE((directory / OWN_STATUS).stat().st_mode) == 0o644
     finally:
@@ -137,36 +136,37 @@ def test_the_lock_is_for_its_user_alone_and_the_status_for_all_to_read(directory
 
 
 def test_whoever_has_the_descriptor_holds_it_too(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with MachineLock(directory, directory) as lock:
+    with MachineLock("experiment", directory) as lock:
         heir = subprocess.Popen(["sleep", "600"], pass_fds=[lock.descriptor])
     monkeypatch.setattr("ajuste.target.machine_lock.CLEARING_SECONDS", 0.2)
     try:
-        for restoring in (False, True):
+        uses: tuple[Use, ...] = ("experiment", "restoration")
+        for use in uses:
             with (
                 pytest.raises(RequestError, match="still puts values back"),
-                MachineLock(directory, directory, restoring=restoring),
+                MachineLock(use, directory),
             ):
                 pass
     finally:
         heir.kill()
         heir.wait()
-    with MachineLock(directory, directory):
+    with MachineLock("experiment", directory):
         pass
 
 
 def test_what_an_own_experiment_started_is_waited_for(directory: Path) -> None:
-    with MachineLock(directory, directory) as lock:
+    with MachineLock("experiment", directory) as lock:
         heir = subprocess.Popen(["sleep", "0.3"], pass_fds=[lock.descriptor])
-    with MachineLock(directory, directory):
+    with MachineLock("experiment", directory):
         pass
     heir.wait()
 
 
 def test_a_second_one_of_the_same_process_is_refused_at_once(directory: Path) -> None:
     with (
-        MachineLock(directory, directory),
+        MachineLock("experiment", directory),
         pytest.raises(RequestError, match="another experiment goes on"),
-        MachineLock(directory, directory),
+        MachineLock("experiment", directory),
     ):
         pass
 
@@ -174,7 +174,7 @@ def test_a_second_one_of_the_same_process_is_refused_at_once(directory: Path) ->
 def test_a_lock_that_was_removed_lets_nobody_in(directory: Path, users: Users) -> None:
     other = users.holder()
     (directory / OWN).unlink()
-    with pytest.raises(RequestError, match=f"process {other.pid}, since"), MachineLock(directory, directory):
+    with pytest.raises(RequestError, match=f"process {other.pid}, since"), MachineLock("experiment", directory):
         pass
     assert status(directory)["pid"] == other.pid
 
@@ -206,7 +206,7 @@ def test_what_is_in_roots_place_is_taken_away_and_neither_followed_nor_opened(
         case "for all":
             path.touch(0o666)
     os.chown(path, BOB, BOB, follow_symlinks=False)
-    with MachineLock(directory, directory) as lock:
+    with MachineLock("experiment", directory) as lock:
         found = path.lstat()
         assert stat.S_ISREG(found.st_mode)
         assert (found.st_uid, found.st_nlink) == (0, 1)
@@ -220,7 +220,7 @@ def test_a_lock_that_others_could_open_is_made_anew(directory: Path) -> None:
     theirs = os.open(directory / OWN, os.O_RDONLY)
     fcntl.flock(theirs, fcntl.LOCK_EX)
     try:
-        with MachineLock(directory, directory):
+        with MachineLock("experiment", directory):
             assert stat.S_IMODE((directory / OWN).stat().st_mode) == 0o600
     finally:
         os.close(theirs)
@@ -242,15 +242,14 @@ def test_a_lock_that_others_could_open_is_made_anew(directory: Path) -> None:
 def test_hostile_content_is_no_matter(directory: Path, content: bytes, name: str) -> None:
     (directory / name).write_bytes(content.replace(b"BOOT", boot_id().encode()))
     (directory / name).chmod(0o600)
-    with MachineLock(directory, directory) as lock:
-        assert lock.journals_before is None
+    with MachineLock("experiment", directory):
         assert status(directory)["pid"] == os.getpid()
 
 
 def test_a_process_that_ended_or_another_of_its_number_holds_nothing(directory: Path) -> None:
     for wrong in ({"pid": 2**31 - 1}, {"started": 1}, {"boot": "of another boot"}):
         lie(directory, OWN_STATUS, os.geteuid(), **{"pid": os.getppid(), "started": 1} | wrong)
-        with MachineLock(directory, directory):
+        with MachineLock("experiment", directory):
             pass
 
 
@@ -259,14 +258,14 @@ class TestRestoring:
         other = users.holder()
         with (
             pytest.raises(RequestError, match=f"another experiment goes on.*{other.pid}"),
-            MachineLock(None, directory, restoring=True),
+            MachineLock("restoration", directory),
         ):
             pass
 
     def test_a_lock_that_is_no_experiments_is_told_and_passed_by(self, directory: Path, users: Users) -> None:
-        other = users.holder(journals=None)
+        other = users.holder(use="measurement")
         began = time.monotonic()
-        with MachineLock(None, directory, restoring=True) as lock:
+        with MachineLock("restoration", directory) as lock:
             assert len(lock.found) == 1
             assert lock.found[0].startswith(f"{directory / OWN} is held by process {other.pid}, since ")
             assert lock.found[0].endswith("which is no experiment")
@@ -277,13 +276,13 @@ class TestRestoring:
         descriptor = os.open(directory / OWN, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
-            with MachineLock(None, directory, restoring=True) as lock:
+            with MachineLock("restoration", directory) as lock:
                 assert f"held by process {os.getpid()}, which is no experiment" in lock.found[0]
         finally:
             os.close(descriptor)
 
     def test_nothing_begins_meanwhile(self, directory: Path, users: Users) -> None:
-        with MachineLock(None, directory, restoring=True):
+        with MachineLock("restoration", directory):
             assert "2 values are being put back on this machine" in users.begin()
 
 
@@ -320,7 +319,7 @@ class TestOfSeveralUsers:
 
     def test_restoring_is_kept_up_by_no_other_user(self, users: Users) -> None:
         other = users.holder(ADA)
-        said = users.begin(0, None, restoring=True)
+        said = users.begin(0, "restoration")
         assert said.startswith("held this machine is in use: process ")
         assert f"process {other.pid} of the user nobody" in said
 
@@ -349,7 +348,7 @@ class TestOfSeveralUsers:
     )
     def test_a_status_of_somebody_elses_process_is_not_believed(self, directory: Path, name: str, owner: int) -> None:
         path = lie(directory, name, owner, pid=os.getppid(), started=started_ticks(os.getppid()))
-        with MachineLock(directory, directory):
+        with MachineLock("experiment", directory):
             pass
         assert path.exists() == (name != OWN_STATUS)
 
@@ -362,6 +361,7 @@ class TestOfSeveralUsers:
         os.mkfifo(directory / status_name(3))
         os.mknod(directory / status_name(4), stat.S_IFCHR | 0o666, os.makedev(1, 5))
         (directory / status_name(5)).write_bytes(b"[" * (1 << 20))
-        for restoring in (False, True):
-            with MachineLock(None, directory, restoring=restoring) as lock:
+        uses: tuple[Use, ...] = ("measurement", "restoration")
+        for use in uses:
+            with MachineLock(use, directory) as lock:
                 assert lock.found == []

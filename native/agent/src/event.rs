@@ -276,6 +276,12 @@ pub enum JournalState {
     Held,
     /// Something could not be put back; it says what.
     Kept,
+    /// Lines of it cannot be read; whatever the others say was put back, or it is said what was not.
+    Damaged,
+    /// It cannot be read, or it was deleted: whether something is to be put back is not known.
+    Unknown,
+    /// Of another machine, or of a boot that is not known on this one: it is left alone.
+    Foreign,
     /// It is no journal, or not one that can be trusted.
     Malformed,
 }

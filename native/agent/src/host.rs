@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
-use std::path::PathBuf;
+use std::path::{self, PathBuf};
+use std::rc::Rc;
 
 use rustix::io::{fcntl_getfd, fcntl_setfd, FdFlags};
 
@@ -17,6 +18,8 @@ use crate::process::interrupts::Interrupts;
 use crate::process::lifted;
 use crate::process::surroundings::Surroundings;
 use crate::safety::keeper::Keeper;
+use crate::safety::registry::{self, Registry};
+use crate::safety::system::ThisMachine;
 use crate::scratch::mount_point;
 use crate::stream::EventStream;
 use crate::trial::Trial;
@@ -42,20 +45,28 @@ impl Outcome {
 }
 
 /// What is kept, and where.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Custody {
     /// The directory of journals. Without one nothing is written.
     pub journal: Option<PathBuf>,
+    /// The directory of the registry of journals.
+    pub registry: PathBuf,
     /// An inherited descriptor that the agent and its guardian keep open until they end, and no workload inherits: the
     /// lock of the machine.
     pub held: Option<RawFd>,
+}
+
+impl Default for Custody {
+    fn default() -> Custody {
+        Custody { journal: None, registry: registry::DIRECTORY.into(), held: None }
+    }
 }
 
 /// This machine, between plans.
 pub struct Host {
     pub interrupts: Interrupts,
     keeper: Option<Keeper>,
-    _held: Option<OwnedFd>,
+    _held: Option<Rc<OwnedFd>>,
 }
 
 impl Host {
@@ -63,10 +74,11 @@ impl Host {
         let interrupts = Interrupts::catch(rustix::stdio::stdout())?;
         account::adopt_orphans();
         let held = custody.held.map(take_over).transpose()?;
-        let (keeper, held) = match custody.journal {
-            Some(directory) => (Some(Keeper::new(directory, held)), None),
-            None => (None, held),
-        };
+        let held = held.map(Rc::new);
+        let system = ThisMachine { held: held.clone() };
+        let registry = Registry::new(&system, &path::absolute(custody.registry)?);
+        let journal = custody.journal.map(path::absolute).transpose()?;
+        let keeper = journal.map(|directory| Keeper::new(&system, directory, registry));
         Ok(Host { interrupts, keeper, _held: held })
     }
 

@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod counters;
+pub mod disk;
 pub mod errno;
 pub mod event;
 pub mod failure;

@@ -6,7 +6,7 @@ use ajuste_agent::errno;
 use ajuste_agent::guest;
 use ajuste_agent::host;
 use ajuste_agent::host::{Custody, Outcome};
-use ajuste_agent::safety::recovery;
+use ajuste_agent::safety::command::{self, Work};
 use ajuste_agent::serve;
 use ajuste_agent::sweep;
 use lexopt::prelude::*;
@@ -16,11 +16,16 @@ Carries out plans on this machine and says what happened, as JSON lines.
 
 Usage: ajuste-agent run [--plan FILE] [OPTION]   carry out the plan in FILE (-, the default, is standard input)
        ajuste-agent serve [OPTION]               carry out each line of standard input as a plan
-       ajuste-agent restore DIR|FILE...          put back what sessions have left behind, from their journals
+       ajuste-agent journals [OPTION] [PLACE...] say which journals sessions have left behind, as JSON lines
+       ajuste-agent restore [OPTION] [PLACE...]  put back what sessions have left behind, from their journals
+       ajuste-agent discard [OPTION] JOURNAL...  give up what these journals say, and remove them
        ajuste-agent sweep DIR                    wait for the end of standard input, then remove the session in DIR
        ajuste-agent --version
 
 Options: --journal DIR   write down in DIR what undoes every change; without it nothing on this machine is changed
+         --registry DIR  the registry of all journals of this machine (default /var/lib/ajuste/journals)
+         --permit FILE   a JSON list of the places that journals may write (- is standard input); without it none
+         --all           every journal of the registry, besides those in PLACE (a journal or a directory of them)
          --hold-fd N     keep the inherited descriptor N open until everything is put back, whoever has to do it
 
 Exit status: 0 all done, 1 something failed, 2 a wrong request or a malformed plan.
@@ -29,7 +34,9 @@ Exit status: 0 all done, 1 something failed, 2 a wrong request or a malformed pl
 enum Request {
     Run { plan: String, custody: Custody },
     Serve { custody: Custody },
-    Restore { places: Vec<String> },
+    Journals(Work),
+    Restore(Work),
+    Discard(Work),
     Sweep { directory: String },
     Help,
     Version,
@@ -53,12 +60,14 @@ fn parse() -> Result<Request, lexopt::Error> {
     let request = match arguments.next()? {
         Some(Value(word)) if word == "run" => parse_run(&mut arguments)?,
         Some(Value(word)) if word == "serve" => Request::Serve { custody: parse_custody(&mut arguments, None)? },
-        Some(Value(word)) if word == "restore" => Request::Restore { places: parse_places(&mut arguments)? },
+        Some(Value(word)) if word == "journals" => Request::Journals(parse_work(&mut arguments)?),
+        Some(Value(word)) if word == "restore" => Request::Restore(parse_work(&mut arguments)?),
+        Some(Value(word)) if word == "discard" => Request::Discard(parse_work(&mut arguments)?),
         Some(Value(word)) if word == "sweep" => Request::Sweep { directory: arguments.value()?.string()? },
         Some(Long("help") | Short('h')) => Request::Help,
         Some(Long("version") | Short('V')) => Request::Version,
         Some(other) => return Err(other.unexpected()),
-        None => return Err("expected run, serve, restore, sweep or --version".into()),
+        None => return Err("expected run, serve, journals, restore, discard, sweep or --version".into()),
     };
     match arguments.next()? {
         Some(other) => Err(other.unexpected()),
@@ -78,6 +87,7 @@ fn parse_custody(arguments: &mut lexopt::Parser, mut plan: Option<&mut String>) 
         match (argument, &mut plan) {
             (Long("plan"), Some(plan)) => **plan = arguments.value()?.string()?,
             (Long("journal"), _) => custody.journal = Some(arguments.value()?.into()),
+            (Long("registry"), _) => custody.registry = arguments.value()?.into(),
             (Long("hold-fd"), _) => custody.held = Some(arguments.value()?.parse_with(inherited_descriptor)?),
             (other, _) => return Err(other.unexpected()),
         }
@@ -90,15 +100,21 @@ fn inherited_descriptor(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| format!("{text:?} is no number of an inherited descriptor"))
 }
 
-fn parse_places(arguments: &mut lexopt::Parser) -> Result<Vec<String>, lexopt::Error> {
-    let mut places = vec![arguments.value()?.string()?];
+fn parse_work(arguments: &mut lexopt::Parser) -> Result<Work, lexopt::Error> {
+    let mut work = Work::default();
     while let Some(argument) = arguments.next()? {
         match argument {
-            Value(place) => places.push(place.string()?),
+            Long("registry") => work.registry = arguments.value()?.into(),
+            Long("permit") => work.permit = Some(arguments.value()?.into()),
+            Long("all") => work.scope.all = true,
+            Value(place) => work.scope.places.push(place.into()),
             other => return Err(other.unexpected()),
         }
     }
-    Ok(places)
+    match work.scope.all || !work.scope.places.is_empty() {
+        true => Ok(work),
+        false => Err("expected journals, directories of them, or --all".into()),
+    }
 }
 
 fn carry_out(request: Request) -> ExitCode {
@@ -107,7 +123,9 @@ fn carry_out(request: Request) -> ExitCode {
         Request::Version => println!("ajuste-agent {}", env!("CARGO_PKG_VERSION")),
         Request::Run { plan, custody } => return ended(host::run(&plan, custody)),
         Request::Serve { custody } => return ended(serve::run(custody)),
-        Request::Restore { places } => return ended(recovery::run(&places).map(Outcome::of)),
+        Request::Journals(work) => return ended(command::journals(work).map(Outcome::of)),
+        Request::Restore(work) => return ended(command::restore(work)),
+        Request::Discard(work) => return ended(command::discard(work).map(Outcome::of)),
         Request::Sweep { directory } => {
             if let Err(reason) = sweep::run(&directory) {
                 return failed(&reason);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::clock;
-use crate::event::{Accepted, Event, ReadBack, Role, Stage, Written};
+use crate::event::{Accepted, Event, ReadBack, Role, Stage};
 use crate::failure::{failure, Failure, Stop};
 use crate::measurement::Measurement;
 use crate::place::tunable;
@@ -11,8 +11,9 @@ use crate::plan::{self, Plan};
 use crate::process::account;
 use crate::process::interrupts::Interrupts;
 use crate::process::surroundings::Surroundings;
-use crate::safety::keeper::Keeper;
+use crate::safety::keeper::{carry_out_write, Keeper};
 use crate::safety::roll::Roll;
+use crate::safety::system::ThisMachine;
 use crate::scratch::Mounted;
 use crate::stream::EventStream;
 
@@ -51,14 +52,14 @@ impl Trial<'_> {
         for read in &self.plan.reads {
             stream.say(Event::Read(read_back(read)))?;
         }
-        if let Some(keeper) = &mut keeper {
-            keeper.keep(self.plan)?;
-        }
-        for write in &self.plan.writes {
-            if let Some(keeper) = &mut keeper {
-                keeper.keep_place(write)?;
+        let mut say = |written| stream.say(Event::Written(written)).map_err(Stop::from);
+        match &mut keeper {
+            Some(keeper) => keeper.change(self.plan, &mut say)?,
+            None => {
+                for write in &self.plan.writes {
+                    say(carry_out_write(write, &mut ThisMachine::default())?)?;
+                }
             }
-            stream.say(Event::Written(carry_out_write(write)?))?;
         }
         self.run_commands(keeper.and_then(|keeper| keeper.roll()), stream)
     }
@@ -103,14 +104,4 @@ fn read_back(read: &plan::Read) -> ReadBack {
         Err(reason) => (None, Some(reason)),
     };
     ReadBack { at_ns: clock::raw_ns(), tunable: read.tunable.clone(), value, error }
-}
-
-/// Read, write once, read again.
-fn carry_out_write(write: &plan::Write) -> Result<Written, Failure> {
-    let refused = |reason| Failure::of(&write.tunable, Stage::Write, reason);
-    let before = tunable::read(&write.location).map_err(refused)?;
-    tunable::write(&write.location, &write.value).map_err(refused)?;
-    let after = tunable::read(&write.location).map_err(refused)?;
-    let (tunable, asked) = (write.tunable.clone(), write.value.clone());
-    Ok(Written { at_ns: clock::raw_ns(), tunable, asked, before, after })
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use ajuste_agent::event::Event;
 use ajuste_agent::plan::{FileLocation, Location, Plan};
-use ajuste_agent::safety::journal::{self, Journal};
+use ajuste_agent::safety::record::{self, Header, JOURNAL_VERSION};
 use ajuste_agent::safety::undo::{OldValue, Undo};
 
 /// What readers stumble over.
@@ -141,30 +141,38 @@ fn no_bytes_break_the_reader_of_events() {
     });
 }
 
-/// A journal as the agent writes it.
-fn journal() -> Vec<u8> {
-    let folder = std::env::temp_dir().join(format!("ajuste-hostile-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let made = Journal::create(&folder).unwrap();
+const BOOT: &str = "0f5e1c6a-2b0b-4a6e-9f57-3c0d6f1f2a11";
+
+/// A journal as the agent writes it, and one of before, whose lines have no checksums.
+fn journals() -> [Vec<u8>; 2] {
     let step = |name: &str, before: &str| {
         let location = Location::File(FileLocation { path: format!("/proc/sys/{name}") });
         let (tunable, before) = (name.to_owned(), before.to_owned());
         Undo::Value(OldValue { tunable, location, before, companion: false, appeared: false })
     };
-    made.append(&[step("a", "1"), step("b", "2\t\u{e9}"), step("a", "3")]).unwrap();
-    made.mark_done(&[1]).unwrap();
-    let bytes = fs::read(made.shown()).unwrap();
-    made.remove().unwrap();
-    fs::remove_dir(folder).unwrap();
-    bytes
+    let steps = [step("a", "1"), step("b", "2\t\u{e9}"), step("a", "3")];
+    let (session, boot, machine) = ("1-2".to_owned(), BOOT.to_owned(), None);
+    let header = Header { journal: JOURNAL_VERSION, session, boot, machine, pid: 1, started_ticks: 2, began_s: 3 };
+    let now = [
+        record::sealed(BOOT, &header).unwrap(),
+        record::step_lines(BOOT, 0, &steps).unwrap(),
+        record::done_lines(JOURNAL_VERSION, BOOT, &[1]).unwrap(),
+    ];
+    let header = format!(r#"{{"journal":1,"session":"1-2","boot":"{BOOT}","pid":1,"started_ticks":2,"began_s":3}}"#);
+    let before = steps.iter().map(|step| serde_json::to_string(step).unwrap());
+    let before: Vec<String> = std::iter::once(header).chain(before).chain([r#"{"done":1}"#.to_owned()]).collect();
+    [now.concat(), (before.join("\n") + "\n").into_bytes()]
 }
 
 #[test]
 fn no_bytes_break_the_reader_of_journals() {
-    let (written, boot) = (journal(), journal::boot_id().unwrap());
-    assert_eq!(journal::parse(&written, &boot).unwrap().steps.len(), 3);
-    judge("journal", &[written], |bytes| {
-        if let Ok(contents) = journal::parse(bytes, &boot) {
+    let written = journals();
+    for journal in &written {
+        let contents = record::parse(journal, BOOT).unwrap();
+        assert_eq!((contents.steps.len(), contents.damaged), (3, 0));
+    }
+    judge("journal", &written, |bytes| {
+        if let Ok(contents) = record::parse(bytes, BOOT) {
             assert!(contents.open_steps().count() <= contents.steps.len());
         }
     });

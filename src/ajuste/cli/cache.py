@@ -16,6 +16,7 @@ from ajuste.cli.example import example, examples
 from ajuste.cli.options import Json
 from ajuste.home import home
 from ajuste.model.error import RequestError
+from ajuste.report.visible import Console
 
 app = typer.Typer(
     invoke_without_command=True,

@@ -30,7 +30,7 @@ def doctor(
     Measures timers, other load, stolen time and the spread of a fixed job, and changes nothing. No experiment may go on
     on this machine meanwhile: they would disturb each other.
     """
-    with MachineLock(None), _saying() as say, HostTarget() as target:
+    with MachineLock("measurement"), _saying() as say, HostTarget() as target:
         measured = measure(target, QUICK if quick else FULL, say)
     diagnosis = diagnose(measured)
     if as_json:

@@ -13,9 +13,19 @@ from ajuste.cli.options import Json
 from ajuste.cli.verifying import show_verification
 from ajuste.home import home
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.plan import location_words
+from ajuste.model.plan import Location, location_words
 from ajuste.report.visible import visible_line
-from ajuste.target.journals import OldValue, leftovers, old_values, require_readable, restore_from
+from ajuste.target.journals import (
+    JournalLeft,
+    OldValue,
+    Scope,
+    discard,
+    journals_in,
+    permitted,
+    require_readable,
+    restore_from,
+    scope_of,
+)
 from ajuste.target.machine_lock import MachineLock
 
 
@@ -23,11 +33,14 @@ from ajuste.target.machine_lock import MachineLock
 def restore(
     places: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[JOURNAL|DIR…]", help="Journals, or directories of them; your own if none is given."),
+        typer.Argument(metavar="[JOURNAL|DIR…]", help="Journals, or directories of them; all if none is given."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be put back.")] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Only compare the machine with what it was before the last run.")
+    ] = False,
+    give_up: Annotated[
+        bool, typer.Option("--discard", help="Remove these journals, whatever they would put back.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -35,49 +48,60 @@ def restore(
 
     That is needed only if its agent and the agent's guardian were both killed.
     """
-    if verify and (places or dry_run):
+    if verify and (places or dry_run or give_up):
         raise RequestError(
-            "--verify conflicts with --dry-run and JOURNAL: it puts nothing back", hint="leave one of them out"
+            "--verify conflicts with --dry-run, --discard and JOURNAL: it puts nothing back",
+            hint="leave one of them out",
         )
-    own = home().journals
-    with MachineLock(None, restoring=True) as lock:
+    with MachineLock("restoration") as lock:
         for note in lock.found:
             typer.echo(visible_line(note), err=True)
         if verify:
             show_verification(home(), as_json=as_json)
             return
-        elsewhere = lock.journals_before
-        # A home that has been removed since then left nothing behind that is known.
-        kept = [own, *([elsewhere] if elsewhere not in (None, own) else [])]
-        chosen = places or [place for place in kept if place is not None and place.exists()]
-        journals = [journal for place in chosen for journal in _journals(place)]
-        require_readable(journals)
-        if dry_run:
-            _show_steps(journals, as_json)
+        if give_up:
+            _discard(places or [], dry_run=dry_run)
             return
-        restoration = restore_from(journals)
+        scope = _scope(places)
+        journals = journals_in(scope)
+        require_readable(Path(journal.path) for journal in journals if Path(journal.path).exists())
+        allowed = permitted(value for journal in journals for value in journal.old_values)
+        if dry_run:
+            _show_steps(journals, allowed, as_json)
+            return
+        restoration = restore_from(scope, allowed)
     if as_json:
         typer.echo(json.dumps({"done": restoration.done, "events": restoration.events}, indent=2))
     else:
         _show(journals, restoration.events)
     if not restoration.done:
-        raise RunError(
-            "not everything was put back; what is left stays in its journal",
-            hint="mend what stands in the way, and run `ajuste restore` again",
-        )
+        raise _not_all()
 
 
-def _journals(place: Path) -> tuple[Path, ...]:
-    if place.is_dir():
-        found = leftovers(place)
-        return (*found.left, *found.void)
-    if not place.exists():
-        raise RequestError(f"there is no journal {place}")
-    return (place,)
+def _scope(places: list[Path] | None) -> Scope:
+    if not places:
+        return scope_of(home().journals)
+    return Scope(tuple(places), registered=False)
 
 
-def _show(journals: list[Path], events: tuple[dict[str, Any], ...]) -> None:
-    if not journals:
+def _discard(places: list[Path], *, dry_run: bool) -> None:
+    if not places or dry_run:
+        raise RequestError("--discard needs the journals to remove", hint="name them: ajuste restore --discard JOURNAL")
+    discard(places)
+    for place in places:
+        typer.echo(visible_line(f"Removed {place}; what it said was not put back."))
+
+
+def _not_all() -> RunError:
+    return RunError(
+        "not everything was put back; what is left stays in its journal",
+        hint="mend what stands in the way, and run `ajuste restore` again; "
+        "for a journal that cannot be read, check the values by hand, then run `ajuste restore --discard JOURNAL`",
+    )
+
+
+def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...]) -> None:
+    if not journals and not events:
         typer.echo("There is nothing to put back.")
     for event in events:
         match event:
@@ -91,17 +115,35 @@ def _show(journals: list[Path], events: tuple[dict[str, Any], ...]) -> None:
                 typer.echo(visible_line(f"{path}: {state}{f', {message}' if message else ''}"))
 
 
-def _show_steps(journals: list[Path], as_json: bool) -> None:
-    steps: dict[str, list[OldValue]] = {str(path): old_values(path) for path in journals}
+def _show_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...], as_json: bool) -> None:
+    """Say what restoring would do, and fail where it would."""
+    refused = [value for journal in journals for value in journal.old_values if value.location not in allowed]
     if as_json:
-        document = {path: [step.model_dump(mode="json") for step in own] for path, own in steps.items()}
+        document = {journal.path: _document(journal, allowed) for journal in journals}
         typer.echo(json.dumps({"would restore": document}, indent=2))
-        return
+    else:
+        _tell_steps(journals, allowed)
+    if refused or any(journal.stands_in_the_way and journal.state != "left" for journal in journals):
+        raise RunError("not everything can be put back", hint="run `ajuste restore` for what can")
+
+
+def _document(journal: JournalLeft, allowed: tuple[Location, ...]) -> dict[str, Any]:
+    steps = [step.model_dump(mode="json") | {"permitted": step.location in allowed} for step in journal.old_values]
+    return {"state": journal.state, "message": journal.message, "steps": steps}
+
+
+def _tell_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...]) -> None:
     if not journals:
         typer.echo("There is nothing to put back.")
-    for path, own in steps.items():
-        typer.echo(visible_line(f"{path}:"))
-        for step in own:
-            where = location_words(step.location)
-            typer.echo(visible_line(f"  {step.tunable} would be {step.before} again, in {where}"))
+    for journal in journals:
+        typer.echo(visible_line(f"{journal.path}: {journal.state}{f', {journal.message}' if journal.message else ''}"))
+        for step in journal.old_values:
+            typer.echo(visible_line(f"  {_would(step, allowed)}"))
     typer.echo("Nothing was changed.")
+
+
+def _would(step: OldValue, allowed: tuple[Location, ...]) -> str:
+    where = location_words(step.location)
+    if step.location in allowed:
+        return f"{step.tunable} would be {step.before} again, in {where}"
+    return f"{step.tunable} would not be written: the catalogue has no such tunable in {where} in this kernel"

@@ -193,12 +193,14 @@ class Journal(_Event):
     ``restored``: everything is as it was, and the journal was removed. ``void``: nothing in it holds any more (it is of
     an earlier boot, or nothing was changed); it was removed, and nothing was touched. ``gone``: a guardian at work has
     removed it meanwhile. ``held``: its session is still at work. ``kept``: something could not be put back, as
-    ``failed`` events before this one say. ``malformed``: it is no journal, or not one that can be trusted.
+    ``failed`` events before this one say. ``damaged``: lines of it cannot be read. ``unknown``: it cannot be read, or
+    it was deleted. ``foreign``: it is of another machine or of a boot that is not known here, and left alone.
+    ``malformed``: it is no journal, or not one that can be trusted.
     """
 
     event: Literal["journal"] = "journal"
     path: str
-    state: Literal["restored", "void", "gone", "held", "kept", "malformed"]
+    state: Literal["restored", "void", "gone", "held", "kept", "damaged", "unknown", "foreign", "malformed"]
     message: str | None = None
 
 

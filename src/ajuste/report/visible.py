@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TextIO
 
 import rich.console
@@ -109,8 +109,9 @@ def made_visible() -> Iterator[None]:
     before = sys.stdout, sys.stderr
     for stream in before:
         # Not where the descriptor became another file meanwhile, in which the old place cannot be found.
-        with suppress(OSError, AttributeError):
-            stream.reconfigure(errors="backslashreplace")
+        if hasattr(stream, "reconfigure"):
+            with suppress(OSError):
+                stream.reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = _Visible(before[0]), _Visible(before[1])
     try:
         yield

@@ -34,7 +34,7 @@ from ajuste.target.disturbance import (
     reading,
     throttle_counters,
 )
-from ajuste.target.journals import leftovers, require_none_left, restore_from
+from ajuste.target.journals import Scope, journals_in, require_none_left, restore_all
 from ajuste.target.machine_lock import MachineLock
 from ajuste.target.remains import Remain, note_of, remains
 from ajuste.target.rights import require_rights
@@ -95,10 +95,8 @@ class HostTarget:
             raise RequestError("the program setpriv is not on this machine", hint="apt install util-linux")
         with ExitStack() as stack:
             if self._journals is not None:
-                self._lock = stack.enter_context(MachineLock(self._journals))
-                for note in self._lock.found:
-                    self._say(note)
-                for note in require_none_left(self._journals, self._lock.journals_before):
+                self._lock = stack.enter_context(MachineLock("experiment"))
+                for note in (*self._lock.found, *require_none_left(self._journals)):
                     self._say(note)
             stack.callback(self._say_remains, remains())
             self._start()
@@ -218,11 +216,15 @@ class HostTarget:
         """After an agent that did not end in good order: its guardian puts everything back, or we do."""
         if self._journals is None:
             return "it had changed nothing"
-        left = leftovers(self._journals).left
+        scope = Scope((self._journals,), registered=False)
+        left = [journal for journal in journals_in(scope) if journal.stands_in_the_way]
         # A guardian that is at work is waited for, and may have done all of it before us.
-        if restore_from(left).done or not leftovers(self._journals).left:
+        if not left or restore_all(scope).done:
             return "what it had changed was put back"
-        return f"what it had changed is NOT all put back; `ajuste restore` tries again from {left[0]}"
+        left = [journal for journal in journals_in(scope) if journal.stands_in_the_way]
+        if not left:
+            return "what it had changed was put back"
+        return f"what it had changed is NOT all put back; `ajuste restore` tries again from {left[0].path}"
 
     def _require_restored(self, events: tuple[Event, ...]) -> None:
         for event in events:

@@ -8,7 +8,6 @@ the others say. Two who come at once may both be refused.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import stat
 import time
@@ -27,7 +26,6 @@ from ajuste.target.machine_status import (
     status_name,
     write_status,
 )
-from ajuste.this_boot import boot_id
 
 DIRECTORY: Final = Path("/run/lock")
 
@@ -40,7 +38,6 @@ CLEARING_SECONDS: Final = 10.0
 _held_here: set[Path] = set()
 """The locks that this process itself holds now."""
 
-_LONGEST_RECORD = 4096
 _PAUSE_SECONDS = 0.05
 _TRIES = 5
 
@@ -49,24 +46,19 @@ class MachineLock:
     """A context manager that holds the machine. ``descriptor`` may be left to processes that are to hold it too: it is
     free when the last of them has ended.
 
-    ``journals`` is where the experiment keeps its journals; ``None`` for what is no experiment. Entering raises
-    RequestError, naming the holder, if the machine is in use.
-
-    With ``restoring`` only an experiment of the same user is in the way. Anything else, such as a lock that is held for
-    another reason or a file that is not Ajuste's, is said in ``found`` and passed by.
+    Entering raises RequestError, naming the holder, if the machine is in use. Only an experiment of the same user is in
+    the way of a restoration. Anything else, such as a lock that is held for another reason or a file that is not
+    Ajuste's, is said in ``found`` and passed by.
     """
 
-    def __init__(self, journals: Path | None, directory: Path = DIRECTORY, *, restoring: bool = False) -> None:
+    def __init__(self, use: Use, directory: Path = DIRECTORY) -> None:
         uid = os.geteuid()
-        self._journals = journals
-        self._use: Use = "restoration" if restoring else "measurement" if journals is None else "experiment"
+        self._use = use
         self._path = directory / lock_name(uid)
         self._status = directory / status_name(uid)
         self._descriptor: int | None = None
         self._has_said = False
         self.found: list[str] = []
-        self.journals_before: Path | None = None
-        """Where the last experiment of this user in this boot kept its journals."""
 
     @property
     def descriptor(self) -> int:
@@ -100,7 +92,6 @@ class MachineLock:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 holder = own_holder(self._status) or Holder(_locker(opened), os.geteuid())
-                self.journals_before = _record(opened)
                 os.close(opened)
                 self._wait_for(holder, deadline)
                 continue
@@ -109,8 +100,6 @@ class MachineLock:
             os.close(opened)
         self._descriptor = opened
         _held_here.add(self._path)
-        self.journals_before = _record(opened)
-        _remember(opened, self._journals or self.journals_before)
 
     def _wait_for(self, holder: Holder, deadline: float) -> None:
         """A moment, if what an experiment started has yet to end: its agent, or its guardian."""
@@ -246,25 +235,6 @@ def _is_free(path: Path) -> bool:
         return True
     finally:
         os.close(descriptor)
-
-
-def _record(descriptor: int) -> Path | None:
-    """Where the last experiment kept its journals, in this boot."""
-    try:
-        record = json.loads(os.pread(descriptor, _LONGEST_RECORD, 0))
-    except (OSError, ValueError, RecursionError):
-        return None
-    journals = record.get("journals") if isinstance(record, dict) and record.get("boot") == boot_id() else None
-    return Path(journals) if isinstance(journals, str) and journals.startswith("/") and "\0" not in journals else None
-
-
-def _remember(descriptor: int, journals: Path | None) -> None:
-    record = {"boot": boot_id(), "journals": str(journals) if journals is not None else None}
-    try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(record).encode(), 0)
-    except OSError:
-        return
 
 
 def _locker(descriptor: int) -> int:

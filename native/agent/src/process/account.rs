@@ -97,6 +97,19 @@ pub fn kin(pid: i32) -> Option<Kin> {
     Some(Kin { pid, parent: stat.number(1)?, group: stat.number(2)?, started_ticks: stat.number(19)?, is_dead })
 }
 
+/// Every process that is not dead yet, but this one.
+pub fn everybody() -> Vec<Kin> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let me = std::process::id() as i32;
+    numbers.filter(|pid| *pid != me).filter_map(kin).filter(|kin| !kin.is_dead).collect()
+}
+
+/// Be the last process that goes when memory is short. Only root may say so.
+pub fn be_spared_when_memory_is_short() {
+    let _ = fs::write("/proc/self/oom_score_adj", "-1000");
+}
+
 /// When the process `pid` began, in clock ticks since the boot: tells it from another that has the number later.
 pub fn start_ticks(pid: i32) -> Option<u64> {
     kin(pid).filter(|kin| !kin.is_dead).map(|kin| kin.started_ticks)

@@ -19,10 +19,11 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use crate::clock;
 use crate::errno;
 use crate::process::account;
-use crate::safety::journal::Journal;
 use crate::safety::leftovers;
 use crate::safety::recovery;
 use crate::safety::roll::Roll;
+use crate::safety::session::Session;
+use crate::safety::system::ThisMachine;
 
 /// As `/proc/PID/comm` shows it.
 pub const NAME: &std::ffi::CStr = c"ajuste-guardian";
@@ -37,12 +38,12 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Fork one for `journal`. It keeps `held` open as long as it lives.
-    pub fn fork(journal: &Journal, roll: Roll, held: Option<RawFd>) -> Result<Guardian, String> {
+    /// Fork one for `session`. It keeps `held` open as long as it lives.
+    pub fn fork(session: &Session<ThisMachine>, roll: Roll, held: Option<RawFd>) -> Result<Guardian, String> {
         let refused = |error: io::Error| format!("cannot start the guardian: {}", errno::of(error));
         let (end, lifeline) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
         let (answer, ready) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
-        let [file, directory] = journal.descriptors();
+        let [file, directory] = session.journal.descriptors();
         let mut kept = vec![end.as_raw_fd(), ready.as_raw_fd(), file.as_raw_fd(), directory.as_raw_fd()];
         kept.extend(held);
         account::fork_sibling(|| {
@@ -51,8 +52,7 @@ impl Guardian {
             let _ = rustix::io::write(&ready, &pid.to_ne_bytes());
             await_end(&end);
             leftovers::kill(roll);
-            journal.owner().into_iter().for_each(Roll::remove);
-            let _ = recovery::undo_all(journal, &mut |_| {});
+            recovery::take_over(session);
         })
         .map_err(refused)?;
         drop((end, ready));
@@ -104,8 +104,7 @@ fn isolate(kept: &mut [RawFd]) {
         }
         close_range(first, RawFd::MAX);
     }
-    // The last process that should go when memory is short. Root's is enough: others may not say so.
-    let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
+    account::be_spared_when_memory_is_short();
 }
 
 /// close_range(2), or one by one where the kernel (before 5.9) does not have it.

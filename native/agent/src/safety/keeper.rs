@@ -5,30 +5,29 @@
 //! While a plan is carried out, what it changes is the keeper's. Between plans nothing is: a value that somebody else
 //! sets then is theirs, and the next plan goes back to it.
 
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use crate::errno;
-use crate::event::{Event, Stage};
-use crate::failure::Failure;
-use crate::place::tunable;
+use crate::clock;
+use crate::event::{Event, Stage, Written};
+use crate::failure::{Failure, Stop};
 use crate::plan::{Attributes, Plan, Write};
-use crate::process::{cgroup, enclosure};
-use crate::safety::guardian::Guardian;
-use crate::safety::journal::Journal;
-use crate::safety::restore::{restore, Machine, Outcome};
-use crate::safety::roll::Roll;
+use crate::process::cgroup;
+use crate::safety::record::Contents;
+use crate::safety::registry::Registry;
+use crate::safety::restore::{restore, Outcome, Places};
+use crate::safety::session::Session;
+use crate::safety::system::{System, ThisMachine};
 use crate::safety::undo::{Made, OldValue, Undo};
 use crate::scratch::mount_point;
 use crate::trace;
 
-pub struct Keeper {
+pub struct Keeper<S: System = ThisMachine> {
+    system: S,
     directory: PathBuf,
-    /// Kept open by the agent and its guardian until both have ended: the lock of the machine.
-    lock: Option<OwnedFd>,
-    roll: Option<Roll>,
-    journal: Option<Journal>,
-    guardian: Option<Guardian>,
+    registry: Registry<S>,
+    roll: Option<S::Roll>,
+    session: Option<Session<S>>,
+    guardian: Option<S::Guardian>,
     /// Those in the journal.
     steps: Vec<Undo>,
     /// Places in `steps`: what the plan at hand changes.
@@ -37,14 +36,15 @@ pub struct Keeper {
     unsettled: Vec<usize>,
 }
 
-impl Keeper {
-    /// One whose journal will be in `directory`.
-    pub fn new(directory: PathBuf, lock: Option<OwnedFd>) -> Keeper {
+impl<S: System> Keeper<S> {
+    /// One whose journal will be in `directory`, an absolute path.
+    pub fn new(system: &S, directory: PathBuf, registry: Registry<S>) -> Keeper<S> {
         Keeper {
+            system: system.clone(),
             directory,
-            lock,
+            registry,
             roll: None,
-            journal: None,
+            session: None,
             guardian: None,
             steps: Vec::new(),
             held: Vec::new(),
@@ -52,13 +52,27 @@ impl Keeper {
         }
     }
 
-    /// Have on disk what undoes all that `plan` will change. If this fails, nothing may be changed.
-    pub fn keep(&mut self, plan: &Plan) -> Result<(), Failure> {
-        // One that is not there (yet) is looked at again just before it is written.
-        let there = plan.writes.iter().filter(|write| tunable::is_there(&write.location));
-        let mut steps = there.map(|write| old_value(write, false)).collect::<Result<Vec<_>, _>>()?;
+    /// Carry out the writes of `plan`, and say each. Whatever comes of it, [`Keeper::put_back`] comes next.
+    pub fn change(&mut self, plan: &Plan, say: &mut dyn FnMut(Written) -> Result<(), Stop>) -> Result<(), Stop> {
+        self.keep(plan)?;
         for write in &plan.writes {
-            steps.extend(companions(write)?);
+            self.keep_place(write)?;
+            say(carry_out_write(write, &mut self.system)?)?;
+        }
+        Ok(())
+    }
+
+    /// Have on disk what undoes all that `plan` will change. If this fails, nothing may be changed.
+    fn keep(&mut self, plan: &Plan) -> Result<(), Failure> {
+        // One that is not there (yet) is looked at again just before it is written.
+        let mut steps = Vec::new();
+        for write in &plan.writes {
+            if self.system.is_there(&write.location) {
+                steps.push(self.old_value(write, false)?);
+            }
+        }
+        for write in &plan.writes {
+            self.add_companions(write, &mut steps)?;
         }
         steps.extend(directories(plan)?);
         steps.extend(groups(plan));
@@ -67,12 +81,33 @@ impl Keeper {
     }
 
     /// The same for one write, whose place may have come into being with the writes before it.
-    pub fn keep_place(&mut self, write: &Write) -> Result<(), Failure> {
+    fn keep_place(&mut self, write: &Write) -> Result<(), Failure> {
         let is_held = |index: &usize| matches!(&self.steps[*index], Undo::Value(old) if old.location == write.location);
         if self.held.iter().any(is_held) {
             return Ok(());
         }
-        self.hold(vec![old_value(write, true)?])
+        let step = self.old_value(write, true)?;
+        self.hold(vec![step])
+    }
+
+    fn old_value(&mut self, write: &Write, appeared: bool) -> Result<Undo, Failure> {
+        let refused = |reason| Failure::of(&write.tunable, Stage::Write, reason);
+        let before = self.system.keep(&write.location).map_err(refused)?;
+        let (tunable, location) = (write.tunable.clone(), write.location.clone());
+        Ok(Undo::Value(OldValue { tunable, location, before, companion: false, appeared }))
+    }
+
+    /// Those that are there.
+    fn add_companions(&mut self, write: &Write, steps: &mut Vec<Undo>) -> Result<(), Failure> {
+        let refused = |reason| Failure::of(&write.tunable, Stage::Journal, reason);
+        for location in &write.companions {
+            if self.system.is_there(location) {
+                let before = self.system.keep(location).map_err(refused)?;
+                let (tunable, location) = (write.tunable.clone(), location.clone());
+                steps.push(Undo::Value(OldValue { tunable, location, before, companion: true, appeared: false }));
+            }
+        }
+        Ok(())
     }
 
     fn hold(&mut self, steps: Vec<Undo>) -> Result<(), Failure> {
@@ -97,8 +132,8 @@ impl Keeper {
             }
         }
         self.begin().map_err(failed)?;
-        if let Some(journal) = self.journal.as_ref().filter(|_| !new.is_empty()) {
-            journal.append(&new).map_err(failed)?;
+        if let Some(session) = self.session.as_ref().filter(|_| !new.is_empty()) {
+            session.append(&new).map_err(failed)?;
             self.steps.extend(new);
         }
         for index in held {
@@ -118,28 +153,28 @@ impl Keeper {
 
     /// Have a journal and a living guardian.
     fn begin(&mut self) -> Result<(), String> {
-        let journal = match self.journal.take() {
-            Some(journal) => journal,
-            None => Journal::create(&self.directory)?,
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => Session::begin(&self.system, &self.directory, &self.registry)?,
         };
-        let journal = self.journal.insert(journal);
-        let mut made = None;
-        if let (None, Some(owner)) = (self.roll, journal.owner()) {
-            let roll = self.roll.insert(Roll::create(owner).map_err(errno::of)?);
-            made = enclosure::create(&format!("{}-{}", owner.pid, owner.started_ticks));
-            made.iter().for_each(|path| roll.enclose(path));
+        let session = self.session.insert(session);
+        let began = self.roll.is_none();
+        let roll = match self.roll {
+            Some(roll) => roll,
+            None => *self.roll.insert(self.system.make_roll(session.owner())?),
+        };
+        if !self.guardian.as_ref().is_some_and(|guardian| self.system.is_guarded(guardian)) {
+            self.guardian = Some(self.system.fork_guardian(session, roll)?);
         }
-        let Some(roll) = self.roll else { return Err("there is no roll of processes".to_owned()) };
-        if !self.guardian.as_ref().is_some_and(Guardian::is_alive) {
-            self.guardian = Some(Guardian::fork(journal, roll, self.lock.as_ref().map(AsRawFd::as_raw_fd))?);
+        if began {
+            // Without the guardian, which is to outlive all that is in it.
+            self.system.enter_enclosure(roll);
         }
-        // Without the guardian, which is to outlive all that is in it.
-        made.iter().for_each(|path| enclosure::enter(path));
         Ok(())
     }
 
     /// Where processes are entered while something is held.
-    pub fn roll(&self) -> Option<Roll> {
+    pub fn roll(&self) -> Option<S::Roll> {
         self.roll
     }
 
@@ -147,7 +182,7 @@ impl Keeper {
     pub fn put_back(&mut self) -> Vec<Event> {
         let held = std::mem::take(&mut self.held);
         let steps: Vec<&Undo> = held.iter().map(|index| &self.steps[*index]).collect();
-        let outcomes = restore(&steps, &mut Machine);
+        let outcomes = restore(&steps, &mut self.system);
         let unsettled = held.iter().zip(&outcomes).filter(|(_, outcome)| !outcome.is_settled());
         self.unsettled.extend(unsettled.map(|(index, _)| *index));
         steps.iter().zip(&outcomes).rev().filter_map(|(step, outcome)| outcome.event(step)).collect()
@@ -156,48 +191,39 @@ impl Keeper {
     /// The orderly end: no journal, no guardian. The error says what could not be put back; the journal then stays.
     pub fn finish(mut self) -> Result<(), String> {
         let steps: Vec<&Undo> = self.unsettled.iter().map(|index| &self.steps[*index]).collect();
-        let outcomes = restore(&steps, &mut Machine);
+        let outcomes = restore(&steps, &mut self.system);
         let open = |(index, outcome): (&usize, &Outcome)| (!outcome.is_settled()).then_some(*index);
         self.unsettled = self.unsettled.iter().zip(&outcomes).filter_map(open).collect();
         let result = self.close_journal();
-        self.roll.and_then(|roll| roll.enclosure()).iter().for_each(|path| {
-            enclosure::clear(path);
-        });
-        self.journal.iter().filter_map(Journal::owner).for_each(Roll::remove);
+        self.roll.iter().for_each(|roll| self.system.clear_enclosure(*roll));
+        self.session.iter().for_each(|session| self.system.remove_roll(session.owner()));
         if let Some(guardian) = self.guardian.take() {
-            guardian.dismiss();
+            self.system.dismiss(guardian);
         }
         result
     }
 
     fn close_journal(&self) -> Result<(), String> {
-        let Some(journal) = &self.journal else { return Ok(()) };
+        let Some(session) = &self.session else { return Ok(()) };
         if self.unsettled.is_empty() {
-            return journal.remove();
+            return session.close();
         }
         let settled: Vec<usize> = (0..self.steps.len()).filter(|index| !self.unsettled.contains(index)).collect();
-        journal.mark_done(&settled)?;
+        let journal = &session.journal;
+        let contents = Contents { header: Some(session.header.clone()), ..Contents::default() };
+        journal.mark_done(&contents, &settled)?;
         Err(format!("not everything could be put back; what remains is in {}", journal.shown().display()))
     }
 }
 
-fn old_value(write: &Write, appeared: bool) -> Result<Undo, Failure> {
+/// Read, write once, read again.
+pub fn carry_out_write(write: &Write, places: &mut impl Places) -> Result<Written, Failure> {
     let refused = |reason| Failure::of(&write.tunable, Stage::Write, reason);
-    let before = tunable::keep(&write.location).map_err(refused)?;
-    let (tunable, location) = (write.tunable.clone(), write.location.clone());
-    Ok(Undo::Value(OldValue { tunable, location, before, companion: false, appeared }))
-}
-
-/// Those that are there.
-fn companions(write: &Write) -> Result<Vec<Undo>, Failure> {
-    let there = write.companions.iter().filter(|location| tunable::is_there(location));
-    let kept = there.map(|location| {
-        let refused = |reason| Failure::of(&write.tunable, Stage::Journal, reason);
-        let before = tunable::keep(location).map_err(refused)?;
-        let (tunable, location) = (write.tunable.clone(), location.clone());
-        Ok(Undo::Value(OldValue { tunable, location, before, companion: true, appeared: false }))
-    });
-    kept.collect()
+    let before = places.read(&write.location).map_err(refused)?;
+    places.write(&write.location, &write.value).map_err(refused)?;
+    let after = places.read(&write.location).map_err(refused)?;
+    let (tunable, asked) = (write.tunable.clone(), write.value.clone());
+    Ok(Written { at_ns: clock::raw_ns(), tunable, asked, before, after })
 }
 
 /// The directories that are made to mount the plan's scratch file system on.

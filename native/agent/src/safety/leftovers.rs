@@ -7,7 +7,6 @@
 //! A number that is used again by somebody else is known by the time at which its process began.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags};
@@ -29,7 +28,7 @@ pub fn kill(roll: Roll) {
     let leaders = roll.leaders();
     let mut stopped: BTreeMap<(i32, u64), OwnedFd> = BTreeMap::new();
     for _ in 0..GOES {
-        let alive = everybody();
+        let alive = account::everybody();
         let ours = ours(&alive, &leaders).into_iter().map(|kin| (kin.pid, kin.started_ticks));
         let new: Vec<_> = ours.filter(|one| !stopped.contains_key(one)).collect();
         if new.is_empty() {
@@ -49,14 +48,6 @@ pub fn kill(roll: Roll) {
     roll.enclosure().iter().for_each(|path| {
         enclosure::clear(path);
     });
-}
-
-/// Every process that is not dead yet, but this one.
-fn everybody() -> Vec<Kin> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let me = std::process::id() as i32;
-    numbers.filter(|pid| *pid != me).filter_map(account::kin).filter(|kin| !kin.is_dead).collect()
 }
 
 fn ours<'a>(alive: &'a [Kin], leaders: &[Leader]) -> Vec<&'a Kin> {

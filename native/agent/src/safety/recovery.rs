@@ -1,138 +1,438 @@
 //! Undoing what sessions have left behind: by the guardian of a session, or later by `ajuste-agent restore`.
 
-use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::clock;
+use crate::disk::Disk;
 use crate::errno;
-use crate::event::{Event, JournalState, Left, Stage};
-use crate::process::account;
-use crate::safety::journal::{self, Header, Journal, Refused};
-use crate::safety::leftovers;
-use crate::safety::restore::{restore, Machine, Outcome};
-use crate::safety::roll::Roll;
-use crate::stream::EventStream;
+use crate::event::{Event, Failed, JournalState, Left, Stage};
+use crate::plan::Location;
+use crate::safety::journal::{self, Journal, Refused};
+use crate::safety::record::Contents;
+use crate::safety::registry::{Entry, Registry};
+use crate::safety::restore::{restore, Outcome};
+use crate::safety::session;
+use crate::safety::system::System;
+use crate::safety::undo::Undo;
 
 /// For a guardian that is at work to be done.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const HELD: &str = "its session is still at work";
 
-/// Undo all that `journal` has open, and remove it if nothing is left to do. The places that cannot be put back stay in
-/// it. True if none of them is left. The error says what is wrong with the journal.
-pub fn undo_all(journal: &Journal, say: &mut dyn FnMut(Event)) -> Result<bool, String> {
-    let contents = journal.contents()?;
-    let open: Vec<usize> = contents.open_steps().collect();
-    let steps: Vec<_> = open.iter().map(|index| &contents.steps[*index]).collect();
-    let outcomes = restore(&steps, &mut Machine);
+/// Which places a journal may write.
+pub enum Permit {
+    /// A guardian has its journal from its own agent.
+    Everything,
+    /// Those of the catalogue, as the caller has looked them up: a journal is a file, and may say anything.
+    Only(Vec<Location>),
+}
+
+impl Permit {
+    fn refuses(&self, step: &Undo) -> bool {
+        match (self, step) {
+            (Permit::Only(places), Undo::Value(old)) => !places.contains(&old.location),
+            // What may be removed is checked where it is removed.
+            _ => false,
+        }
+    }
+}
+
+/// What a journal is, before anything is done with it.
+pub enum Verdict<S: System> {
+    /// Of this boot: its steps are to be undone.
+    Left(Journal<S>, Contents),
+    /// Of this boot, and everything was put back.
+    Settled(Journal<S>, Contents),
+    /// Nothing in it holds any more; the journal, if there is one that can be opened.
+    Void(Option<Journal<S>>, &'static str),
+    /// There is nothing to do about it, or nothing that can be done.
+    Other(JournalState, Option<String>),
+}
+
+/// A journal, and its entry in the registry if it has one there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub path: PathBuf,
+    pub entry: Option<Entry>,
+}
+
+/// What is to be looked at, and what cannot be looked at (a path, and why).
+#[derive(Debug, Default)]
+pub struct Candidates {
+    pub found: Vec<Candidate>,
+    pub problems: Vec<(String, String)>,
+    /// Entries of the registry that mean nothing.
+    unfinished: Vec<PathBuf>,
+}
+
+/// Where journals are sought: these, each a journal or a directory of them, and with `all` every one of the registry.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    pub places: Vec<PathBuf>,
+    pub all: bool,
+}
+
+pub struct Recovery<S: System> {
+    pub system: S,
+    pub registry: Registry<S>,
+    pub permit: Permit,
+}
+
+impl<S: System> Recovery<S> {
+    /// The oldest first: their names begin with the time.
+    pub fn candidates(&self, scope: &Scope) -> Candidates {
+        let mut found = Candidates::default();
+        let entries = match self.registry.entries() {
+            Ok(entries) => {
+                let unknown = entries.unknown.into_iter().filter(|_| scope.all);
+                found.problems.extend(unknown.map(|(path, reason)| (path.to_string_lossy().into_owned(), reason)));
+                found.unfinished = entries.unfinished;
+                entries.entries
+            }
+            Err(reason) => {
+                found.problems.push(("the registry of journals".to_owned(), reason));
+                Vec::new()
+            }
+        };
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for place in &scope.places {
+            let absolute = std::path::absolute(place).unwrap_or_else(|_| place.clone());
+            match self.journals(&absolute) {
+                Ok(listed) => paths.extend(listed),
+                Err(reason) => found.problems.push((place.to_string_lossy().into_owned(), reason)),
+            }
+        }
+        paths.extend(entries.iter().filter(|entry| scope.includes(entry)).map(|entry| entry.journal.clone()));
+        paths.sort_by(|one, other| (one.file_name(), one).cmp(&(other.file_name(), other)));
+        paths.dedup();
+        found.found.extend(paths.into_iter().map(|path| {
+            let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+            let is_of = |entry: &&Entry| entry.journal == path || Some(&entry.session) == name.as_ref();
+            Candidate { entry: entries.iter().find(is_of).cloned(), path }
+        }));
+        found
+    }
+
+    fn journals(&self, place: &Path) -> Result<Vec<PathBuf>, String> {
+        let disk = self.system.disk();
+        if !disk.about_path(place).map_err(errno::of)?.is_directory() {
+            return Ok(vec![place.to_owned()]);
+        }
+        let names = disk.names(place).map_err(errno::of)?;
+        Ok(names.iter().map(|name| place.join(name)).filter(|path| journal::is_named_so(path)).collect())
+    }
+
+    /// Undo what the journals say, and say what became of each. True if nothing is left to do.
+    pub fn restore(&self, scope: &Scope, say: &mut dyn FnMut(Event)) -> bool {
+        let candidates = self.candidates(scope);
+        let mut all_done = candidates.problems.is_empty();
+        let mut problems = candidates.problems;
+        let is_beginning = |path: &PathBuf| {
+            path.file_stem().and_then(|name| name.to_str()).is_some_and(|session| self.is_owner_alive(session))
+        };
+        for path in candidates.unfinished.into_iter().filter(|path| !is_beginning(path)) {
+            problems.extend(self.registry.discard(&path).and_then(Result::err).map(|reason| (String::new(), reason)));
+        }
+        for (path, reason) in problems {
+            let message = if path.is_empty() { reason } else { format!("{path}: {reason}") };
+            say(Event::Failed(Failed { at_ns: clock::raw_ns(), stage: Stage::Journal, message, tunable: None }));
+        }
+        for candidate in candidates.found {
+            all_done &= is_done(self.carry_out(&candidate, say));
+        }
+        all_done
+    }
+
+    /// Look at a journal; nothing is changed.
+    pub fn examine(&self, candidate: &Candidate) -> Verdict<S> {
+        let boot = match self.system.boot_id() {
+            Ok(boot) => boot,
+            Err(reason) => return Verdict::Other(JournalState::Unknown, Some(reason)),
+        };
+        let opened = Journal::open(&self.system, &candidate.path);
+        // A guardian may have been at work since it was listed.
+        let entry = candidate.entry.as_ref().and_then(|entry| self.registry.again(entry));
+        let entry = entry.as_ref();
+        let is_before = entry.is_some_and(|entry| entry.boot != boot);
+        let read = match opened.map(|journal| (journal.contents(), journal)) {
+            Ok((Ok(contents), journal)) => Ok((journal, contents)),
+            // Not even its header got to the disk; that it is ours is known from the registry.
+            Ok((Err(_), journal)) if entry.is_some_and(|entry| entry.journal == candidate.path && is_before) => {
+                return Verdict::Void(Some(journal), EARLIER)
+            }
+            Ok((Err(_), journal)) if entry.is_some_and(|entry| entry.journal == candidate.path && !entry.begun) => {
+                return Verdict::Void(Some(journal), "nothing was changed yet")
+            }
+            Ok((Err(refused), _)) | Err(refused) => Err(refused),
+        };
+        let (journal, contents) = match read {
+            Ok(read) => read,
+            Err(Refused::Held) => return Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
+            // Whatever stands in the way: the boot has taken the changes with it.
+            Err(_) if is_before => return Verdict::Void(None, EARLIER),
+            Err(Refused::Gone) if entry.is_some_and(|entry| self.is_beginning(entry)) => {
+                return Verdict::Other(JournalState::Held, Some(HELD.to_owned()))
+            }
+            Err(Refused::Gone) => return missing(entry),
+            Err(Refused::Unfit(reason)) => return Verdict::Other(JournalState::Malformed, Some(reason)),
+            Err(Refused::Unread(reason)) => {
+                let message = format!("{reason}; {}", what_is_at_stake(entry));
+                return Verdict::Other(JournalState::Unknown, Some(message));
+            }
+        };
+        let Some(header) = &contents.header else {
+            return match entry {
+                // Those of another boot do not fit.
+                _ if !contents.steps.is_empty() => Verdict::Left(journal, contents),
+                Some(_) if is_before => Verdict::Void(Some(journal), EARLIER),
+                Some(entry) if self.is_beginning(entry) => Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
+                Some(entry) if !entry.begun => Verdict::Void(Some(journal), "nothing was changed yet"),
+                Some(entry) if entry.settled => Verdict::Settled(journal, contents),
+                Some(_) => {
+                    let message = format!("it is empty; {}", what_is_at_stake(entry));
+                    Verdict::Other(JournalState::Unknown, Some(message))
+                }
+                None => Verdict::Other(JournalState::Foreign, Some("it is empty, and left alone".to_owned())),
+            };
+        };
+        let is_registered = entry.is_some_and(|entry| entry.session == header.session && entry.boot == header.boot);
+        match header.boot == boot {
+            false if is_registered => Verdict::Void(Some(journal), EARLIER),
+            false => Verdict::Other(JournalState::Foreign, Some(FOREIGN.to_owned())),
+            // It is a copy of one that is in use.
+            true if self.system.is_alive(header.owner()) => Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
+            true if is_registered && entry.is_some_and(|entry| entry.settled) => Verdict::Settled(journal, contents),
+            true => Verdict::Left(journal, contents),
+        }
+    }
+
+    /// Whether the session is just being begun.
+    fn is_beginning(&self, entry: &Entry) -> bool {
+        !entry.begun && self.is_owner_alive(&entry.session)
+    }
+
+    fn is_owner_alive(&self, session: &str) -> bool {
+        session::owner_of(session).is_some_and(|owner| self.system.is_alive(owner))
+    }
+
+    /// Undo what a journal says, and remove it if nothing is left to do. The events say what became of it; the state
+    /// and the message come in the last.
+    pub fn carry_out(&self, candidate: &Candidate, say: &mut dyn FnMut(Event)) -> JournalState {
+        let (state, message) = match self.examine_patiently(candidate) {
+            Verdict::Other(state, message) => {
+                let entry = candidate.entry.as_ref().filter(|_| state == JournalState::Gone);
+                self.forgotten(entry, (state, message))
+            }
+            Verdict::Void(journal, why) => {
+                let removed = journal.map_or(Ok(()), |journal| journal.remove());
+                match removed {
+                    Ok(()) => self.forgotten(candidate.entry.as_ref(), (JournalState::Void, Some(why.to_owned()))),
+                    Err(reason) => (JournalState::Kept, Some(format!("{why}, but it cannot be removed: {reason}"))),
+                }
+            }
+            Verdict::Settled(journal, contents) => self.closed(&journal, &contents, candidate, JournalState::Restored),
+            Verdict::Left(journal, contents) => {
+                if let Some(header) = &contents.header {
+                    // Its guardian has died with it, and what they have left is still there.
+                    self.system.kill_left_by(header.owner());
+                }
+                self.undo(&journal, &contents, candidate, say)
+            }
+        };
+        let path = candidate.path.to_string_lossy().into_owned();
+        say(Event::Journal(Left { at_ns: clock::raw_ns(), path, state, message }));
+        state
+    }
+
+    /// Give up what a journal says. The error says why it is still there.
+    pub fn discard(&self, path: &Path) -> Result<(), String> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if let Some(removed) = self.registry.discard(&path) {
+            return removed;
+        }
+        let entries = self.registry.entries()?.entries;
+        let entry = entries.iter().find(|entry| entry.journal == path);
+        match Journal::open(&self.system, &path) {
+            Ok(journal) => {
+                let header = journal.contents().ok().and_then(|contents| contents.header);
+                if header.as_ref().is_some_and(|header| self.system.is_alive(header.owner())) {
+                    return Err(HELD.to_owned());
+                }
+                journal.remove()?;
+                header.into_iter().for_each(|header| self.system.remove_roll(header.owner()));
+            }
+            Err(Refused::Held) => return Err(HELD.to_owned()),
+            Err(Refused::Gone) if entry.is_none() => return Err("there is no such journal".to_owned()),
+            Err(Refused::Gone) => {}
+            Err(Refused::Unread(_)) if entry.is_some() => {}
+            Err(Refused::Unfit(reason) | Refused::Unread(reason)) => return Err(reason),
+        }
+        entry.map_or(Ok(()), |entry| self.registry.remove_entry(entry))
+    }
+
+    /// Somebody who has it and is about to end is waited for: a guardian at work.
+    fn examine_patiently(&self, candidate: &Candidate) -> Verdict<S> {
+        let deadline = self.system.steady_clock() + PATIENCE;
+        loop {
+            match self.examine(candidate) {
+                Verdict::Other(JournalState::Held, _)
+                    if self.system.steady_clock() < deadline && !self.is_session_alive(candidate) =>
+                {
+                    self.system.pause(BETWEEN_LOOKS);
+                }
+                verdict => return verdict,
+            }
+        }
+    }
+
+    fn is_session_alive(&self, candidate: &Candidate) -> bool {
+        journal::header_of(&self.system, &candidate.path).is_some_and(|header| self.system.is_alive(header.owner()))
+            || candidate.entry.as_ref().is_some_and(|entry| self.is_owner_alive(&entry.session))
+    }
+
+    fn undo(
+        &self,
+        journal: &Journal<S>,
+        contents: &Contents,
+        candidate: &Candidate,
+        say: &mut dyn FnMut(Event),
+    ) -> (JournalState, Option<String>) {
+        let undone = undo_steps(&self.system, contents, &self.permit, say);
+        if undone.unsettled == 0 && contents.damaged == 0 {
+            return self.closed(journal, contents, candidate, JournalState::Restored);
+        }
+        let marked = journal.mark_done(contents, &undone.settled).err();
+        let left = match (undone.unsettled, contents.damaged) {
+            (0, _) => None,
+            _ => Some("not everything could be put back".to_owned()),
+        };
+        let damaged = (contents.damaged > 0).then(|| contents.damage());
+        let message: Vec<String> = [left, damaged, marked].into_iter().flatten().collect();
+        let state = if contents.damaged > 0 { JournalState::Damaged } else { JournalState::Kept };
+        (state, Some(message.join("; ")))
+    }
+
+    fn closed(
+        &self,
+        journal: &Journal<S>,
+        contents: &Contents,
+        candidate: &Candidate,
+        state: JournalState,
+    ) -> (JournalState, Option<String>) {
+        let closed = session::close(&self.system, &self.registry, journal, contents.header.as_ref());
+        match closed {
+            Ok(()) => self.forgotten(candidate.entry.as_ref(), (state, None)),
+            Err(reason) => {
+                let message = format!("everything was put back, but the journal cannot be removed: {reason}");
+                (JournalState::Kept, Some(message))
+            }
+        }
+    }
+
+    /// Without an entry in the registry.
+    fn forgotten(
+        &self,
+        entry: Option<&Entry>,
+        so_far: (JournalState, Option<String>),
+    ) -> (JournalState, Option<String>) {
+        // The journal is gone for good first: it might come back after a crash, and nobody would know whose it is.
+        let forgotten = entry.map_or(Ok(()), |entry| {
+            journal::sync_directory_of(&self.system, &entry.journal)?;
+            self.registry.remove_entry(entry)
+        });
+        match forgotten {
+            Ok(()) => so_far,
+            Err(reason) => (JournalState::Kept, Some(format!("nothing is changed any more, but {reason}"))),
+        }
+    }
+}
+
+/// Whether nothing of this machine can be changed any more because of the journal.
+pub fn is_done(state: JournalState) -> bool {
+    matches!(state, JournalState::Restored | JournalState::Void | JournalState::Gone | JournalState::Foreign)
+}
+
+const EARLIER: &str = "it is of an earlier boot: the settings are the kernel's own again";
+const FOREIGN: &str = "it is of another machine, or of an earlier boot that is not known here; left alone";
+
+impl Scope {
+    fn includes(&self, entry: &Entry) -> bool {
+        let is_in = |place: &PathBuf| {
+            let place = std::path::absolute(place).unwrap_or_else(|_| place.clone());
+            entry.journal == place || entry.journal.parent() == Some(&place)
+        };
+        self.all || self.places.iter().any(is_in)
+    }
+}
+
+/// There is no file; `entry` says whether there should be one.
+fn missing<S: System>(entry: Option<&Entry>) -> Verdict<S> {
+    match entry {
+        None => Verdict::Other(JournalState::Gone, None),
+        Some(entry) if entry.settled || !entry.begun => Verdict::Other(JournalState::Gone, None),
+        Some(_) => {
+            let message = format!("it was deleted; {}", what_is_at_stake(entry));
+            Verdict::Other(JournalState::Unknown, Some(message))
+        }
+    }
+}
+
+fn what_is_at_stake(entry: Option<&Entry>) -> String {
+    match entry.map(|entry| entry.tunables.as_slice()) {
+        None | Some([]) => "values may still be changed".to_owned(),
+        Some(names) => {
+            let mut names = names.to_vec();
+            names.sort();
+            names.dedup();
+            format!("these values may still be changed: {}", names.join(", "))
+        }
+    }
+}
+
+/// The steps that are settled now, by their numbers, and how many are not.
+struct Undone {
+    settled: Vec<usize>,
+    unsettled: usize,
+}
+
+/// Undo the open steps of a journal as far as that is permitted.
+fn undo_steps<S: System>(system: &S, contents: &Contents, permit: &Permit, say: &mut dyn FnMut(Event)) -> Undone {
+    let (refused, open): (Vec<_>, Vec<_>) = contents.open_steps().partition(|step| permit.refuses(&step.back));
+    let steps: Vec<&Undo> = open.iter().map(|step| &step.back).collect();
+    let outcomes = restore(&steps, &mut system.clone());
     for (step, outcome) in steps.iter().zip(&outcomes).rev() {
         outcome.event(step).into_iter().for_each(&mut *say);
     }
-    if outcomes.iter().all(Outcome::is_settled) {
-        return journal.remove().map(|()| true);
+    for step in &refused {
+        let name = step.back.tunable().unwrap_or_default();
+        let reason = format!("{name} is not written: the catalogue has no such tunable at that place in this kernel");
+        Outcome::Changed(reason).event(&step.back).into_iter().for_each(&mut *say);
     }
     let settled = open.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_settled());
-    let settled: Vec<usize> = settled.map(|(index, _)| *index).collect();
-    journal.mark_done(&settled).map(|()| false)
+    let settled: Vec<usize> = settled.map(|(step, _)| step.number).collect();
+    Undone { unsettled: refused.len() + open.len() - settled.len(), settled }
 }
 
-/// Carry out the journals in `places`, each a journal or a directory of them, and say what became of each on standard
-/// output. True if nothing is left to do.
-pub fn run(places: &[String]) -> io::Result<bool> {
-    let mut stream = EventStream::new(io::stdout().lock());
-    let mut all_done = true;
-    for place in places {
-        match journals(Path::new(place)) {
-            Ok(paths) => {
-                for path in paths {
-                    all_done &= carry_out(&path, &mut stream)?;
-                }
+/// Undo all that the session of a dead agent has left, by its guardian. What cannot be undone stays in the journal and
+/// in the registry.
+pub fn take_over<S: System>(session: &session::Session<S>) {
+    // After an orderly end, or in the middle of it. A journal that somebody has deleted is still to be carried out.
+    if session.journal.is_removed() == Ok(true) {
+        match session.registry.entry_of(&session.header.session) {
+            Ok(None) => return,
+            Ok(Some(entry)) if entry.settled => {
+                let _ = session.close();
+                return;
             }
-            Err(reason) => {
-                stream.fail(Stage::Journal, format!("{place}: {reason}"), None)?;
-                all_done = false;
-            }
+            _ => {}
         }
     }
-    Ok(all_done)
-}
-
-/// The oldest first: their names begin with the time.
-fn journals(place: &Path) -> Result<Vec<PathBuf>, String> {
-    if !fs::metadata(place).map_err(errno::of)?.is_dir() {
-        return Ok(vec![place.to_owned()]);
-    }
-    let entries = fs::read_dir(place).map_err(errno::of)?;
-    let paths = entries.map(|entry| entry.map(|entry| entry.path()).map_err(errno::of));
-    let mut paths: Vec<PathBuf> = paths.collect::<Result<_, _>>()?;
-    paths.retain(|path| journal::is_named_so(path));
-    paths.sort();
-    Ok(paths)
-}
-
-fn carry_out<W: Write>(path: &Path, stream: &mut EventStream<W>) -> io::Result<bool> {
-    let mut said = Vec::new();
-    let (state, message) = match open(path) {
-        Ok(journal) => undo(&journal, &mut said),
-        Err(Refused::Held) => (JournalState::Held, Some("its session is still at work".to_owned())),
-        Err(Refused::Gone) => (JournalState::Gone, None),
-        Err(Refused::Unfit(reason)) => (JournalState::Malformed, Some(reason)),
+    let Ok(contents) = session.journal.contents() else { return };
+    let undone = undo_steps(&session.system, &contents, &Permit::Everything, &mut |_| {});
+    let _ = match undone.unsettled == 0 && contents.damaged == 0 {
+        true => session.close(),
+        false => session.journal.mark_done(&contents, &undone.settled),
     };
-    for event in said {
-        stream.say(event)?;
-    }
-    let path = path.to_string_lossy().into_owned();
-    stream.say(Event::Journal(Left { at_ns: clock::raw_ns(), path, state, message }))?;
-    Ok(matches!(state, JournalState::Restored | JournalState::Void | JournalState::Gone))
-}
-
-/// Somebody who has it and is about to end is waited for: a guardian at work.
-fn open(path: &Path) -> Result<Journal, Refused> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match Journal::open(path) {
-            Err(Refused::Held) if Instant::now() < deadline && !is_session_alive(path) => clock::sleep(BETWEEN_LOOKS),
-            result => return result,
-        }
-    }
-}
-
-fn is_session_alive(path: &Path) -> bool {
-    journal::header_of(path).is_some_and(|header| is_alive(&header))
-}
-
-fn is_alive(header: &Header) -> bool {
-    account::start_ticks(header.pid) == Some(header.started_ticks)
-}
-
-fn undo(journal: &Journal, said: &mut Vec<Event>) -> (JournalState, Option<String>) {
-    let contents = match journal.contents() {
-        Ok(contents) => contents,
-        Err(reason) => return (JournalState::Malformed, Some(reason)),
-    };
-    let removed = |state: JournalState, note: &str| match journal.remove() {
-        Ok(()) => (state, Some(note.to_owned())),
-        Err(reason) => (JournalState::Kept, Some(reason)),
-    };
-    match contents.header {
-        None => return removed(JournalState::Void, "nothing was written in it, so nothing was changed"),
-        Some(header) if journal::boot_id().as_ref() != Ok(&header.boot) => {
-            return removed(JournalState::Void, "it is of an earlier boot: the settings are the kernel's own again")
-        }
-        // It is a copy of one that is in use.
-        Some(header) if is_alive(&header) => {
-            return (JournalState::Held, Some("its session is still at work".to_owned()))
-        }
-        // Its guardian has died with it, and what they have left is still there.
-        Some(header) => {
-            Roll::left_by(header.owner()).into_iter().for_each(leftovers::kill);
-            Roll::remove(header.owner());
-        }
-    }
-    match undo_all(journal, &mut |event| said.push(event)) {
-        Ok(true) => (JournalState::Restored, None),
-        Ok(false) => (JournalState::Kept, Some("not everything could be put back".to_owned())),
-        Err(reason) => (JournalState::Kept, Some(reason)),
-    }
 }

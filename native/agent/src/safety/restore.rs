@@ -9,16 +9,12 @@
 //! since. They cannot have known that they changed a value that was only there for a trial. That they did is seen from
 //! what was found.
 
-use std::path::Path;
 use std::time::Duration;
 
 use crate::clock;
 use crate::event::{Event, Failed, Restored, Stage};
-use crate::place::tunable;
 use crate::plan::Location;
-use crate::process::cgroup;
 use crate::safety::undo::{Made, OldValue, Undo};
-use crate::scratch::mount_point;
 
 /// Two are needed for the couplings that are known.
 const ROUNDS: usize = 4;
@@ -30,40 +26,16 @@ pub trait Places {
     /// The value as a person knows it.
     fn read(&mut self, location: &Location) -> Result<String, String>;
     /// What would have to be written to get back to the current state.
+    fn state(&mut self, location: &Location) -> Result<String, String>;
+    /// The same, for a journal. The error says why there would be no way back to it.
     fn keep(&mut self, location: &Location) -> Result<String, String>;
     fn write(&mut self, location: &Location, value: &str) -> Result<(), String>;
     /// Whether the place is there at all.
     fn is_there(&mut self, location: &Location) -> bool;
     /// Remove what was made. That it is gone is no error.
     fn remove(&mut self, made: &Made) -> Result<(), String>;
-}
-
-/// This machine.
-pub struct Machine;
-
-impl Places for Machine {
-    fn read(&mut self, location: &Location) -> Result<String, String> {
-        tunable::read(location)
-    }
-
-    fn keep(&mut self, location: &Location) -> Result<String, String> {
-        tunable::state(location)
-    }
-
-    fn write(&mut self, location: &Location, value: &str) -> Result<(), String> {
-        tunable::write(location, value)
-    }
-
-    fn is_there(&mut self, location: &Location) -> bool {
-        tunable::is_there(location)
-    }
-
-    fn remove(&mut self, made: &Made) -> Result<(), String> {
-        match made.path.starts_with(cgroup::ROOT) {
-            true => cgroup::remove(Path::new(&made.path)),
-            false => mount_point::remove(&made.path),
-        }
-    }
+    /// Wait for what the kernel does a little later.
+    fn pause(&self, duration: Duration);
 }
 
 /// What became of one step.
@@ -115,7 +87,7 @@ pub fn restore(steps: &[&Undo], places: &mut impl Places) -> Vec<Outcome> {
     }
     for round in 0..ROUNDS {
         if round > 1 {
-            clock::sleep(PAUSE);
+            places.pause(PAUSE);
         }
         for value in &mut values {
             value.put_back(places);
@@ -162,14 +134,14 @@ impl<'a> Progress<'a> {
     fn put_back(&mut self, places: &mut impl Places) {
         let before = &self.old.before;
         // If it cannot be read, it is not there yet, perhaps; the last look decides.
-        let Ok(now) = places.keep(&self.old.location) else { return };
+        let Ok(now) = places.state(&self.old.location) else { return };
         if now != *before {
             self.refused = places.write(&self.old.location, before).err();
         }
     }
 
     fn is_as_before(&mut self, places: &mut impl Places) -> bool {
-        self.now = places.keep(&self.old.location);
+        self.now = places.state(&self.old.location);
         match &self.now {
             Ok(now) => *now == self.old.before,
             Err(_) => self.old.appeared && !places.is_there(&self.old.location),
@@ -226,9 +198,15 @@ mod tests {
             self.values.get(name(location)).cloned().ok_or_else(|| "No such file or directory".to_owned())
         }
 
+        fn state(&mut self, location: &Location) -> Result<String, String> {
+            self.read(location)
+        }
+
         fn keep(&mut self, location: &Location) -> Result<String, String> {
             self.read(location)
         }
+
+        fn pause(&self, _: Duration) {}
 
         fn write(&mut self, location: &Location, value: &str) -> Result<(), String> {
             let name = name(location).to_owned();

@@ -4,15 +4,17 @@
 //! and nothing is written to disk. When the agent is gone, the guardian reads it, or, if that is gone, too, whoever
 //! restores from the journal.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicU8, Ordering};
 
+use crate::disk::{Disk, Local, Opening};
+
+/// Files in memory: gone with the boot, as the processes are.
+const DIRECTORY: &str = "/dev/shm";
 /// More processes at once are not on the roll.
 const PLACES: usize = 4096;
 
@@ -49,9 +51,10 @@ pub struct Leader {
 impl Roll {
     /// That of the agent `owner`, which is this process. Where there is no `/dev/shm`, it is the guardian's only.
     pub fn create(owner: Leader) -> io::Result<Roll> {
-        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let options = File::options().read(true).write(true).create_new(true).mode(0o600).custom_flags(flags).clone();
-        let file = options.open(place(owner)).and_then(|file| file.set_len(LENGTH as u64).map(|()| file));
+        let file = Local.open_directory(Path::new(DIRECTORY)).and_then(|directory| {
+            let file = Local.open(&directory, &name(owner), Opening::Create(0o600))?;
+            Local.truncate(&file, LENGTH as u64).map(|()| file)
+        });
         match &file {
             Ok(file) => map(libc::MAP_SHARED, file.as_raw_fd()),
             Err(_) => map(libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1),
@@ -60,17 +63,18 @@ impl Roll {
 
     /// What is left of that of the agent `owner`. Only one that root or the caller has made is trusted.
     pub fn left_by(owner: Leader) -> Option<Roll> {
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-        let file = File::options().read(true).write(true).custom_flags(flags).open(place(owner)).ok()?;
-        let about = file.metadata().ok()?;
+        let directory = Local.open_directory(Path::new(DIRECTORY)).ok()?;
+        let file = Local.open(&directory, &name(owner), Opening::Append).ok()?;
+        let about = Local.about(&file).ok()?;
         let caller = rustix::process::geteuid().as_raw();
-        let trusted = about.is_file() && [0, caller].contains(&about.uid()) && about.mode() & 0o077 == 0;
-        (trusted && about.len() == LENGTH as u64).then(|| map(libc::MAP_SHARED, file.as_raw_fd()).ok()).flatten()
+        let trusted = about.is_plain_file() && [0, caller].contains(&about.owner) && about.mode & 0o077 == 0;
+        (trusted && about.size == LENGTH as u64).then(|| map(libc::MAP_SHARED, file.as_raw_fd()).ok()).flatten()
     }
 
     /// Nobody needs that of the agent `owner` any more.
     pub fn remove(owner: Leader) {
-        let _ = std::fs::remove_file(place(owner));
+        let directory = Local.open_directory(Path::new(DIRECTORY));
+        let _ = directory.and_then(|directory| Local.unlink(&directory, &name(owner)));
     }
 
     pub fn enter(&self, leader: Leader) {
@@ -118,9 +122,8 @@ impl Roll {
     }
 }
 
-/// A file in memory: gone with the boot, as the processes are.
-fn place(owner: Leader) -> PathBuf {
-    PathBuf::from(format!("/dev/shm/ajuste-{}-{}", owner.pid, owner.started_ticks))
+fn name(owner: Leader) -> PathBuf {
+    PathBuf::from(format!("ajuste-{}-{}", owner.pid, owner.started_ticks))
 }
 
 fn map(flags: libc::c_int, file: RawFd) -> io::Result<Roll> {

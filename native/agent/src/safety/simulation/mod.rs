@@ -1,0 +1,92 @@
+//! Keeper, guardian, journal, registry and restoring on machines that are played: every fault at every operation, and
+//! whatever happens under a seed.
+//!
+//! `AJUSTE_SEEDS=100000 cargo test simulation::many -- --ignored --nocapture` carries out that many, and says as JSON
+//! what it found; `AJUSTE_FIRST_SEED=N AJUSTE_SEEDS=1` has one of them again. `AJUSTE_PLANTED` breaks something first.
+
+mod chance;
+mod scenario;
+mod volume;
+mod world;
+
+use std::collections::BTreeSet;
+
+use rustix::io::Errno;
+
+use scenario::{run, session_with};
+use world::{Fault, Planted};
+
+const FAULTS: [Fault; 9] = [
+    Fault::Error(Errno::NOSPC),
+    Fault::Error(Errno::IO),
+    Fault::ReadOnly,
+    Fault::Short,
+    Fault::Torn,
+    Fault::Loses,
+    Fault::Killed { after: false },
+    Fault::Killed { after: true },
+    Fault::Reset,
+];
+const SEEDS: u64 = 500;
+const FOUND_WITHIN: u64 = 1000;
+
+/// The first seed under which something does not hold, and what.
+fn first_wrong(seeds: std::ops::Range<u64>, planted: Planted) -> Option<(u64, String)> {
+    seeds.into_iter().find_map(|seed| run(seed, planted).err().map(|reason| (seed, reason)))
+}
+
+#[test]
+fn nothing_is_left_behind_under_any_seed() {
+    assert_eq!(first_wrong(0..SEEDS, Planted::Nothing), None);
+}
+
+#[test]
+fn what_is_broken_on_purpose_is_found() {
+    for planted in [Planted::NoSync, Planted::WriteFirst, Planted::NoBootId] {
+        assert!(first_wrong(0..FOUND_WITHIN, planted).is_some(), "{planted:?}");
+    }
+}
+
+#[test]
+fn a_seed_is_the_same_every_time() {
+    for seed in 0..20 {
+        assert_eq!(run(seed, Planted::NoSync), run(seed, Planted::NoSync));
+    }
+}
+
+#[test]
+fn every_fault_at_every_operation_of_a_session_leaves_nothing() {
+    let mut seen = BTreeSet::new();
+    let whole = session_with(0, None, &mut |world| seen.extend(world.seen.iter().copied())).unwrap();
+    assert!(whole > 50, "{whole}");
+    for fault in FAULTS {
+        for at in 0..whole {
+            let ended = session_with(at, Some(fault), &mut |world| seen.extend(world.seen.iter().copied()));
+            assert!(ended.is_ok(), "{fault:?} at operation {at}: {ended:?}");
+        }
+    }
+    let layer = include_str!("../../disk.rs");
+    let operations = layer.lines().filter_map(|line| {
+        let name = line.strip_prefix("    fn ")?.split_once('(')?.0;
+        line.ends_with(';').then_some(name)
+    });
+    let missed: Vec<&str> = operations.filter(|name| !seen.contains(name)).collect();
+    assert!(missed.is_empty(), "never met with a fault: {missed:?}");
+}
+
+#[test]
+#[ignore = "as many as AJUSTE_SEEDS says: python -m benchmarks.simulation"]
+fn many() {
+    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect(name));
+    let planted = match std::env::var("AJUSTE_PLANTED").as_deref() {
+        Ok("no-sync") => Planted::NoSync,
+        Ok("write-first") => Planted::WriteFirst,
+        Ok("no-boot-id") => Planted::NoBootId,
+        _ => Planted::Nothing,
+    };
+    let first = number("AJUSTE_FIRST_SEED", 0);
+    let seeds = number("AJUSTE_SEEDS", SEEDS);
+    let wrong = first_wrong(first..first + seeds, planted);
+    let (seed, reason) = wrong.map_or((None, None), |(seed, reason)| (Some(seed), Some(reason)));
+    println!("\n{}", serde_json::json!({"first": first, "seeds": seeds, "wrong seed": seed, "reason": reason}));
+}

@@ -1,0 +1,298 @@
+//! What happens on the machines that are played: experiments of several homes, people, crashes; and what must hold.
+
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::event::Event;
+use crate::plan::{FileLocation, Location, Plan};
+use crate::safety::keeper::Keeper;
+use crate::safety::recovery::{is_done, Permit, Recovery, Scope, Verdict};
+use crate::safety::registry::Registry;
+use crate::safety::simulation::world::{run_guardians, Fault, Planted, Process, Shared, World, DEFAULTS, SHARED};
+
+const REGISTRY: &str = "/var/lib/ajuste/journals";
+const HOMES: [&str; 2] = ["/home/a", "/home/b"];
+
+impl World {
+    /// Perhaps something happens to a process within so many operations.
+    pub fn draw_fate(&mut self, pid: i32, span: u64) {
+        if self.chance.one_in(3) {
+            return;
+        }
+        let fault = match self.chance.below(12) {
+            0 => Fault::Error(Errno::NOSPC),
+            1 => Fault::Error(Errno::IO),
+            2 => Fault::ReadOnly,
+            3 => Fault::Short,
+            4 => Fault::Torn,
+            5 => Fault::Loses,
+            6 => Fault::Reset,
+            7 | 8 => Fault::Killed { after: false },
+            _ => Fault::Killed { after: true },
+        };
+        let operations = self.chance.below(span);
+        self.fates.insert(pid, (operations, fault));
+    }
+}
+
+pub fn registry(process: &Process) -> Registry<Process> {
+    Registry::new(process, Path::new(REGISTRY))
+}
+
+fn recovery(process: &Process) -> Recovery<Process> {
+    let place = |name: &str| Location::File(FileLocation { path: name.to_owned() });
+    let permit = Permit::Only(DEFAULTS.iter().map(|(name, _)| place(name)).collect());
+    Recovery { system: process.clone(), registry: registry(process), permit }
+}
+
+fn scope(homes: &[&str]) -> Scope {
+    Scope { places: homes.iter().map(PathBuf::from).collect(), all: true }
+}
+
+/// What `ajuste restore` does. True if it says that nothing is left to do.
+pub fn restore(process: &Process, homes: &[&str]) -> bool {
+    recovery(process).restore(&scope(homes), &mut |_| {}) && process.is_running()
+}
+
+/// Somebody else gets a turn, while a process of `machine` is in the middle of something.
+pub fn somebody_else(world: &Shared, machine: usize) {
+    world.borrow_mut().busy = false;
+    let (what, machines) = {
+        let mut own = world.borrow_mut();
+        (own.chance.below(8), own.machines.len())
+    };
+    match what {
+        0 => world.borrow_mut().lose(),
+        1 => world.borrow_mut().step_clock(),
+        2 => experiment(world, machine, HOMES[1]),
+        3 | 4 => {
+            let person = Process::start(world, machine);
+            restore(&person, &HOMES);
+            person.end();
+        }
+        _ => {
+            let person = Process::start(world, (machine + 1) % machines);
+            restore(&person, &HOMES);
+            person.end();
+        }
+    }
+    world.borrow_mut().busy = true;
+}
+
+/// As a study is carried out: the lock, what an earlier one has left, the agent and its plans, the end.
+fn experiment(world: &Shared, machine: usize, home: &str) {
+    let orchestrator = Process::start(world, machine);
+    if world.borrow().machines[machine].lock.is_empty() {
+        world.borrow_mut().machines[machine].lock.insert(orchestrator.pid);
+        if nothing_stands(&orchestrator, home) {
+            begin(world, &orchestrator, home);
+        }
+    }
+    orchestrator.end();
+}
+
+fn nothing_stands(orchestrator: &Process, home: &str) -> bool {
+    let recovery = recovery(orchestrator);
+    let candidates = recovery.candidates(&scope(&[home]));
+    let mut stands = !candidates.problems.is_empty();
+    for candidate in &candidates.found {
+        match recovery.examine(candidate) {
+            Verdict::Void(..) => drop(recovery.carry_out(candidate, &mut |_| {})),
+            Verdict::Left(..) | Verdict::Settled(..) => stands = true,
+            Verdict::Other(state, _) => stands |= !is_done(state),
+        }
+    }
+    !stands && orchestrator.is_running()
+}
+
+fn begin(world: &Shared, orchestrator: &Process, home: &str) {
+    let machine = orchestrator.machine;
+    if let Some(difference) = difference(&world.borrow(), machine) {
+        let note = format!("an experiment began on leftover values: {difference}");
+        WRONG.with(|wrong| wrong.borrow_mut().push(note));
+    }
+    let agent = Process::start(world, machine);
+    let plans = {
+        let mut own = world.borrow_mut();
+        own.machines[machine].lock.insert(agent.pid);
+        own.draw_fate(agent.pid, 120);
+        1 + own.chance.below(3)
+    };
+    let mut keeper = Keeper::new(&agent, PathBuf::from(home), registry(&agent));
+    let mut said = false;
+    for number in 0..plans {
+        let plan = plan(number + world.borrow_mut().chance.below(3));
+        said |= keeper.change(&plan, &mut |_| Ok(())).is_err();
+        said |= keeper.put_back().iter().any(|event| matches!(event, Event::Failed(_)));
+    }
+    said |= keeper.finish().is_err();
+    if !said && agent.is_running() {
+        if let Some(difference) = difference(&world.borrow(), machine) {
+            WRONG.with(|wrong| wrong.borrow_mut().push(format!("the agent ended well, but {difference}")));
+        }
+    }
+    let was_lost = !agent.is_running();
+    agent.end();
+    if was_lost && world.borrow_mut().chance.one_in(2) {
+        restore(orchestrator, &[home]);
+    }
+}
+
+thread_local!(static WRONG: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) });
+
+fn plan(number: u64) -> Plan {
+    let write = |name: &str, value: &str, companion: &str| {
+        let file = |name: &str| format!(r#"{{"kind":"file","path":"{name}"}}"#);
+        let companions = if companion.is_empty() { String::new() } else { file(companion) };
+        format!(r#"{{"tunable":"{name}","location":{},"value":"{value}","companions":[{companions}]}}"#, file(name))
+    };
+    let writes = match number % 3 {
+        0 => vec![write("a", "10", ""), write("b", "20", "")],
+        1 => vec![write("bytes", "8192", "ratio")],
+        _ => vec![write("ratio", "30", "bytes"), write("a", "11", "")],
+    };
+    let text = format!(r#"{{"id":"p","writes":[{}]}}"#, writes.join(","));
+    Plan::parse(text.as_bytes()).expect("a plan of the simulation")
+}
+
+/// What is not as it should be on a machine.
+fn difference(world: &World, machine: usize) -> Option<String> {
+    let machine = &world.machines[machine];
+    let differing = machine.values.iter().filter(|(name, value)| machine.expected.get(*name) != Some(value));
+    let words: Vec<String> = differing.map(|(name, value)| format!("{name} is {value}")).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// The files that a machine has made.
+fn left_by(world: &World, machine: usize) -> Vec<String> {
+    let left = world.volumes.iter().flat_map(|volume| {
+        volume.names.iter().filter(|(_, inode)| volume.inodes[**inode].maker == machine).map(|(path, _)| path)
+    });
+    left.map(|path| path.display().to_string()).collect()
+}
+
+/// Somebody sets a value, if the machine is theirs: what a journal says is put back whatever was set meanwhile.
+fn set_value(world: &mut World, machine: usize) {
+    let is_theirs = world.machines[machine].lock.is_empty() && left_by(world, machine).is_empty();
+    if !is_theirs || difference(world, machine).is_some() {
+        return;
+    }
+    let value = (100 + world.chance.below(100)).to_string();
+    let name = ["a", "b"][world.chance.below(2) as usize];
+    let machine = &mut world.machines[machine];
+    machine.values.insert(name.to_owned(), value.clone());
+    machine.expected.insert(name.to_owned(), value);
+}
+
+/// Somebody deletes a journal, or a bit of it flips. True if there was one.
+fn harm(world: &mut World) -> bool {
+    let deletes = world.chance.one_in(2);
+    let volume = &mut world.volumes[SHARED];
+    let Some((path, inode)) = volume.names.iter().next().map(|(path, inode)| (path.clone(), *inode)) else {
+        return false;
+    };
+    if deletes {
+        volume.names.remove(&path);
+        volume.sync_directory(path.parent().unwrap_or(Path::new("/")));
+    } else if !volume.inodes[inode].data.is_empty() {
+        let bits = volume.inodes[inode].data.len() as u64 * 8;
+        let bit = world.chance.below(bits) as usize;
+        world.volumes[SHARED].inodes[inode].data[bit / 8] ^= 1 << (bit % 8);
+    }
+    true
+}
+
+/// All that happens under one seed. The error says what did not hold.
+pub fn run(seed: u64, planted: Planted) -> Result<(), String> {
+    WRONG.with(|wrong| wrong.borrow_mut().clear());
+    let machines = 1 + (seed % 2) as usize;
+    let world = World::new(seed, machines, planted);
+    let rounds = 2 + world.borrow_mut().chance.below(4);
+    let mut was_harmed = false;
+    for _ in 0..rounds {
+        let (machine, home) = {
+            let mut own = world.borrow_mut();
+            let machine = own.chance.below(machines as u64) as usize;
+            set_value(&mut own, machine);
+            (machine, HOMES[own.chance.below(2) as usize])
+        };
+        experiment(&world, machine, home);
+        let mut own = world.borrow_mut();
+        own.volumes.iter_mut().for_each(|volume| volume.is_read_only = false);
+        match own.chance.below(12) {
+            0 => own.reset(machine),
+            1 => own.lose(),
+            2 => own.step_clock(),
+            3 => was_harmed |= harm(&mut own),
+            _ => {}
+        }
+    }
+    end(&world, was_harmed)
+}
+
+/// All has ended; people restore, on machines that work again.
+fn end(world: &Shared, was_harmed: bool) -> Result<(), String> {
+    run_guardians(world);
+    {
+        let mut own = world.borrow_mut();
+        own.busy = false;
+        own.fates.clear();
+        own.volumes.iter_mut().for_each(|volume| volume.is_read_only = false);
+    }
+    let machines = world.borrow().machines.len();
+    let mut wrong: Vec<String> = WRONG.with(|wrong| wrong.borrow_mut().drain(..).collect());
+    for machine in 0..machines {
+        let person = Process::start(world, machine);
+        // An I/O error of before may come to light only now; it is said once.
+        let done = restore(&person, &HOMES) || restore(&person, &HOMES);
+        person.end();
+        let own = world.borrow();
+        match difference(&own, machine) {
+            Some(difference) if done => wrong.push(format!("everything was put back, it was said, but {difference}")),
+            Some(difference) if !was_harmed => wrong.push(format!("nobody did any harm, but {difference}")),
+            None if !done && !was_harmed => wrong.push("nobody did any harm, but something is unknown".to_owned()),
+            _ => {}
+        }
+        let left = left_by(&own, machine);
+        if !left.is_empty() && !was_harmed && done {
+            wrong.push(format!("these are left: {}", left.join(", ")));
+        }
+    }
+    wrong.append(&mut world.borrow_mut().wrong);
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(wrong.join("; ")),
+    }
+}
+
+/// One session with this fault at its operation number `at`; how many operations it has. The error says what did not
+/// hold.
+pub fn session_with(at: u64, fault: Option<Fault>, seen: &mut dyn FnMut(&World)) -> Result<u64, String> {
+    WRONG.with(|wrong| wrong.borrow_mut().clear());
+    let world = World::new(at, 1, Planted::Nothing);
+    {
+        let mut own = world.borrow_mut();
+        own.busy = false;
+        set_value(&mut own, 0);
+    }
+    let agent = Process::start(&world, 0);
+    world.borrow_mut().fates.extend(fault.map(|fault| (agent.pid, (at, fault))));
+    let mut keeper = Keeper::new(&agent, PathBuf::from(HOMES[0]), registry(&agent));
+    let mut said = false;
+    for number in 0..3 {
+        said |= keeper.change(&plan(number), &mut |_| Ok(())).is_err();
+        said |= keeper.put_back().iter().any(|event| matches!(event, Event::Failed(_)));
+    }
+    said |= keeper.finish().is_err();
+    let operations = world.borrow().operations;
+    if !said && agent.is_running() {
+        if let Some(difference) = difference(&world.borrow(), 0) {
+            return Err(format!("the agent ended well, but {difference}"));
+        }
+    }
+    agent.end();
+    let ended = end(&world, false);
+    seen(&world.borrow());
+    ended.map(|()| operations)
+}
