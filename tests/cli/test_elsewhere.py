@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.cli.elsewhere import check_address, chosen_cluster
+from ajuste.cli.elsewhere import chosen_channel, chosen_cluster
 from ajuste.model.error import RequestError
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
@@ -29,7 +29,7 @@ def test_workers_here_or_a_scheduler_elsewhere() -> None:
 def test_what_contradicts_itself_is_refused() -> None:
     guest = study(kernel="debian:5.10")
     with pytest.raises(RequestError, match="--cluster and --workers"):
-        chosen_cluster(guest, "tcp://lab1:8786", 2)
+        chosen_cluster(guest, "tls://lab1:8786", 2)
     with pytest.raises(RequestError, match="--jobs is for guests of this process"):
         chosen_cluster(guest, None, 2, jobs=2)
 
@@ -41,15 +41,15 @@ def test_workers_of_one_machine_do_not_measure_by_its_clock(target: dict[str, st
 
 
 def test_machines_measure_themselves_and_not_guests_by_their_clocks() -> None:
-    there = chosen_cluster(study(kind="host"), "tcp://lab1:8786", None)
-    assert str(there) == "the cluster tcp://lab1:8786"
+    there = chosen_cluster(study(kind="host"), "tls://lab1:8786", None)
+    assert str(there) == "the cluster tls://lab1:8786"
     with pytest.raises(RequestError, match="guests by the clock of a machine cannot be shared out"):
-        chosen_cluster(study(kernel="debian:5.10", clock="wall"), "tcp://lab1:8786", None)
+        chosen_cluster(study(kernel="debian:5.10", clock="wall"), "tls://lab1:8786", None)
 
 
 @pytest.mark.parametrize(
     "address", ["lab1", "lab1:8786", "inproc://1", "tcp://lab1", "http://lab1:80", "tcp://a b:1", ""]
 )
 def test_an_address_is_one_of_a_scheduler(address: str) -> None:
-    with pytest.raises(RequestError, match="expected the address of a scheduler, such as tcp://host:8786"):
-        check_address("--cluster", address)
+    with pytest.raises(RequestError, match="expected the address of a scheduler, such as tls://host:8786"):
+        chosen_channel("--cluster", address, None, insecure=False)

@@ -87,7 +87,7 @@ class _Subject:
             return self._say(f"None of {len(verdicts)} alternatives matters: {self._title} stays within {self._band}.")
         if worse:
             undecided = sum(one.verdict == "undecided" for one in verdicts)
-            rest = f"; {undecided} of {len(verdicts)} are undecided" if undecided else ""
+            rest = f"; {undecided} undecided" if undecided else ""
             makes = "makes" if len(worse) == 1 else "make"
             counted = f"{len(worse)} of {len(verdicts)} alternatives"
             return self._say(f"Keep {self._baseline}: {counted} {makes} {self._title} worse{rest}.")

@@ -1,0 +1,138 @@
+"""The answer in one sentence: what to do, what it changes and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from ajuste.model.configuration import Factor
+from ajuste.model.metric import Direction, Metric
+from ajuste.model.results import Explained, Measured, Results, Summary
+from ajuste.model.verdict import Verdict, Word
+from ajuste.report.headline import MOST_WORDS, headlines
+from ajuste.report.labels import labels_of
+
+
+def said(results: Results) -> list[str]:
+    return [one.sentence for one in headlines(results, labels_of(results))]
+
+
+def results_of(
+    found: Results,
+    means: Mapping[str, float],
+    words: Sequence[tuple[Word, float]],
+    direction: Direction = "lower",
+    *,
+    factor: str = "vm.swappiness",
+    explained: bool = True,
+) -> Results:
+    """``found`` with one factor whose levels have these ``means``, the first being the baseline."""
+    metric = Metric(name="elapsed", title="elapsed time", unit="s", direction=direction)
+    levels = tuple(means)
+    return found.model_copy(
+        update={
+            "factors": (Factor(name=factor, levels=levels, baseline=levels[0]),),
+            "explained": (Explained(name=factor, title="", what="", unit=""),) if explained else (),
+            "metrics": (metric,),
+            "blocks": 12,
+            "smallest_effect": 0.05,
+            "effects": (),
+            "configurations": tuple(
+                Measured(
+                    name=f"{factor}={level}",
+                    levels={factor: level},
+                    baseline=level == levels[0],
+                    metrics={
+                        "elapsed": Summary(n=12, mean=mean, median=mean, sd=0.1, sem=0.1, minimum=mean, maximum=mean)
+                    },
+                )
+                for level, mean in means.items()
+            ),
+            "verdicts": tuple(
+                Verdict(
+                    configuration=f"{factor}={level}",
+                    metric="elapsed",
+                    unit="s",
+                    direction=direction,
+                    scale="ratio",
+                    verdict=word,
+                    estimate=estimate,
+                    low=estimate - 0.01,
+                    high=estimate + 0.01,
+                    level=0.95,
+                    blocks=12,
+                    more_blocks=30 if word == "undecided" else None,
+                    reason="",
+                )
+                for level, (word, estimate) in zip(levels[1:], words, strict=True)
+            ),
+        }
+    )
+
+
+ONE = {"60": 8.1, "10": 7.1}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("improves", 0.877), "Use vm.swappiness = 10: it cuts elapsed time from 8.1 s to 7.1 s (−12.3 %)."),
+        (
+            ("worsens", 1.12),
+            "Keep vm.swappiness = 60: vm.swappiness = 10 raises elapsed time from 8.1 s to 7.1 s (+12 %).",
+        ),
+        (("equivalent", 1.0), "vm.swappiness = 10 does not matter: elapsed time stays within ±5 %."),
+        (
+            ("undecided", 1.0),
+            "Not decided after 12 blocks: elapsed time may be the same under vm.swappiness = 10; "
+            "about 30 more blocks decide it.",
+        ),
+    ],
+)
+def test_one_alternative(granularity: Results, words: tuple[Word, float], sentence: str) -> None:
+    assert said(results_of(granularity, ONE, [words])) == [sentence]
+
+
+def test_the_best_of_several_is_named(granularity: Results) -> None:
+    found = results_of(granularity, {"60": 8.0, "10": 7.0, "1": 6.0}, [("improves", 0.875), ("improves", 0.75)])
+    assert said(found) == ["Use vm.swappiness = 1: it cuts elapsed time from 8 s to 6 s (−25 %)."]
+    assert [one.winner for one in headlines(found, labels_of(found))] == ["vm.swappiness=1"]
+
+
+def test_higher_may_be_better(granularity: Results) -> None:
+    found = results_of(granularity, {"60": 6.0, "10": 8.0}, [("improves", 1.333)], "higher")
+    assert said(found) == ["Use vm.swappiness = 10: it raises elapsed time from 6 s to 8 s (+33.3 %)."]
+
+
+def test_where_all_others_are_worse_the_baseline_is_kept(granularity: Results) -> None:
+    words: list[tuple[Word, float]] = [("worsens", 1.2), ("undecided", 1.0), ("worsens", 1.3)]
+    found = results_of(granularity, {"60": 8.0, "10": 9.6, "1": 8.0, "100": 10.4}, words)
+    assert said(found) == [
+        "Keep vm.swappiness = 60: 2 of 3 alternatives make elapsed time worse; 1 undecided."
+    ]
+
+
+def test_commands_speak_for_themselves_and_keep_their_letters(granularity: Results) -> None:
+    means = {"./old": 8.0, "./new": 6.0}
+    found = results_of(granularity, means, [("improves", 0.75)], factor="command", explained=False)
+    assert said(found) == ["./new cuts elapsed time from 8 s to 6 s (−25 %)."]
+
+
+def test_what_has_no_better_is_told_along_its_levels(granularity: Results) -> None:
+    first = said(granularity)[0]
+    assert first.startswith("Involuntary context switches fall from 13")
+    assert first.endswith(" as sched_min_granularity_ns goes from 750 µs to 750 ms.")
+
+
+def test_a_hostile_name_is_text(hostile: Results) -> None:
+    assert all(sentence.isprintable() for sentence in said(hostile))
+
+
+@pytest.mark.parametrize("name", ["granularity", "grid", "undecided", "timed"])
+def test_it_is_short_and_names_no_statistic(name: str, request: pytest.FixtureRequest) -> None:
+    sentences = said(request.getfixturevalue(name))
+    assert sentences
+    for sentence in sentences:
+        assert len(sentence.split()) <= MOST_WORDS
+        assert not any(word in sentence for word in ("interval", "confidence", "significant", "p-value"))
