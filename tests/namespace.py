@@ -13,9 +13,13 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a network of its own 
 
 
 def in_namespace(script: str, directory: Path, *, limit_s: float = 60) -> str:
-    """What ``script`` printed, run by a shell with an empty network and /run of its own; every command must succeed."""
+    """What ``script`` printed, run by a shell with an empty network, /run and registry of journals of its own; every
+    command must succeed.
+    """
     assert shutil.which("unshare")
-    begin = "set -eu; mount -t tmpfs none /run; mount -t tmpfs none /var/log; ip link set lo up\n"
+    Path("/var/lib/ajuste").mkdir(exist_ok=True)
+    own = "".join(f"mount -t tmpfs -o mode=0755 none {place}; " for place in ("/run", "/var/log", "/var/lib/ajuste"))
+    begin = f"set -eu; {own}ip link set lo up\n"
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c", begin + script],
         cwd=directory,

@@ -93,6 +93,7 @@ def test_directories_are_made_for_this_user_alone(place: Path) -> None:
 
 
 @needs_root
+@pytest.mark.usefixtures("machine_lock")
 @pytest.mark.parametrize(
     "command", [("run", "hackbench-granularity"), ("restore",), ("doctor", "--quick"), ("report",)]
 )
@@ -213,6 +214,7 @@ class TestOfSeveralUsers:
         assert found.data == Path(pwd.getpwuid(0).pw_dir, ".local/share/ajuste")
         assert found.cache == Path(pwd.getpwuid(0).pw_dir, ".cache/ajuste")
 
+    @pytest.mark.usefixtures("machine_lock")
     def test_what_an_experiment_makes_is_for_root_alone(self, place: Path) -> None:
         with HostTarget(at(place / "lab")):
             pass

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.target.machine_lock import boot_id
+from ajuste.this_boot import boot_id
 from shell import Shell
 
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")

@@ -96,13 +96,16 @@ class TestReadingAndRunning:
             assert "failed" in [event.event for event in observation.events]
             assert said(host, Plan(id="q", workload=command("/bin/echo", "still there"))) == ["still there\n"]
 
-    def test_commands_have_their_callers_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("OF_THE_CALLER", "a b")
-        monkeypatch.setenv("AJUSTE_TEST", "no")
+    def test_commands_have_the_environment_of_the_call_and_nothing_that_was_set_since(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        called_with = dict(os.environ)
+        monkeypatch.setenv("SET_SINCE", "a b")
         with HostTarget() as host:
             plan = Plan(id="p", workload=command("/usr/bin/env", environment={"OWN": "c"}))
             words = said(host, plan)[0].splitlines()
-        assert {"OF_THE_CALLER=a b", "OWN=c", f"PATH={os.environ['PATH']}"} <= set(words)
+        assert {"OWN=c", f"PATH={called_with['PATH']}"} <= set(words)
+        assert not [word for word in words if word.startswith("SET_SINCE")]
         assert not [word for word in words if word.startswith("AJUSTE_")]
 
     def test_without_a_home_nothing_is_written(self) -> None:
