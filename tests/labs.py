@@ -14,7 +14,10 @@ import pytest
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces are made by root")
 
-_BECOME = 'mount -t tmpfs none /run/lock; [ ! -e /etc/machine-id ] || mount --bind "$1" /etc/machine-id; hostname "$2"'
+_BECOME = (
+    'mount -t tmpfs none /run/lock; [ ! -e /etc/machine-id ] || mount --bind "$1" /etc/machine-id; hostname "$2"; '
+    'mkdir -p "$1.kept" /var/lib/ajuste; mount --bind "$1.kept" /var/lib/ajuste'
+)
 
 
 @dataclass(frozen=True)
