@@ -25,7 +25,6 @@ from ajuste.model.configuration import KERNEL_FACTOR
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.kernel_options import KERNEL_OPTIONS
-from ajuste.model.plan import Write
 from ajuste.model.proof import PROOFS, Proof
 from ajuste.native import AGENT, WORKLOADS, native_program
 from ajuste.own_modules import built_modules
@@ -191,8 +190,8 @@ def conduct(
     stopped.
 
     ``named`` is how the person named the study. The run that comes back says why it stopped. Raises RequestError
-    where the same run is going on elsewhere or the
-    kernel does not boot, RunError where measuring failed; what was measured is in the store in any case.
+    where the same run is going on elsewhere or the kernel does not boot, RunError where measuring failed; what was
+    measured is in the store in any case.
     """
     remove_leftovers(means.home)
     study = experiment.resolved.study
@@ -251,7 +250,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
     if KERNEL_OPTIONS not in environment and (options := _kernel_options(experiment, means)):
         environment[KERNEL_OPTIONS] = options
         store.set_environment(run, environment)
-    first = keeper(means.home, run.id, _writes(experiment.resolved), catalogue())
+    first = keeper(means.home, run.id, experiment.resolved.writes, catalogue())
     with ExitStack() as stack:
         connection = stack.enter_context(Connection(means.cluster, means.home, means.say)) if means.cluster else None
         targets = stack.enter_context(
@@ -319,14 +318,9 @@ def record(run: Run, configuration: str, store: Store, catalogue: Catalogue, mea
     if not names:
         return
     experiment = prepare_resolved(resolved, catalogue, means)
-    first = keeper(means.home, run.id, _writes(resolved), catalogue)
+    first = keeper(means.home, run.id, resolved.writes, catalogue)
     with Targets(lambda machine: open_target(experiment, machine, means, first=first), lambda *_: None) as targets:
         record_trials(run, names, store, targets, means.say)
-
-
-def _writes(resolved: ResolvedStudy) -> tuple[Write, ...]:
-    """Everything that a study writes."""
-    return tuple(dict.fromkeys(write for one in resolved.configurations for write in one.writes))
 
 
 def open_target(

@@ -122,6 +122,11 @@ class ResolvedStudy(_Resolved):
         return tuple(dict.fromkeys(there))
 
     @property
+    def writes(self) -> tuple[Write, ...]:
+        """Everything that any configuration writes, each once."""
+        return tuple(dict.fromkeys(write for one in self.configurations for write in one.writes))
+
+    @property
     def baseline(self) -> str:
         """The name of the configuration that the others are compared with."""
         return next(c.configuration.name for c in self.configurations if c.configuration.baseline)
