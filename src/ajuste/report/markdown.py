@@ -1,4 +1,4 @@
-"""Results as Markdown, for an issue, a page or a mail: what was asked, the figures, the verdicts, the answer.
+"""Results as Markdown, for an issue, a page or a mail: what was asked, the answer, the figures, the verdicts.
 
 Text that others wrote is escaped (CommonMark 0.31, *Backslash escapes*), so that it can neither be markup nor HTML.
 """
@@ -14,6 +14,7 @@ from ajuste.model.results import Results
 from ajuste.report.clock_words import clock_name, warnings_of
 from ajuste.report.excerpt import excerpt_of
 from ajuste.report.format import count_of
+from ajuste.report.headline import headlines
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.lines import HEADS, line_groups
 from ajuste.report.listing import Listing
@@ -38,9 +39,11 @@ def markdown(results: Results, metrics: Sequence[str] = ()) -> str:
     """
     labels = labels_of(results)
     excerpt = excerpt_of(results)
+    found = headlines(results, labels)
     chosen = frozenset(metrics) or deciding_metrics(results) or frozenset(metric.name for metric in results.metrics)
     parts = [
         f"*{_text(results.question)}*",
+        *(_text(one.sentence) if place else f"**{_text(one.sentence)}**" for place, one in enumerate(found)),
         _fenced(results.reproduce),
         _summary(results),
         _text(excerpt.of_configurations),
@@ -51,7 +54,7 @@ def markdown(results: Results, metrics: Sequence[str] = ()) -> str:
         *(part for listing in listings_of(excerpt.results, labels) for part in _listing(listing)),
         *(_listing(proofs) if (proofs := proofs_listing(results)) is not None else ()),
         *_sections(results, labels),
-        f"**Answer.** {_text(results.answer)}",
+        f"**With its figures.** {_text(results.answer)}" if found else f"**Answer.** {_text(results.answer)}",
         *(f"**Why.** {_sentences(one.sentences or one.notes)}" for one in results.explanations),
         *(f"Note: {_text(note)}" for note in warnings_of(results)),
         f"Digest {_text(results.digest)}" if results.digest else "",
