@@ -1,6 +1,5 @@
 //! perf events of a workload and its children (perf_event_open(2)).
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::FromRawFd;
 
@@ -8,6 +7,7 @@ use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings as abi;
 
 use crate::clock;
+use crate::disk::fs::File;
 use crate::errno;
 use crate::event::Counter;
 

@@ -2,9 +2,16 @@
 //!
 //! Whoever must not lose a file goes through [`Disk`]: on a machine it is [`Local`], in tests a disk that fails, tears
 //! and forgets at any operation.
+//!
+//! All other files of the agent are touched by [`fs`] and the functions below, so that a test meets a fault at each of
+//! their operations, too ([`fault`]). In the ordinary build they are the system's, unchanged.
+
+pub mod fault;
+#[cfg(feature = "faults")]
+mod faulty;
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,6 +20,30 @@ use rustix::fs::{
     Mode, OFlags, Stat, CWD,
 };
 use rustix::io::Errno;
+
+use fault::Operation;
+
+pub use rustix::fs::{inotify, Access, FallocateFlags, MemfdFlags};
+
+/// What this program takes of `std::fs`.
+pub mod fs {
+    #[cfg(feature = "faults")]
+    pub use super::faulty::*;
+    #[cfg(not(feature = "faults"))]
+    pub use std::fs::{
+        canonicalize, create_dir, create_dir_all, metadata, read, read_dir, read_to_string, remove_dir, remove_dir_all,
+        remove_file, set_permissions, symlink_metadata, write, DirBuilder, File, Metadata, OpenOptions, Permissions,
+    };
+    #[cfg(not(feature = "faults"))]
+    pub use std::os::unix::fs::{chown, fchown, symlink};
+
+    /// Standard output, to which events go.
+    #[cfg(not(feature = "faults"))]
+    #[inline]
+    pub fn stdout() -> std::io::StdoutLock<'static> {
+        std::io::stdout().lock()
+    }
+}
 
 /// How a file is opened. Links are not followed, and nothing is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,11 +161,13 @@ impl Disk for Local {
     type File = OwnedFd;
 
     fn open_directory(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        fault::next(Operation::Open)?;
         openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
     }
 
     fn open(&self, directory: &OwnedFd, name: &Path, opening: Opening) -> Result<OwnedFd, Errno> {
         let always = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        fault::next(if matches!(opening, Opening::Create(_)) { Operation::Create } else { Operation::Open })?;
         match opening {
             Opening::Read => openat(directory, name, OFlags::RDONLY | always, Mode::empty()),
             Opening::Append => openat(directory, name, OFlags::RDWR | OFlags::APPEND | always, Mode::empty()),
@@ -142,59 +175,74 @@ impl Disk for Local {
                 let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | always;
                 let file = openat(directory, name, flags, Mode::from_raw_mode(mode))?;
                 // Whatever the umask is.
+                fault::next(Operation::Mode)?;
                 fchmod(&file, Mode::from_raw_mode(mode)).map(|()| file)
             }
         }
     }
 
     fn about(&self, file: &OwnedFd) -> Result<About, Errno> {
+        fault::next(Operation::Stat)?;
         fstat(file).map(about)
     }
 
     fn about_named(&self, directory: &OwnedFd, name: &Path) -> Result<About, Errno> {
+        fault::next(Operation::Stat)?;
         statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map(about)
     }
 
     fn about_path(&self, path: &Path) -> Result<About, Errno> {
+        fault::next(Operation::Stat)?;
         rustix::fs::stat(path).map(about)
     }
 
     fn read(&self, file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-        rustix::io::pread(file, buffer, offset)
+        let length = fault::length(Operation::Read, buffer.len())?;
+        rustix::io::pread(file, &mut buffer[..length], offset)
     }
 
     fn append(&self, file: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
-        rustix::io::write(file, bytes)
+        let length = fault::length(Operation::Write, bytes.len())?;
+        rustix::io::write(file, &bytes[..length])
     }
 
     fn truncate(&self, file: &OwnedFd, length: u64) -> Result<(), Errno> {
+        fault::next(Operation::Truncate)?;
         ftruncate(file, length)
     }
 
     fn sync(&self, file: &OwnedFd) -> Result<(), Errno> {
+        fault::next(Operation::Sync)?;
         fsync(file)
     }
 
     fn sync_data(&self, file: &OwnedFd) -> Result<(), Errno> {
+        fault::next(Operation::Sync)?;
         fdatasync(file)
     }
 
     fn lock(&self, file: &OwnedFd) -> Result<(), Errno> {
+        fault::next(Operation::Lock)?;
         flock(file, FlockOperation::NonBlockingLockExclusive)
     }
 
     fn unlink(&self, directory: &OwnedFd, name: &Path) -> Result<(), Errno> {
+        fault::next(Operation::Unlink)?;
         unlinkat(directory, name, AtFlags::empty())
     }
 
     fn make_directory(&self, path: &Path, mode: u32) -> Result<(), Errno> {
+        fault::next(Operation::MakeDirectory)?;
         mkdir(path, Mode::from_raw_mode(mode))?;
-        fchmod(self.open_directory(path)?, Mode::from_raw_mode(mode))
+        let directory = self.open_directory(path)?;
+        fault::next(Operation::Mode)?;
+        fchmod(directory, Mode::from_raw_mode(mode))
     }
 
     fn names(&self, path: &Path) -> Result<Vec<OsString>, Errno> {
         let mut names = Vec::new();
         for entry in Dir::new(self.open_directory(path)?)? {
+            fault::next(Operation::List)?;
             let name = entry?.file_name().to_bytes().to_vec();
             if name != b"." && name != b".." {
                 names.push(OsStr::from_bytes(&name).to_owned());
@@ -202,6 +250,46 @@ impl Disk for Local {
         }
         Ok(names)
     }
+}
+
+/// A file for reading, for which nothing is waited.
+#[inline]
+pub fn open_at_once(path: &Path) -> Result<OwnedFd, Errno> {
+    fault::next(Operation::Open)?;
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// A file in memory without a name.
+#[inline]
+pub fn memfd_create(name: &str, flags: MemfdFlags) -> Result<OwnedFd, Errno> {
+    fault::next(Operation::Create)?;
+    rustix::fs::memfd_create(name, flags)
+}
+
+#[inline]
+pub fn fallocate(file: impl AsFd, flags: FallocateFlags, offset: u64, length: u64) -> Result<(), Errno> {
+    fault::next(Operation::Allocate)?;
+    rustix::fs::fallocate(file, flags, offset, length)
+}
+
+#[inline]
+pub fn access(path: &Path, access: Access) -> Result<(), Errno> {
+    fault::next(Operation::Access)?;
+    rustix::fs::access(path, access)
+}
+
+/// One read(2) of what is read like a file: standard input.
+#[inline]
+pub fn read_some(file: impl AsFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let length = fault::length(Operation::Read, buffer.len())?;
+    rustix::io::read(file, &mut buffer[..length])
+}
+
+/// sync(2): everything of every disk.
+#[inline]
+pub fn sync_everything() {
+    let _ = fault::next(Operation::Sync);
+    rustix::fs::sync();
 }
 
 fn about(stat: Stat) -> About {

@@ -1,6 +1,5 @@
 //! Plans on the machine that the agent was started on.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::path::{self, PathBuf};
@@ -9,6 +8,7 @@ use std::rc::Rc;
 use rustix::io::{fcntl_getfd, fcntl_setfd, FdFlags};
 
 use crate::clock;
+use crate::disk::fs::{self, File};
 use crate::errno;
 use crate::event::{Accepted, Event, Stage};
 use crate::machine;
@@ -106,7 +106,7 @@ impl Host {
 
 /// Carry out the plan in `source` (`-` is standard input) and say the events on standard output.
 pub fn run(source: &str, custody: Custody) -> io::Result<Outcome> {
-    let mut stream = EventStream::gathering(io::stdout().lock());
+    let mut stream = EventStream::gathering(fs::stdout());
     stream.say(Event::Hello(machine::hello(false)))?;
     let plan = match document(source).and_then(|document| Plan::parse(&document)) {
         Ok(plan) => plan,

@@ -1,8 +1,7 @@
 //! The machine that is measured, in the agent's first words.
 
-use std::fs;
-
 use crate::clock;
+use crate::disk::fs;
 use crate::event::Hello;
 use crate::plan::CONTRACT_VERSION;
 

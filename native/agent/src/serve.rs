@@ -8,6 +8,7 @@ use std::io;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::Errno;
 
+use crate::disk::{self, fs};
 use crate::event::{Event, Stage};
 use crate::host::{complain, Custody, Host, Outcome};
 use crate::machine;
@@ -20,7 +21,7 @@ const CHUNK_BYTES: usize = 65536;
 
 /// Carry out the plans on standard input and say the events on standard output.
 pub fn run(custody: Custody) -> io::Result<Outcome> {
-    let mut stream = EventStream::gathering(io::stdout().lock());
+    let mut stream = EventStream::gathering(fs::stdout());
     stream.say(Event::Hello(machine::hello(false)))?;
     let mut host = Host::prepare(custody)?;
     let outcome = carry_out_all(&mut host, &mut stream);
@@ -111,7 +112,7 @@ impl Lines {
             return;
         }
         let mut chunk = [0; CHUNK_BYTES];
-        match rustix::io::read(input, &mut chunk) {
+        match disk::read_some(input, &mut chunk) {
             Ok(0) => self.ended = true,
             Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
             Err(Errno::INTR | Errno::AGAIN) => {}

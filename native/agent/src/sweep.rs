@@ -3,7 +3,6 @@
 //! It waits until its standard input ends, which happens when the last process that holds the other end is gone,
 //! however it died. Then it kills the processes that the session started and removes the directory.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,6 +13,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
 use crate::clock;
+use crate::disk::fs::{self, File, OpenOptions};
 use crate::errno;
 
 /// Only a directory with this file in it is a session's.
@@ -33,7 +33,11 @@ pub fn run(directory: &str) -> Result<(), String> {
     let marked = fs::symlink_metadata(directory.join(MARKER)).is_ok_and(|marker| marker.is_file());
     if !marked {
         // Its owner has removed it already, as usual.
-        return if directory.exists() { Err(format!("{} has no {MARKER}", directory.display())) } else { Ok(()) };
+        return if fs::metadata(&directory).is_ok() {
+            Err(format!("{} has no {MARKER}", directory.display()))
+        } else {
+            Ok(())
+        };
     }
     kill_listed(&directory);
     remove(&directory)

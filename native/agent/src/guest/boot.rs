@@ -1,9 +1,8 @@
 //! What the first process of a guest is told by its initramfs: `/ajuste/boot.json`.
 
-use std::fs;
-
 use serde::Deserialize;
 
+use crate::disk::fs;
 use crate::errno;
 use crate::guest::ports::EVENT_PORT;
 

@@ -4,7 +4,6 @@
 //! same instant: now and then one is up to a timer tick late ([`Ports::arm_watchdog`] says why). A
 //! sleeping machine can be stopped anywhere in its sleep, and wakes up at the same instant.
 
-use std::fs;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -12,6 +11,7 @@ use rustix::thread::{clock_nanosleep_absolute, ClockId};
 use rustix::time::{clock_gettime, ClockId as ReadableClock};
 
 use crate::clock;
+use crate::disk::fs;
 use crate::guest::ports::Ports;
 
 /// The watchdog goes off after half of it.

@@ -16,6 +16,7 @@ use std::io::{self, Write};
 use rustix::system::RebootCommand;
 
 use crate::clock;
+use crate::disk;
 use crate::errno;
 use crate::event::{Event, Gate, Stage};
 use crate::guest::boot::Boot;
@@ -123,7 +124,7 @@ fn say_panics_on(event_port: u16, key: Option<Key>) {
 }
 
 fn power_off() -> ! {
-    rustix::fs::sync();
+    disk::sync_everything();
     let _ = rustix::system::reboot(RebootCommand::PowerOff);
     // Only a machine without a power switch gets here.
     let _ = rustix::system::reboot(RebootCommand::Restart);

@@ -1,11 +1,11 @@
 //! Kernel modules of a guest.
 
 use std::ffi::CString;
-use std::fs::File;
 
 use rustix::io::Errno;
 use rustix::system::finit_module;
 
+use crate::disk::fs::File;
 use crate::errno;
 
 /// Load plain `.ko` files in the given order, each with the parameters that may follow its path after a space. One that

@@ -1,10 +1,8 @@
 //! The file systems of a guest: what programs expect to find, and where the kernel's tunables are.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-
 use rustix::mount::{mount, MountFlags};
 
+use crate::disk::fs;
 use crate::errno;
 
 struct Mount {
@@ -54,7 +52,7 @@ pub fn mount_all() -> Result<(), String> {
         }
     }
     for (target, link) in LINKS {
-        let _ = symlink(target, link);
+        let _ = fs::symlink(target, link);
     }
     Ok(())
 }

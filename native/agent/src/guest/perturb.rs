@@ -1,9 +1,9 @@
 //! What a seed changes in a guest's kernel, so that replicates under the virtual clock are different trials.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use crate::disk::fs::File;
 use crate::errno;
 
 /// `struct rand_pool_info` of linux/random.h, with its buffer.

@@ -3,10 +3,10 @@
 //! All of it is set once at boot, in the first process, whose children inherit it: a trial pays nothing for it. What the
 //! first process may do itself is not changed, because it never executes another program.
 
-use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 
+use crate::disk::fs;
 use crate::errno;
 
 /// linux/capability.h. Ports and memory of the machine, code in its kernel, other processes' memory, its switches.

@@ -1,10 +1,10 @@
 //! Tunables that are files of the kernel: read and written below a few roots, and nothing outside of them.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
+use crate::disk::fs::{self, File, OpenOptions};
 use crate::errno;
 
 const ROOTS: [&str; 3] = ["/proc/sys/", "/proc/irq/", "/sys/"];

@@ -1,10 +1,10 @@
 //! The bound on the wake-up latency from idle states: `/dev/cpu_dma_latency`, which holds as long as it is open
 //! (Documentation/power/pm_qos_interface.rst of the kernel).
 
-use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::sync::Mutex;
 
+use crate::disk::fs::{File, OpenOptions};
 use crate::errno;
 
 const PLACE: &str = "/dev/cpu_dma_latency";

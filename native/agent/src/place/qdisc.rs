@@ -4,8 +4,8 @@
 //! handle of 0 is that of a default, which the kernel attaches by itself when nothing else is there.
 
 use std::ffi::CString;
-use std::fs;
 
+use crate::disk::fs;
 use crate::errno;
 use crate::place::netlink::{attribute, attributes, text, Netlink};
 

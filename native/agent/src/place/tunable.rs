@@ -1,8 +1,8 @@
 //! Tunables: reading and writing the places that a plan names, each by the interface of its kind.
 
 use std::ffi::CString;
-use std::path::Path;
 
+use crate::disk::fs;
 use crate::place::coalesce;
 use crate::place::feature;
 use crate::place::kernel_file;
@@ -14,9 +14,9 @@ use crate::plan::{DeviceLocation, Location, QdiscLocation};
 /// Whether the place is there at all, readable or not.
 pub fn is_there(location: &Location) -> bool {
     match location {
-        Location::File(file) => Path::new(&file.path).exists(),
-        Location::Flag(flag) => Path::new(&flag.path).exists(),
-        Location::Choice(choice) => Path::new(&choice.path).exists(),
+        Location::File(file) => fs::metadata(&file.path).is_ok(),
+        Location::Flag(flag) => fs::metadata(&flag.path).is_ok(),
+        Location::Choice(choice) => fs::metadata(&choice.path).is_ok(),
         Location::Feature(DeviceLocation { device, .. })
         | Location::Ring(DeviceLocation { device, .. })
         | Location::Coalesce(DeviceLocation { device, .. })

@@ -1,11 +1,11 @@
 //! Processes as the kernel accounts for them: what they have used, how they ended, who is left.
 
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use crate::clock;
+use crate::disk::fs::{self, File};
 
 /// What a process has used before its exec, which is the agent's doing and not the program's.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,16 +5,15 @@
 //! (inotify(7)), and from then on it looks at the sizes, at intervals that double as long as little is printed, and
 //! gives the memory behind the limit back. The process never notices.
 
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::fs::{fallocate, FallocateFlags, MemfdFlags};
-
+use crate::disk::fs::{self, File, OpenOptions};
+use crate::disk::inotify::{self, CreateFlags, WatchFlags};
+use crate::disk::{fallocate, memfd_create, FallocateFlags, MemfdFlags};
 use crate::plan::User;
 
 const FIRST_LOOK: Duration = Duration::from_millis(20);
@@ -36,7 +35,7 @@ impl Capture {
         let file = OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(flags).open("/dev/shm");
         let file = match file {
             Ok(file) => file,
-            Err(_) => File::from(rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)?),
+            Err(_) => File::from(memfd_create("output", MemfdFlags::CLOEXEC)?),
         };
         Ok(Capture { file, limit_bytes, seen_bytes: 0 })
     }
@@ -46,7 +45,7 @@ impl Capture {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
         }
-        std::os::unix::fs::fchown(&self.file, Some(user.uid), Some(user.gid))
+        fs::fchown(&self.file, Some(user.uid), Some(user.gid))
     }
 
     /// Give back what lies behind the limit. True if much was printed since the last time.

@@ -1,12 +1,12 @@
 //! A control group (cgroup v2) of a process's own, for its share of the CPU and its limits. What a session encloses its
 //! processes in is `enclosure`.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock;
+use crate::disk::fs::{self, File, OpenOptions};
 use crate::errno;
 use crate::plan::Attributes;
 

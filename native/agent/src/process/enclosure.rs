@@ -5,11 +5,11 @@
 //! it: in cgroup v2, or in a hierarchy of cgroup v1 that only has a name. Where there is neither, there is none. The
 //! agent enters it once, and what it starts is in it from its first moment.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock;
+use crate::disk::fs;
 use crate::process::cgroup::members;
 
 const PREFIX: &str = "ajuste-session-";
@@ -34,7 +34,7 @@ pub fn enter(path: &Path) {
 pub fn clear(path: &Path) -> bool {
     let is_one = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     let Some(parent) = path.parent().filter(|_| is_one) else { return false };
-    if !path.exists() {
+    if fs::metadata(path).is_err() {
         return true;
     }
     enter(parent);

@@ -4,7 +4,6 @@
 //! meanwhile counters are opened on it. Its exec either succeeds, which closes the report pipe, or is reported.
 
 use std::ffi::{CString, OsStr};
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -16,6 +15,8 @@ use rustix::pipe::{pipe_with, PipeFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use crate::clock;
+use crate::disk::fs::{self, File};
+use crate::disk::{self, Access};
 use crate::errno;
 use crate::event::Stream;
 use crate::plan::Command;
@@ -189,7 +190,7 @@ fn find(command: &Command) -> Result<CString, String> {
         .filter(|folder| !folder.is_empty())
         .map(|folder| Path::new(OsStr::from_bytes(folder)).join(program));
     let executable = |path: &std::path::PathBuf| {
-        path.is_file() && rustix::fs::access(path.as_path(), rustix::fs::Access::EXEC_OK).is_ok()
+        fs::metadata(path).is_ok_and(|about| about.is_file()) && disk::access(path, Access::EXEC_OK).is_ok()
     };
     match candidates.into_iter().find(executable) {
         Some(path) => c_string(&path),

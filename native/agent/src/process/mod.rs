@@ -13,3 +13,4 @@ pub mod lifted;
 pub mod pauses;
 pub mod supervise;
 pub mod surroundings;
+pub mod wakeup;

@@ -13,6 +13,7 @@ use crate::process::capture::Watch;
 use crate::process::interrupts::Interrupts;
 use crate::process::launch::Launched;
 use crate::process::pauses::Pauses;
+use crate::process::wakeup::Wakeups;
 use crate::sampling::sampler::Samplers;
 
 /// Between SIGTERM and SIGKILL.
@@ -48,6 +49,8 @@ pub struct Supervision<'a> {
     interrupts: Option<&'a Interrupts>,
     /// Of a host.
     pauses: Option<Pauses>,
+    /// Of a host: in a guest the agent runs before everything.
+    wakeups: Option<Wakeups>,
     samplers: Option<Samplers>,
     spared: Vec<i32>,
 }
@@ -59,7 +62,8 @@ impl<'a> Supervision<'a> {
             interrupts.take_changes();
             Pauses::start()
         });
-        Supervision { running: Vec::new(), watch: Watch::start(), interrupts, pauses, samplers: None, spared }
+        let wakeups = interrupts.map(|_| Wakeups::open());
+        Supervision { running: Vec::new(), watch: Watch::start(), interrupts, pauses, wakeups, samplers: None, spared }
     }
 
     /// Release a process and watch over it from now on. Returns its place here.
@@ -160,13 +164,19 @@ impl<'a> Supervision<'a> {
         let after_interrupts = waiting.len();
         waiting.extend(self.interrupts.map(|interrupts| readable(interrupts.changes())));
         let timeout = when.map(|when| clock::timespec(when.saturating_duration_since(Instant::now())));
+        let wakeups = self.wakeups.as_ref().filter(|_| !alive.is_empty());
+        let asleep = wakeups.map(|wakeups| (wakeups, wakeups.asleep()));
         let result = poll(&mut waiting, timeout.as_ref());
-        let at_ns = clock::raw_ns();
+        let awake_ns = clock::raw_ns();
         let ready = |each: &PollFd<'_>| result.is_ok() && !each.revents().is_empty();
         let interrupted = waiting[before_interrupts..after_interrupts].iter().any(ready);
         let mut ready = waiting.iter().map(ready);
-        let ended = alive.into_iter().filter(|_| ready.next().unwrap_or(false)).collect();
+        let ended: Vec<usize> = alive.into_iter().filter(|_| ready.next().unwrap_or(false)).collect();
         let printed = self.watch.first_write().is_some() && ready.next().unwrap_or(false);
+        let at_ns = match asleep.filter(|_| !ended.is_empty()) {
+            Some((wakeups, asleep)) => wakeups.woken_ns(asleep, awake_ns),
+            None => awake_ns,
+        };
         Wake { at_ns, ended, interrupted, printed }
     }
 

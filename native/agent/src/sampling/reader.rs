@@ -1,9 +1,9 @@
 //! The files of a sampler's source: opened once, read again and again from their beginning (pread(2)).
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use crate::disk::fs::File;
 use crate::errno;
 use crate::plan::Source;
 use crate::sampling::figures::{self, Chosen, Keys};

@@ -1,8 +1,9 @@
 //! What the kernel logs while something is done (`/dev/kmsg`): why it refused a mount, for one.
 
-use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
+
+use crate::disk::fs::{File, OpenOptions};
 
 const PLACE: &str = "/dev/kmsg";
 /// The longest record (CONSOLE_EXT_LOG_MAX).

@@ -1,6 +1,5 @@
 //! A loop device over a file that has no name: both are gone when nobody uses them any more, however that comes about.
 
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,8 +8,9 @@ use std::path::{Path, PathBuf};
 use linux_raw_sys::loop_device::{
     loop_config, LOOP_CONFIGURE, LOOP_CTL_GET_FREE, LO_FLAGS_AUTOCLEAR, LO_FLAGS_DIRECT_IO,
 };
-use rustix::fs::{fallocate, FallocateFlags};
 
+use crate::disk::fs::{self, File, OpenOptions};
+use crate::disk::{fallocate, FallocateFlags};
 use crate::errno;
 
 const CONTROL: &str = "/dev/loop-control";
@@ -75,7 +75,7 @@ fn image(directory: &Path) -> io::Result<File> {
     }
     let path = directory.join(format!(".ajuste-scratch-{}", std::process::id()));
     let file = options.create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
+    fs::remove_file(&path)?;
     Ok(file)
 }
 

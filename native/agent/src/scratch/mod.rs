@@ -10,7 +10,6 @@ pub mod mount_options;
 pub mod mount_point;
 
 use std::ffi::CString;
-use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use std::sync::OnceLock;
 use rustix::mount::{mount, mount_change, unmount, MountPropagationFlags, UnmountFlags};
 use rustix::thread::{unshare_unsafe, UnshareFlags};
 
+use crate::disk::fs;
 use crate::errno;
 use crate::plan::{Scratch, User};
 use crate::scratch::kernel_log::KernelLog;
@@ -154,6 +154,6 @@ fn attach(scratch: &Scratch, device: &Path) -> Result<(), String> {
 }
 
 fn give(place: &Path, user: &User) -> Result<(), String> {
-    std::os::unix::fs::chown(place, Some(user.uid), Some(user.gid))
+    fs::chown(place, Some(user.uid), Some(user.gid))
         .map_err(|error| format!("{} for the user {}: {}", place.display(), user.uid, errno::of(error)))
 }

@@ -1,9 +1,9 @@
 //! The directory that something is mounted on: made if need be, and nothing that anybody but root could exchange.
 
-use std::fs::{self, DirBuilder, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use crate::disk::fs::{self, DirBuilder, Metadata};
 use crate::errno;
 
 const WRITABLE_BY_OTHERS: u32 = 0o022;

@@ -1,6 +1,5 @@
 //! Recording in a trace instance of the agent's own (Documentation/trace/ftrace.rst): nobody else's tracing is touched.
 
-use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,8 @@ use super::page::{Cursor, Layout};
 use super::reckoning::Reckoning;
 use super::recording::{Part, Recording};
 use crate::clock;
+use crate::disk;
+use crate::disk::fs::{self, File};
 use crate::errno;
 use crate::plan::Trace;
 
@@ -153,12 +154,7 @@ impl Stream {
         let folder = instance.join(format!("per_cpu/cpu{cpu}"));
         let lost = lost(&read(&folder.join("stats"))?);
         let place = folder.join("trace_pipe_raw");
-        let file = rustix::fs::open(
-            &place,
-            rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC,
-            rustix::fs::Mode::empty(),
-        )
-        .map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+        let file = disk::open_at_once(&place).map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
         let (file, layout, page) = (file.into(), layout.clone(), Vec::new());
         Ok(Stream { file, cpu, layout, page, cursor: Cursor::default(), moment: None, last_ns: 0, lost })
     }
