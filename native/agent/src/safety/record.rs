@@ -89,6 +89,13 @@ impl Contents {
         })
     }
 
+    /// The agent went on only after the first `noted` steps were on disk. One of them that is missing is damage, wherever
+    /// it was lost; lines beyond them are of changes that were never made, and what is left of them is none.
+    pub fn count_missing(&mut self, noted: usize) {
+        let is_missing = |number: &usize| !self.steps.iter().any(|step| step.number == *number);
+        self.damaged = (0..noted).filter(is_missing).count();
+    }
+
     /// What the damage means, in words.
     pub fn damage(&self) -> String {
         let lines = if self.damaged == 1 { "1 line of it".to_owned() } else { format!("{} lines of it", self.damaged) };
