@@ -6,8 +6,9 @@ use rustix::io::Errno;
 
 use crate::event::Event;
 use crate::plan::{FileLocation, Location, Plan};
+use crate::safety::candidates::Scope;
 use crate::safety::keeper::Keeper;
-use crate::safety::recovery::{is_done, Permit, Recovery, Scope, Verdict};
+use crate::safety::recovery::{is_done, Permit, Recovery, Verdict};
 use crate::safety::registry::Registry;
 use crate::safety::simulation::lock::{Use, USERS};
 use crate::safety::simulation::process::Process;
