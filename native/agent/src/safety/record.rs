@@ -302,6 +302,19 @@ mod tests {
     }
 
     #[test]
+    fn what_the_agent_never_acted_on_is_no_damage_and_what_it_did_act_on_is_missed() {
+        let text = journal();
+        let second = text.iter().position(|byte| *byte == b'\n').unwrap() + 20;
+        let mut torn = text.clone();
+        torn[second..second + 40].fill(0);
+        for (bytes, noted, damaged) in [(&torn, 0, 0), (&torn, 3, 1), (&text, 3, 0), (&text, 5, 2)] {
+            let mut contents = parse(bytes, "b").unwrap();
+            contents.count_missing(noted);
+            assert_eq!(contents.damaged, damaged, "{noted} noted");
+        }
+    }
+
+    #[test]
     fn one_of_the_older_version_is_understood() {
         let text = r#"{"journal":1,"session":"s","boot":"b","pid":1,"started_ticks":2,"began_s":3}
 {"undo":"made","path":"/a"}

@@ -59,6 +59,17 @@ fn what_is_broken_on_purpose_is_found_as_what_it_is() {
     }
 }
 
+/// The power takes the values with it. Only what the storage loses while the machine goes on costs a value.
+#[test]
+fn a_power_failure_without_syncing_costs_no_value_but_the_truth_about_journals() {
+    let seeds =
+        |planted| (0..SEEDS).filter_map(move |seed| run(seed, planted, |world| world.storage_is_sound = true).err());
+    let wrong: Vec<Wrong> = seeds(Planted::NoSync).flatten().collect();
+    assert!(wrong.iter().any(|wrong| matches!(wrong, Wrong::Untrue(_))));
+    let values: Vec<&Wrong> = wrong.iter().filter(|wrong| matches!(wrong, Wrong::Value(_))).collect();
+    assert!(values.is_empty(), "{values:?}");
+}
+
 #[test]
 fn a_seed_is_the_same_every_time() {
     for seed in 0..20 {
