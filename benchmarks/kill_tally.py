@@ -6,14 +6,18 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain, combinations
 
 PARTS = ("agent", "guardian", "orchestrator")
+NOBODY = "nobody"
+"""Only the disk was spoiled."""
 SUBSETS = tuple(chain.from_iterable(combinations(PARTS, size) for size in (1, 2, 3)))
 
 
 @dataclass
 class Tally:
-    """What became of the kills of one kind. All but the first three must be 0."""
+    """What became of the kills of one kind. All but the first four must be 0."""
 
     kills: int = 0
+    faults: int = 0
+    """How often the disk was spoiled before."""
     caught_changed: int = 0
     """How often values were still changed when all who were killed were dead."""
     restored_by_hand: int = 0

@@ -4,12 +4,14 @@
 its guardian and the orchestrator are killed (SIGKILL), each alone and together; then nothing may be left changed, no
 journal may be lost or left, no process may live on, and the study, taken up again and again, must end with exactly the
 trials that it was to have. The orchestrator is a process forked from this one, so that it need not load Python anew.
+
+With ``--faults`` the home, journals and store in it, is on a small disk that becomes full, read-only or fails at random
+moments before the kills, and that works again after them.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import random
@@ -19,8 +21,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,19 +36,16 @@ from ajuste.report.progress import Progress
 from ajuste.store.store import Store
 from ajuste.study.read import read_study
 from ajuste.target.journals import journals_in, scope_of
-from ajuste.target.machine_lock import LOCK
-from benchmarks.kill_tally import SUBSETS, Outcome, table
+from benchmarks.bad_disk import KINDS, BadDisk, bad_disk
+from benchmarks.kill_tally import NOBODY, SUBSETS, Outcome, Tally, table
+from benchmarks.victims import LONGEST_SECONDS, SLEEP, ended, exit_of, holder_named, machine_free, survivors
 
 TESTS_LOCK = Path("/run/lock/ajuste-tests")
 """Whoever changes settings of this machine in a test holds it."""
 
-LONGEST_SECONDS = 120
-ENDING_SECONDS = 5
 TURN_SECONDS = 0.3
 SPAN_SECONDS = 0.8
 """A kill falls somewhere within this after the agent has begun."""
-SLEEP = "0.0200731"
-"""How long a workload sleeps: a number by which its process is known."""
 
 CHANGES = {
     "vm.dirty_expire_centisecs": ("3100", "1500"),
@@ -90,10 +89,12 @@ class Place:
 
     root: Path
     study: Path
+    kept: Path
+    """``AJUSTE_HOME``."""
 
     @property
     def home(self) -> Home:
-        return Home(self.root / "data", self.root / "cache", self.root / "state")
+        return Home(self.kept / "data", self.kept / "cache", self.kept / "state")
 
     def begin(self, work: Callable[[], object]) -> int:
         """Do ``work`` in a process of its own, as a command would; returns its number."""
@@ -105,7 +106,7 @@ class Place:
             log = os.open(self.root / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            os.environ["AJUSTE_HOME"] = str(self.root)
+            os.environ["AJUSTE_HOME"] = str(self.kept)
             os._exit(exit_code(work))
         finally:
             os._exit(70)
@@ -136,86 +137,18 @@ class Place:
         return code
 
 
-def stat_of(pid: int) -> tuple[str, str, int] | None:
-    """Name, state and parent of a process (proc_pid_stat(5))."""
-    try:
-        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition(" (")[2].rpartition(") ")
-    except OSError:
-        return None
-    state, parent, *_ = rest.split()
-    return name, state, int(parent)
-
-
-def holder_named(name: str) -> int | None:
-    """The process of that name that holds the machine. There is one experiment at a time, so it is ours."""
-    for path in Path("/proc").glob("[0-9]*"):
-        found = stat_of(int(path.name))
-        if found and found[0] == name and found[1] != "Z":
-            with suppress(OSError):
-                if any(door.readlink() == LOCK for door in (path / "fd").iterdir()):
-                    return int(path.name)
-    return None
-
-
-def ended(pid: int) -> bool:
-    found = stat_of(pid)
-    return found is None or found[1] == "Z"
-
-
-def exit_of(pid: int) -> int:
-    """The exit code of a child, negative for a signal; it is killed if it does not end."""
-    deadline = time.monotonic() + LONGEST_SECONDS
-    while not ended(pid) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    if not ended(pid):
-        os.kill(pid, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def workloads() -> list[int]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            if SLEEP.encode() in path.read_bytes() and not ended(int(path.parent.name)):
-                found.append(int(path.parent.name))
-    return found
-
-
-def survivors(pids: Mapping[str, int]) -> list[int]:
-    """Who is still there of those that were killed, their helpers and workloads, a moment after all is over."""
-    deadline = time.monotonic() + ENDING_SECONDS
-    while True:
-        alive = [*(pid for part, pid in pids.items() if part != "orchestrator" and not ended(pid)), *workloads()]
-        if not alive or time.monotonic() > deadline:
-            return alive
-        time.sleep(0.01)
-
-
-@contextmanager
-def machine_free() -> Iterator[None]:
-    """Until nobody, no guardian either, holds the machine."""
-    # As Ajuste makes it: what others could open is not used.
-    with os.fdopen(os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as file:
-        deadline = time.monotonic() + LONGEST_SECONDS
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.005)
-        yield
-
-
 class Killer:
-    """Takes studies to their ends with kills on the way, and counts."""
+    """Takes studies to their ends with kills on the way, and counts. A ``disk`` is spoiled before most of the kills."""
 
-    def __init__(self, place: Place, generator: random.Random) -> None:
+    def __init__(self, place: Place, generator: random.Random, disk: BadDisk | None = None) -> None:
         self.place = place
         self.generator = generator
+        self.disk = disk
         self.outcome = Outcome()
+        if disk is not None:
+            self.outcome.tallies[NOBODY] = Tally()
         self._queue: list[tuple[str, ...]] = []
+        self._spoiled: str | None = None
 
     def one_study(self, seed: int, most: int) -> None:
         """At most ``most`` kills, until the study has come to its end."""
@@ -226,15 +159,15 @@ class Killer:
             parts = self._next_parts() if kills < most else ()
             killed = self._kill(orchestrator, parts)
             code = exit_of(orchestrator)
-            if not killed:
+            if not killed and not self._spoiled:
                 if code == 0:
                     break
                 if code != 2:  # Somebody else may have the machine.
                     raise RuntimeError(f"the study ended with {code}; see {self.place.root / 'log'}")
                 time.sleep(0.5)
                 continue
-            kills += 1
-            self._look(parts, killed, code, before)
+            kills += bool(killed)
+            self._look(parts if killed else (), killed, code, before)
         self._count_trials()
 
     def _next_parts(self) -> tuple[str, ...]:
@@ -245,9 +178,10 @@ class Killer:
 
     def _kill(self, orchestrator: int, parts: Sequence[str]) -> dict[str, int]:
         """Kill these parts at a random moment. Nobody is killed if the study ended before."""
-        moment = self.generator.uniform(0, SPAN_SECONDS)
         if not parts:
             return {}
+        moment = self.generator.uniform(0, SPAN_SECONDS)
+        spoils = self.generator.uniform(-moment / 4, moment) if self.disk is not None else float("inf")
         found: dict[str, int] = {"orchestrator": orchestrator}
         began = None
         while not ended(orchestrator):
@@ -255,6 +189,10 @@ class Killer:
                 if part not in found and (pid := holder_named(f"ajuste-{part}")):
                     found[part] = pid
                     began = began or time.monotonic()
+            if self.disk is not None and began is not None and time.monotonic() > began + spoils and not self._spoiled:
+                kind = self.generator.choice(KINDS)
+                self._spoiled = kind
+                self.disk.spoil(kind)
             if began is not None and time.monotonic() > began + moment and all(part in found for part in parts):
                 victims = [(part, found[part]) for part in parts]
                 if any(ended(pid) for _, pid in victims):
@@ -269,32 +207,46 @@ class Killer:
         return {}
 
     def _look(self, parts: Sequence[str], pids: dict[str, int], code: int, before: dict[str, str]) -> None:
-        tally = self.outcome.tallies[" + ".join(parts)]
-        tally.kills += 1
+        what = " + ".join(parts) or NOBODY
+        spoiled, self._spoiled = self._spoiled, None
+        tally = self.outcome.tallies[what]
+        tally.kills += bool(parts)
+        tally.faults += bool(spoiled)
+        about = f"{what}, {spoiled} disk" if spoiled else what
         expected = {-signal.SIGKILL} if "orchestrator" in parts else {0, 1} if "agent" in parts else {0}
-        if code not in expected:
+        if code not in expected | ({1} if spoiled and "orchestrator" not in parts else set()):
             tally.wrong_ends += 1
-            self.outcome.notes.append(f"{parts}: the orchestrator ended with {code}")
+            self.outcome.notes.append(f"{about}: the orchestrator ended with {code}")
         with machine_free():
             left = [j for j in journals_in(scope_of(self.place.home.journals)) if j.stands_in_the_way]
             changed = [name for name, value in values().items() if value != before[name]]
         tally.caught_changed += bool(changed)
         tally.journals_lost += bool(changed and not left)
+        if self.disk is not None and spoiled:
+            # What is on a disk that does not work is put back all the same; only the journal may have to stay.
+            if left:
+                self.place.restored()
+                self._count_differing(tally, before, f"{about}, before it works again")
+            self.disk.mend()
+            left = [j for j in journals_in(scope_of(self.place.home.journals)) if j.stands_in_the_way]
         if left:
             tally.restored_by_hand += 1
             refused = exit_of(self.place.begin(lambda: self.place.carry_out(0)))
             restored = self.place.restored()
             if (refused, restored) != (2, 0):
                 tally.wrong_ends += 1
-                self.outcome.notes.append(f"{parts}: refused with {refused}, restored with {restored}")
+                self.outcome.notes.append(f"{about}: refused with {refused}, restored with {restored}")
+        self._count_differing(tally, before, about)
+        tally.journals_left += len(list(self.place.home.journals.iterdir())) if self.place.home.journals.exists() else 0
+        tally.processes_left += len(survivors(pids))
+
+    def _count_differing(self, tally: Tally, before: dict[str, str], about: str) -> None:
         found = values()
         differing = [name for name in found if found[name] != before[name]]
         tally.values_left += len(differing)
-        tally.journals_left += len(list(self.place.home.journals.iterdir()))
-        tally.processes_left += len(survivors(pids))
         if differing:
             told = ", ".join(f"{name} is {found[name].strip()}, was {before[name].strip()}" for name in differing)
-            self.outcome.notes.append(f"{parts}: {told}")
+            self.outcome.notes.append(f"{about}: {told}")
 
     def _count_trials(self) -> None:
         with Store(self.place.home.store_url) as store:
@@ -309,23 +261,25 @@ class Killer:
         self.outcome.trials_doubled += len(seen - wanted) + sum(n > 1 for n in (*clean.values(), *tries.values()))
 
 
-def kill(kills: int, seed: int, say: Callable[[str], None]) -> Outcome:
+def kill(kills: int, seed: int, say: Callable[[str], None], *, faults: bool = False) -> Outcome:
     """Kill so many times. Every tunable is as it was in the end, or the outcome says so."""
     generator = random.Random(seed)
     catalogue()
     root = Path(tempfile.mkdtemp(prefix="ajuste-kills-"))
-    place = Place(root, root / "killed.toml")
-    place.study.write_text(study_text())
-    killer = Killer(place, generator)
-    try:
-        while killer.outcome.kills < kills:
-            with locked(TESTS_LOCK), place.put_back():
-                killer.one_study(killer.outcome.studies + 1, kills - killer.outcome.kills)
-            say(f"{killer.outcome.kills} kills, {killer.outcome.studies} studies")
-            # Others who change settings of this machine get their turn.
-            time.sleep(TURN_SECONDS)
-    except KeyboardInterrupt:
-        say("interrupted; this is what was found until then")
+    with ExitStack() as stack:
+        disk = stack.enter_context(bad_disk(root)) if faults else None
+        place = Place(root, root / "killed.toml", disk.place if disk is not None else root)
+        place.study.write_text(study_text())
+        killer = Killer(place, generator, disk)
+        try:
+            while killer.outcome.kills < kills:
+                with locked(TESTS_LOCK), place.put_back():
+                    killer.one_study(killer.outcome.studies + 1, kills - killer.outcome.kills)
+                say(f"{killer.outcome.kills} kills, {killer.outcome.studies} studies")
+                # Others who change settings of this machine get their turn.
+                time.sleep(TURN_SECONDS)
+        except KeyboardInterrupt:
+            say("interrupted; this is what was found until then")
     shutil.rmtree(root)
     return killer.outcome
 
@@ -334,13 +288,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", action="store_true", help="spoil the disk with the home before most of the kills")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     if os.geteuid() != 0:
         parser.error("changing settings needs root")
-    outcome = kill(chosen.kills, chosen.seed, lambda text: print(text, file=sys.stderr, flush=True))
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    outcome = kill(chosen.kills, chosen.seed, say, faults=chosen.faults)
     print(json.dumps(asdict(outcome) | {"clean": outcome.clean}, indent=2) if chosen.json else table(outcome))
     return 0 if outcome.clean else 1
 

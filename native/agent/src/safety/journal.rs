@@ -133,7 +133,12 @@ impl<S: System> Journal<S> {
         // Of a guardian: others have written since it was forked.
         self.whole.set(bytes.len() as u64);
         let boot = self.system.boot_id().map_err(Refused::Unread)?;
-        record::parse(&bytes, &boot).map_err(Refused::Unfit)
+        let mut contents = record::parse(&bytes, &boot).map_err(Refused::Unfit)?;
+        let owner = contents.header.as_ref().filter(|header| header.boot == boot).map(Header::owner);
+        if let Some(noted) = owner.and_then(|owner| self.system.noted_steps(owner)) {
+            contents.count_missing(noted);
+        }
+        Ok(contents)
     }
 
     /// Have `steps` on disk. If that fails, none of them is there.

@@ -135,6 +135,7 @@ impl<S: System> Keeper<S> {
         if let Some(session) = self.session.as_ref().filter(|_| !new.is_empty()) {
             session.append(&new).map_err(failed)?;
             self.steps.extend(new);
+            self.roll.iter().for_each(|roll| self.system.note_steps(*roll, self.steps.len()));
         }
         for index in held {
             if !self.held.contains(&index) {

@@ -1,5 +1,6 @@
 //! What undoes every change of a host: journal, guardian, restoring.
 
+pub mod candidates;
 pub mod command;
 pub mod guardian;
 pub mod journal;

@@ -89,6 +89,13 @@ impl Contents {
         })
     }
 
+    /// The agent went on only after the first `noted` steps were on disk. One of them that is missing is damage, wherever
+    /// it was lost; lines beyond them are of changes that were never made, and what is left of them is none.
+    pub fn count_missing(&mut self, noted: usize) {
+        let is_missing = |number: &usize| !self.steps.iter().any(|step| step.number == *number);
+        self.damaged = (0..noted).filter(is_missing).count();
+    }
+
     /// What the damage means, in words.
     pub fn damage(&self) -> String {
         let lines = if self.damaged == 1 { "1 line of it".to_owned() } else { format!("{} lines of it", self.damaged) };
@@ -292,6 +299,19 @@ mod tests {
         let contents = parse(&text, "b").unwrap();
         assert_eq!((contents.header.is_none(), numbers(&contents), contents.damaged), (true, vec![0, 2], 1));
         assert_eq!(parse(&text, "another boot").unwrap_err(), "no line of it can be read");
+    }
+
+    #[test]
+    fn what_the_agent_never_acted_on_is_no_damage_and_what_it_did_act_on_is_missed() {
+        let text = journal();
+        let second = text.iter().position(|byte| *byte == b'\n').unwrap() + 20;
+        let mut torn = text.clone();
+        torn[second..second + 40].fill(0);
+        for (bytes, noted, damaged) in [(&torn, 0, 0), (&torn, 3, 1), (&text, 3, 0), (&text, 5, 2)] {
+            let mut contents = parse(bytes, "b").unwrap();
+            contents.count_missing(noted);
+            assert_eq!(contents.damaged, damaged, "{noted} noted");
+        }
     }
 
     #[test]

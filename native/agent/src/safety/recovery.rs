@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock;
-use crate::disk::Disk;
-use crate::errno;
 use crate::event::{Event, Failed, JournalState, Left, Stage};
 use crate::plan::Location;
+use crate::safety::candidates::{Candidate, Candidates, Scope};
 use crate::safety::journal::{self, Journal, Refused};
 use crate::safety::record::Contents;
 use crate::safety::registry::{Entry, Registry};
@@ -51,29 +50,6 @@ pub enum Verdict<S: System> {
     Other(JournalState, Option<String>),
 }
 
-/// A journal, and its entry in the registry if it has one there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    pub path: PathBuf,
-    pub entry: Option<Entry>,
-}
-
-/// What is to be looked at, and what cannot be looked at (a path, and why).
-#[derive(Debug, Default)]
-pub struct Candidates {
-    pub found: Vec<Candidate>,
-    pub problems: Vec<(String, String)>,
-    /// Entries of the registry that mean nothing.
-    unfinished: Vec<PathBuf>,
-}
-
-/// Where journals are sought: these, each a journal or a directory of them, and with `all` every one of the registry.
-#[derive(Clone, Debug, Default)]
-pub struct Scope {
-    pub places: Vec<PathBuf>,
-    pub all: bool,
-}
-
 pub struct Recovery<S: System> {
     pub system: S,
     pub registry: Registry<S>,
@@ -81,47 +57,8 @@ pub struct Recovery<S: System> {
 }
 
 impl<S: System> Recovery<S> {
-    /// The oldest first: their names begin with the time.
     pub fn candidates(&self, scope: &Scope) -> Candidates {
-        let mut found = Candidates::default();
-        let entries = match self.registry.entries() {
-            Ok(entries) => {
-                let unknown = entries.unknown.into_iter().filter(|_| scope.all);
-                found.problems.extend(unknown.map(|(path, reason)| (path.to_string_lossy().into_owned(), reason)));
-                found.unfinished = entries.unfinished;
-                entries.entries
-            }
-            Err(reason) => {
-                found.problems.push(("the registry of journals".to_owned(), reason));
-                Vec::new()
-            }
-        };
-        let mut paths: Vec<PathBuf> = Vec::new();
-        for place in &scope.places {
-            let absolute = std::path::absolute(place).unwrap_or_else(|_| place.clone());
-            match self.journals(&absolute) {
-                Ok(listed) => paths.extend(listed),
-                Err(reason) => found.problems.push((place.to_string_lossy().into_owned(), reason)),
-            }
-        }
-        paths.extend(entries.iter().filter(|entry| scope.includes(entry)).map(|entry| entry.journal.clone()));
-        paths.sort_by(|one, other| (one.file_name(), one).cmp(&(other.file_name(), other)));
-        paths.dedup();
-        found.found.extend(paths.into_iter().map(|path| {
-            let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
-            let is_of = |entry: &&Entry| entry.journal == path || Some(&entry.session) == name.as_ref();
-            Candidate { entry: entries.iter().find(is_of).cloned(), path }
-        }));
-        found
-    }
-
-    fn journals(&self, place: &Path) -> Result<Vec<PathBuf>, String> {
-        let disk = self.system.disk();
-        if !disk.about_path(place).map_err(errno::of)?.is_directory() {
-            return Ok(vec![place.to_owned()]);
-        }
-        let names = disk.names(place).map_err(errno::of)?;
-        Ok(names.iter().map(|name| place.join(name)).filter(|path| journal::is_named_so(path)).collect())
+        scope.candidates(&self.system, &self.registry)
     }
 
     /// Undo what the journals say, and say what became of each. True if nothing is left to do.
@@ -356,16 +293,6 @@ pub fn is_done(state: JournalState) -> bool {
 
 const EARLIER: &str = "it is of an earlier boot: the settings are the kernel's own again";
 const FOREIGN: &str = "it is of another machine, or of an earlier boot that is not known here; left alone";
-
-impl Scope {
-    fn includes(&self, entry: &Entry) -> bool {
-        let is_in = |place: &PathBuf| {
-            let place = std::path::absolute(place).unwrap_or_else(|_| place.clone());
-            entry.journal == place || entry.journal.parent() == Some(&place)
-        };
-        self.all || self.places.iter().any(is_in)
-    }
-}
 
 /// There is no file; `entry` says whether there should be one.
 fn missing<S: System>(entry: Option<&Entry>) -> Verdict<S> {

@@ -234,8 +234,12 @@ impl<S: System> Registry<S> {
         let bytes = disk.read_all(&file, LIMIT_BYTES).map_err(errno::of)?;
         let lines = record::lines(&bytes);
         let Some((first, rest)) = lines.split_first() else { return Ok(None) };
-        let beginning = record::unsealed_header(first, |beginning: &Beginning| &beginning.boot)
-            .ok_or("its first line cannot be read")?;
+        let beginning = match record::unsealed_header(first, |beginning: &Beginning| &beginning.boot) {
+            Some(beginning) => beginning,
+            // Its end may have got to the disk before its beginning. That something was begun is said after it.
+            None if bytes.len() == first.len() + 1 => return Ok(None),
+            None => return Err("its first line cannot be read".to_owned()),
+        };
         let Beginning { journal, session, boot, .. } = beginning.clone();
         let mut entry =
             Entry { journal, session, boot, tunables: Vec::new(), begun: false, settled: false, file: name.clone() };

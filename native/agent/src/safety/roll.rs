@@ -1,4 +1,5 @@
-//! The roll: which process groups the agent has running, in memory that it shares with its guardian.
+//! The roll: which process groups the agent has running, and how much of its journal holds, in memory that it shares with
+//! its guardian.
 //!
 //! The agent enters each process before it is released and strikes it out when it is reaped. Nobody is woken for it
 //! and nothing is written to disk. When the agent is gone, the guardian reads it, or, if that is gone, too, whoever
@@ -28,6 +29,8 @@ struct Shared {
     places: [Place; PLACES],
     /// The path of the session's enclosure, and zeros.
     enclosure: [AtomicU8; PATH_BYTES],
+    /// How many steps of the journal were on disk when the agent last went on.
+    steps: AtomicU64,
 }
 
 #[repr(C)]
@@ -104,6 +107,15 @@ impl Roll {
         (!bytes.is_empty()).then(|| PathBuf::from(std::ffi::OsString::from_vec(bytes)))
     }
 
+    /// The first so many steps of the journal are on disk: what they undo may be changed from now on.
+    pub fn note_steps(&self, steps: usize) {
+        self.0.steps.store(steps as u64, Ordering::Release);
+    }
+
+    pub fn steps(&self) -> usize {
+        self.0.steps.load(Ordering::Acquire) as usize
+    }
+
     /// Nobody is left.
     pub fn clear(&self) {
         for place in &self.0.places {
@@ -158,7 +170,9 @@ mod tests {
         roll.enter(Leader { pid: 8, started_ticks: 80 });
         roll.strike(8);
         assert_eq!(roll.leaders(), [Leader { pid: 7, started_ticks: 70 }]);
-        assert_eq!(Roll::left_by(owner).unwrap().leaders(), roll.leaders());
+        roll.note_steps(5);
+        let left = Roll::left_by(owner).unwrap();
+        assert_eq!((left.leaders(), left.steps()), (roll.leaders(), 5));
         Roll::remove(owner);
         assert!(Roll::left_by(owner).is_none());
         rustix::io::write(&writer, &[1]).unwrap();

@@ -57,6 +57,11 @@ pub trait System: Places + Clone {
     /// Kill what is left of the processes of an agent that is dead.
     fn kill_left_by(&self, owner: Leader);
     fn remove_roll(&self, owner: Leader);
+    /// Remember that the first so many steps of the journal are on disk, in memory that goes with the boot, as the
+    /// values do.
+    fn note_steps(&self, roll: Self::Roll, steps: usize);
+    /// How many steps of its journal an agent that is dead had noted, if that is known.
+    fn noted_steps(&self, owner: Leader) -> Option<usize>;
     fn fork_guardian(&self, session: &Session<Self>, roll: Self::Roll) -> Result<Self::Guardian, String>;
     fn is_guarded(&self, guardian: &Self::Guardian) -> bool;
     /// Let it end after an orderly end, and wait until it has.
@@ -132,6 +137,14 @@ impl System for ThisMachine {
 
     fn remove_roll(&self, owner: Leader) {
         Roll::remove(owner);
+    }
+
+    fn note_steps(&self, roll: Roll, steps: usize) {
+        roll.note_steps(steps);
+    }
+
+    fn noted_steps(&self, owner: Leader) -> Option<usize> {
+        Roll::left_by(owner).map(|roll| roll.steps())
     }
 
     fn fork_guardian(&self, session: &Session<Self>, roll: Roll) -> Result<Guardian, String> {

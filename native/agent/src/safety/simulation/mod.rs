@@ -2,9 +2,13 @@
 //! whatever happens under a seed.
 //!
 //! `AJUSTE_SEEDS=100000 cargo test simulation::many -- --ignored --nocapture` carries out that many, and says as JSON
-//! what it found; `AJUSTE_FIRST_SEED=N AJUSTE_SEEDS=1` has one of them again. `AJUSTE_PLANTED` breaks something first.
+//! what it found; `AJUSTE_FIRST_SEED=N AJUSTE_SEEDS=1` has one of them again, and prints
+//! each step. `AJUSTE_PLANTED` breaks something first.
 
 mod chance;
+mod files;
+mod lock;
+mod process;
 mod scenario;
 mod volume;
 mod world;
@@ -14,7 +18,7 @@ use std::collections::BTreeSet;
 use rustix::io::Errno;
 
 use scenario::{run, session_with};
-use world::{Fault, Planted};
+use world::{Fault, Planted, Wrong};
 
 const FAULTS: [Fault; 9] = [
     Fault::Error(Errno::NOSPC),
@@ -30,9 +34,17 @@ const FAULTS: [Fault; 9] = [
 const SEEDS: u64 = 500;
 const FOUND_WITHIN: u64 = 1000;
 
-/// The first seed under which something does not hold, and what.
-fn first_wrong(seeds: std::ops::Range<u64>, planted: Planted) -> Option<(u64, String)> {
-    seeds.into_iter().find_map(|seed| run(seed, planted).err().map(|reason| (seed, reason)))
+/// The first seed under which something does not hold, and what: with something planted, what that is to do.
+fn first_wrong(seeds: std::ops::Range<u64>, planted: Planted) -> Option<(u64, Vec<Wrong>)> {
+    let counts = |wrong: &Wrong| match planted {
+        Planted::Nothing => true,
+        Planted::NoSync | Planted::WriteFirst | Planted::NoBootId => matches!(wrong, Wrong::Value(_)),
+        Planted::NoLock => matches!(wrong, Wrong::Another(_)),
+    };
+    seeds.into_iter().find_map(|seed| {
+        let wrong = run(seed, planted, |_| {}).err()?;
+        wrong.iter().any(counts).then_some((seed, wrong))
+    })
 }
 
 #[test]
@@ -41,16 +53,27 @@ fn nothing_is_left_behind_under_any_seed() {
 }
 
 #[test]
-fn what_is_broken_on_purpose_is_found() {
-    for planted in [Planted::NoSync, Planted::WriteFirst, Planted::NoBootId] {
+fn what_is_broken_on_purpose_is_found_as_what_it_is() {
+    for planted in [Planted::NoSync, Planted::WriteFirst, Planted::NoBootId, Planted::NoLock] {
         assert!(first_wrong(0..FOUND_WITHIN, planted).is_some(), "{planted:?}");
     }
+}
+
+/// The power takes the values with it. Only what the storage loses while the machine goes on costs a value.
+#[test]
+fn a_power_failure_without_syncing_costs_no_value_but_the_truth_about_journals() {
+    let seeds =
+        |planted| (0..SEEDS).filter_map(move |seed| run(seed, planted, |world| world.storage_is_sound = true).err());
+    let wrong: Vec<Wrong> = seeds(Planted::NoSync).flatten().collect();
+    assert!(wrong.iter().any(|wrong| matches!(wrong, Wrong::Untrue(_))));
+    let values: Vec<&Wrong> = wrong.iter().filter(|wrong| matches!(wrong, Wrong::Value(_))).collect();
+    assert!(values.is_empty(), "{values:?}");
 }
 
 #[test]
 fn a_seed_is_the_same_every_time() {
     for seed in 0..20 {
-        assert_eq!(run(seed, Planted::NoSync), run(seed, Planted::NoSync));
+        assert_eq!(run(seed, Planted::NoSync, |_| {}), run(seed, Planted::NoSync, |_| {}));
     }
 }
 
@@ -82,11 +105,16 @@ fn many() {
         Ok("no-sync") => Planted::NoSync,
         Ok("write-first") => Planted::WriteFirst,
         Ok("no-boot-id") => Planted::NoBootId,
+        Ok("no-lock") => Planted::NoLock,
         _ => Planted::Nothing,
     };
     let first = number("AJUSTE_FIRST_SEED", 0);
     let seeds = number("AJUSTE_SEEDS", SEEDS);
+    if seeds == 1 {
+        let _ = run(first, planted, |world| world.tells = true);
+    }
     let wrong = first_wrong(first..first + seeds, planted);
-    let (seed, reason) = wrong.map_or((None, None), |(seed, reason)| (Some(seed), Some(reason)));
+    let words = |wrong: Vec<Wrong>| wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let (seed, reason) = wrong.map_or((None, None), |(seed, wrong)| (Some(seed), Some(words(wrong))));
     println!("\n{}", serde_json::json!({"first": first, "seeds": seeds, "wrong seed": seed, "reason": reason}));
 }

@@ -6,10 +6,13 @@ use rustix::io::Errno;
 
 use crate::event::Event;
 use crate::plan::{FileLocation, Location, Plan};
+use crate::safety::candidates::Scope;
 use crate::safety::keeper::Keeper;
-use crate::safety::recovery::{is_done, Permit, Recovery, Scope, Verdict};
+use crate::safety::recovery::{is_done, Permit, Recovery, Verdict};
 use crate::safety::registry::Registry;
-use crate::safety::simulation::world::{run_guardians, Fault, Planted, Process, Shared, World, DEFAULTS, SHARED};
+use crate::safety::simulation::lock::{Use, USERS};
+use crate::safety::simulation::process::Process;
+use crate::safety::simulation::world::{run_guardians, Fault, Planted, Shared, World, Wrong, DEFAULTS, SHARED};
 
 const REGISTRY: &str = "/var/lib/ajuste/journals";
 const HOMES: [&str; 2] = ["/home/a", "/home/b"];
@@ -55,52 +58,69 @@ pub fn restore(process: &Process, homes: &[&str]) -> bool {
     recovery(process).restore(&scope(homes), &mut |_| {}) && process.is_running()
 }
 
+/// What `ajuste restore` of `user` does, which does not disturb an experiment of that user. True if it says that nothing
+/// is left to do.
+fn restore_as(user: u64, process: &Process) -> bool {
+    let restored = process.lock_machine(user, Use::Restoration) && restore(process, &HOMES);
+    process.unlock_machine(user);
+    restored
+}
+
 /// Somebody else gets a turn, while a process of `machine` is in the middle of something.
 pub fn somebody_else(world: &Shared, machine: usize) {
     world.borrow_mut().busy = false;
-    let (what, machines) = {
+    let (what, user, machines) = {
         let mut own = world.borrow_mut();
-        (own.chance.below(8), own.machines.len())
+        (own.chance.below(8), own.chance.below(USERS), own.machines.len())
+    };
+    let restores = |machine: usize| {
+        let person = Process::start(world, machine);
+        restore_as(user, &person);
+        person.end();
     };
     match what {
         0 => world.borrow_mut().lose(),
         1 => world.borrow_mut().step_clock(),
-        2 => experiment(world, machine, HOMES[1]),
-        3 | 4 => {
-            let person = Process::start(world, machine);
-            restore(&person, &HOMES);
-            person.end();
-        }
-        _ => {
-            let person = Process::start(world, (machine + 1) % machines);
-            restore(&person, &HOMES);
-            person.end();
-        }
+        2 => experiment(world, machine, user, HOMES[1]),
+        3 | 4 => restores(machine),
+        _ => restores((machine + 1) % machines),
     }
     world.borrow_mut().busy = true;
 }
 
-/// As a study is carried out: the lock, what an earlier one has left, the agent and its plans, the end.
-fn experiment(world: &Shared, machine: usize, home: &str) {
+/// As a study is carried out (`ajuste.target.host`): the lock, what an earlier one has left, the agent and its plans, the
+/// end. All that changes values and journals has the rights for it, whichever user it is of.
+fn experiment(world: &Shared, machine: usize, user: u64, home: &str) {
     let orchestrator = Process::start(world, machine);
-    if world.borrow().machines[machine].lock.is_empty() {
-        world.borrow_mut().machines[machine].lock.insert(orchestrator.pid);
+    if world.borrow_mut().chance.one_in(4) {
+        let operations = world.borrow_mut().chance.below(60);
+        world.borrow_mut().fates.insert(orchestrator.pid, (operations, Fault::Killed { after: true }));
+    }
+    if orchestrator.lock_machine(user, Use::Experiment) {
         if nothing_stands(&orchestrator, home) {
             begin(world, &orchestrator, home);
         }
+        orchestrator.unlock_machine(user);
     }
     orchestrator.end();
 }
 
+/// Nothing is changed while something is in the way. What is void is removed.
 fn nothing_stands(orchestrator: &Process, home: &str) -> bool {
     let recovery = recovery(orchestrator);
     let candidates = recovery.candidates(&scope(&[home]));
     let mut stands = !candidates.problems.is_empty();
+    let mut void = Vec::new();
     for candidate in &candidates.found {
         match recovery.examine(candidate) {
-            Verdict::Void(..) => drop(recovery.carry_out(candidate, &mut |_| {})),
+            Verdict::Void(..) => void.push(candidate),
             Verdict::Left(..) | Verdict::Settled(..) => stands = true,
             Verdict::Other(state, _) => stands |= !is_done(state),
+        }
+    }
+    if !stands {
+        for candidate in void {
+            recovery.carry_out(candidate, &mut |_| {});
         }
     }
     !stands && orchestrator.is_running()
@@ -108,14 +128,15 @@ fn nothing_stands(orchestrator: &Process, home: &str) -> bool {
 
 fn begin(world: &Shared, orchestrator: &Process, home: &str) {
     let machine = orchestrator.machine;
-    if let Some(difference) = difference(&world.borrow(), machine) {
-        let note = format!("an experiment began on leftover values: {difference}");
-        WRONG.with(|wrong| wrong.borrow_mut().push(note));
+    require_as_it_was(world, machine, "an experiment began");
+    if !world.borrow_mut().machines[machine].at_work.is_empty() {
+        world.borrow_mut().wrong.push(Wrong::Another("two experiments have one machine".to_owned()));
     }
     let agent = Process::start(world, machine);
     let plans = {
         let mut own = world.borrow_mut();
-        own.machines[machine].lock.insert(agent.pid);
+        own.machines[machine].at_work.insert(orchestrator.pid);
+        own.machines[machine].locks.inherit(orchestrator.pid, agent.pid);
         own.draw_fate(agent.pid, 120);
         1 + own.chance.below(3)
     };
@@ -125,21 +146,34 @@ fn begin(world: &Shared, orchestrator: &Process, home: &str) {
         let plan = plan(number + world.borrow_mut().chance.below(3));
         said |= keeper.change(&plan, &mut |_| Ok(())).is_err();
         said |= keeper.put_back().iter().any(|event| matches!(event, Event::Failed(_)));
+        orchestrator.pass("an observation is heard");
+        if !orchestrator.is_running() {
+            break;
+        }
     }
     said |= keeper.finish().is_err();
     if !said && agent.is_running() {
-        if let Some(difference) = difference(&world.borrow(), machine) {
-            WRONG.with(|wrong| wrong.borrow_mut().push(format!("the agent ended well, but {difference}")));
-        }
+        require_as_it_was(world, machine, "the agent ended well");
     }
     let was_lost = !agent.is_running();
     agent.end();
-    if was_lost && world.borrow_mut().chance.one_in(2) {
-        restore(orchestrator, &[home]);
+    if was_lost && is_put_back(orchestrator, home) {
+        require_as_it_was(world, machine, "after a lost agent everything was put back, it was said");
     }
 }
 
-thread_local!(static WRONG: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) });
+/// What an orchestrator says that has lost its agent, when it has done what it can.
+fn is_put_back(orchestrator: &Process, home: &str) -> bool {
+    let recovery = recovery(orchestrator);
+    let scope = Scope { places: vec![PathBuf::from(home)], all: false };
+    recovery.restore(&scope, &mut |_| {}) && orchestrator.is_running()
+}
+
+fn require_as_it_was(world: &Shared, machine: usize, what: &str) {
+    let difference = difference(&world.borrow(), machine);
+    let wrong = difference.map(|difference| Wrong::Value(format!("{what}, but {difference}")));
+    world.borrow_mut().wrong.extend(wrong);
+}
 
 fn plan(number: u64) -> Plan {
     let write = |name: &str, value: &str, companion: &str| {
@@ -174,7 +208,7 @@ fn left_by(world: &World, machine: usize) -> Vec<String> {
 
 /// Somebody sets a value, if the machine is theirs: what a journal says is put back whatever was set meanwhile.
 fn set_value(world: &mut World, machine: usize) {
-    let is_theirs = world.machines[machine].lock.is_empty() && left_by(world, machine).is_empty();
+    let is_theirs = world.machines[machine].locks.are_free() && left_by(world, machine).is_empty();
     if !is_theirs || difference(world, machine).is_some() {
         return;
     }
@@ -203,21 +237,21 @@ fn harm(world: &mut World) -> bool {
     true
 }
 
-/// All that happens under one seed. The error says what did not hold.
-pub fn run(seed: u64, planted: Planted) -> Result<(), String> {
-    WRONG.with(|wrong| wrong.borrow_mut().clear());
+/// All that happens under one seed, on a world that is `set` up in a certain way. The error says what did not hold.
+pub fn run(seed: u64, planted: Planted, set: impl Fn(&mut World)) -> Result<(), Vec<Wrong>> {
     let machines = 1 + (seed % 2) as usize;
     let world = World::new(seed, machines, planted);
+    set(&mut world.borrow_mut());
     let rounds = 2 + world.borrow_mut().chance.below(4);
     let mut was_harmed = false;
     for _ in 0..rounds {
-        let (machine, home) = {
+        let (machine, user, home) = {
             let mut own = world.borrow_mut();
             let machine = own.chance.below(machines as u64) as usize;
             set_value(&mut own, machine);
-            (machine, HOMES[own.chance.below(2) as usize])
+            (machine, own.chance.below(USERS), HOMES[own.chance.below(2) as usize])
         };
-        experiment(&world, machine, home);
+        experiment(&world, machine, user, home);
         let mut own = world.borrow_mut();
         own.volumes.iter_mut().for_each(|volume| volume.is_read_only = false);
         match own.chance.below(12) {
@@ -232,7 +266,7 @@ pub fn run(seed: u64, planted: Planted) -> Result<(), String> {
 }
 
 /// All has ended; people restore, on machines that work again.
-fn end(world: &Shared, was_harmed: bool) -> Result<(), String> {
+fn end(world: &Shared, was_harmed: bool) -> Result<(), Vec<Wrong>> {
     run_guardians(world);
     {
         let mut own = world.borrow_mut();
@@ -241,35 +275,40 @@ fn end(world: &Shared, was_harmed: bool) -> Result<(), String> {
         own.volumes.iter_mut().for_each(|volume| volume.is_read_only = false);
     }
     let machines = world.borrow().machines.len();
-    let mut wrong: Vec<String> = WRONG.with(|wrong| wrong.borrow_mut().drain(..).collect());
+    let mut wrong = std::mem::take(&mut world.borrow_mut().wrong);
     for machine in 0..machines {
         let person = Process::start(world, machine);
         // An I/O error of before may come to light only now; it is said once.
-        let done = restore(&person, &HOMES) || restore(&person, &HOMES);
+        let done = restore_as(0, &person) || restore_as(0, &person);
         person.end();
         let own = world.borrow();
         match difference(&own, machine) {
-            Some(difference) if done => wrong.push(format!("everything was put back, it was said, but {difference}")),
-            Some(difference) if !was_harmed => wrong.push(format!("nobody did any harm, but {difference}")),
-            None if !done && !was_harmed => wrong.push("nobody did any harm, but something is unknown".to_owned()),
+            Some(difference) if done => {
+                wrong.push(Wrong::Value(format!("everything was put back, it was said, but {difference}")));
+            }
+            Some(difference) if !was_harmed => {
+                wrong.push(Wrong::Value(format!("nobody did any harm, but {difference}")));
+            }
+            None if !done && !was_harmed => {
+                wrong.push(Wrong::Untrue("nobody did any harm, but something is unknown".to_owned()));
+            }
             _ => {}
         }
         let left = left_by(&own, machine);
         if !left.is_empty() && !was_harmed && done {
-            wrong.push(format!("these are left: {}", left.join(", ")));
+            wrong.push(Wrong::Untrue(format!("these are left: {}", left.join(", "))));
         }
     }
     wrong.append(&mut world.borrow_mut().wrong);
     match wrong.is_empty() {
         true => Ok(()),
-        false => Err(wrong.join("; ")),
+        false => Err(wrong),
     }
 }
 
 /// One session with this fault at its operation number `at`; how many operations it has. The error says what did not
 /// hold.
-pub fn session_with(at: u64, fault: Option<Fault>, seen: &mut dyn FnMut(&World)) -> Result<u64, String> {
-    WRONG.with(|wrong| wrong.borrow_mut().clear());
+pub fn session_with(at: u64, fault: Option<Fault>, seen: &mut dyn FnMut(&World)) -> Result<u64, Vec<Wrong>> {
     let world = World::new(at, 1, Planted::Nothing);
     {
         let mut own = world.borrow_mut();
@@ -288,7 +327,7 @@ pub fn session_with(at: u64, fault: Option<Fault>, seen: &mut dyn FnMut(&World))
     let operations = world.borrow().operations;
     if !said && agent.is_running() {
         if let Some(difference) = difference(&world.borrow(), 0) {
-            return Err(format!("the agent ended well, but {difference}"));
+            return Err(vec![Wrong::Value(format!("the agent ended well, but {difference}"))]);
         }
     }
     agent.end();

@@ -1,0 +1,111 @@
+//! The machine's lock, as those who experiment and those who restore take it (`ajuste.target.machine_lock`).
+//!
+//! Each user has a lock, which the processes of an experiment inherit, and a status beside it, which says who has the
+//! machine. Whoever comes takes their own lock, says so, and then looks at what the others say.
+
+use std::collections::BTreeSet;
+
+use crate::safety::simulation::process::Process;
+use crate::safety::simulation::world::{run_guardians, Planted, World};
+
+pub const USERS: u64 = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    Experiment,
+    Restoration,
+}
+
+#[derive(Default)]
+struct UserLock {
+    /// The processes that have it open.
+    holders: BTreeSet<i32>,
+    /// Who says that they have the machine.
+    status: Option<i32>,
+}
+
+/// Those of one machine, by user.
+#[derive(Default)]
+pub struct Locks([UserLock; USERS as usize]);
+
+impl Locks {
+    /// Another process has open what this one has.
+    pub fn inherit(&mut self, from: i32, to: i32) {
+        for lock in self.0.iter_mut().filter(|lock| lock.holders.contains(&from)) {
+            lock.holders.insert(to);
+        }
+    }
+
+    /// The kernel closes what a process had. What it said stays.
+    pub fn ended(&mut self, pid: i32) {
+        for lock in &mut self.0 {
+            lock.holders.remove(&pid);
+        }
+    }
+
+    pub fn are_free(&self) -> bool {
+        self.0.iter().all(|lock| lock.holders.is_empty())
+    }
+}
+
+impl Process {
+    /// Take the machine as `user`. False if it is in use: then nothing may be done.
+    pub fn lock_machine(&self, user: u64, what: Use) -> bool {
+        if self.world.borrow().planted == Planted::NoLock {
+            return true;
+        }
+        let entered = self.take(user) && self.say(user) && self.look_at_others(user, what);
+        if !entered {
+            self.unlock_machine(user);
+        }
+        entered
+    }
+
+    /// What inherited the lock still has the machine, and the status stays true.
+    pub fn unlock_machine(&self, user: u64) {
+        self.of(user, |_, lock| {
+            if lock.holders.remove(&self.pid) && lock.holders.is_empty() && lock.status == Some(self.pid) {
+                lock.status = None;
+            }
+        });
+    }
+
+    fn take(&self, user: u64) -> bool {
+        self.pass("the lock is taken");
+        // What an orchestrator that is dead has started is waited for.
+        run_guardians(&self.world);
+        self.is_running() && self.of(user, |_, lock| lock.holders.is_empty() && lock.holders.insert(self.pid))
+    }
+
+    fn say(&self, user: u64) -> bool {
+        self.pass("the status is written");
+        self.is_running()
+            && self.of(user, |world, lock| {
+                let is_others = lock.status.is_some_and(|pid| pid != self.pid && world.is_alive(pid));
+                if !is_others {
+                    lock.status = Some(self.pid);
+                }
+                !is_others
+            })
+    }
+
+    fn look_at_others(&self, user: u64, what: Use) -> bool {
+        self.pass("the others' statuses are read");
+        let is_free = |other: u64| self.of(other, |world, lock| !lock.status.is_some_and(|pid| world.is_alive(pid)));
+        // Nobody is kept from restoring by what another user says.
+        self.is_running() && (what == Use::Restoration || (0..USERS).filter(|other| *other != user).all(is_free))
+    }
+
+    /// Others may come in between, and the process may end.
+    pub fn pass(&self, name: &'static str) {
+        let _ = self.whole(name, |_| Ok(()));
+    }
+
+    fn of<T>(&self, user: u64, work: impl FnOnce(&World, &mut UserLock) -> T) -> T {
+        let mut world = self.world.borrow_mut();
+        let mut lock = std::mem::take(&mut world.machines[self.machine].locks.0[user as usize]);
+        let done = work(&world, &mut lock);
+        world.machines[self.machine].locks.0[user as usize] = lock;
+        done
+    }
+}
