@@ -3,6 +3,7 @@
 //! The child prepares itself (group, priority, CPUs, streams), says that it is ready and sleeps until it is released;
 //! meanwhile counters are opened on it. Its exec either succeeds, which closes the report pipe, or is reported.
 
+use std::cell::Cell;
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -43,6 +44,7 @@ pub struct Launched {
     report: OwnedFd,
     roll: Option<Roll>,
     _group: Option<Group>,
+    is_released: Cell<bool>,
 }
 
 /// Fork a process for `command` and have it prepare itself. `padding_bytes` of environment are added. The error names
@@ -96,7 +98,19 @@ pub fn launch(
         roll.enter(Leader { pid, started_ticks: baseline.started_ticks });
     }
     let roll = surroundings.roll;
-    Ok(Launched { pid, pidfd, stdout, stderr, baseline, program, door, report, roll, _group: group })
+    Ok(Launched {
+        pid,
+        pidfd,
+        stdout,
+        stderr,
+        baseline,
+        program,
+        door,
+        report,
+        roll,
+        _group: group,
+        is_released: Cell::new(false),
+    })
 }
 
 /// A process that becomes `image`.
@@ -117,6 +131,7 @@ impl Launched {
         let released_ns = clock::raw_ns();
         // A pipe's reader is woken without preempting its writer, who is about to sleep.
         let _ = rustix::io::write(&self.door, &[1]);
+        self.is_released.set(true);
         released_ns
     }
 
@@ -145,6 +160,12 @@ impl Launched {
 
 impl Drop for Launched {
     fn drop(&mut self) {
+        if !self.is_released.get() {
+            // It would wait for ever: it holds both ends of its door.
+            // SAFETY: our own child, not reaped yet.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            let _ = account::reap(self.pid);
+        }
         if let Some(roll) = self.roll {
             roll.strike(self.pid);
         }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use crate::clock;
+use crate::errno;
 use crate::event::{Event, Sample, Sampled};
 use crate::plan::{Sampler, Source};
 use crate::sampling::figures::Keys;
@@ -104,10 +105,11 @@ impl Samplers {
                 record.readings.push(Reading { at_ns, sampler: place, first_value });
             }
             Err(reason) => {
-                // A file that could be read once and no more is that of a process that is gone.
+                // A file that could be read once and no more is that of a process that is gone, unless another reason
+                // is known.
                 record.values.truncate(first_value);
                 timed.reader = None;
-                if timed.readings == 0 {
+                if timed.readings == 0 || reason != errno::text(libc::ESRCH) {
                     timed.not_supported = Some(reason);
                 }
             }
