@@ -1,6 +1,6 @@
 """A small disk that misbehaves when it is told to: full, read-only, or with I/O errors.
 
-It is an ext4 file system in a sparse file of a tmpfs. ``full``: it has no room left. ``read-only``: an error made it so,
+It is an ext4 file system in a sparse file of a tmpfs. ``full``: it has no room left. ``read-only``: after an error,
 as ext4 does with ``errors=remount-ro``. ``failing``: the tmpfs beneath has no room, so that the blocks of files that
 were never written cannot be: fsync(2) says EIO. Needs root and a loop device.
 """

@@ -57,12 +57,12 @@ def simulate(first: int, seeds: int, planted: str = "") -> Found:
     bounds = [first + seeds * share // shares for share in range(shares + 1)]
     with ThreadPoolExecutor(shares) as pool:
         said = list(pool.map(lambda one: _said(one[0], one[1] - one[0], planted), pairwise(bounds)))
-    wrong = [(one["wrong seed"], one["reason"]) for one in said if one["wrong seed"] is not None]
+    wrong = [(seed, reason) for seed, reason in said if seed is not None]
     seed, reason = min(wrong) if wrong else (None, None)
     return Found(planted, seeds if seed is None else seed - first + 1, time.monotonic() - began, seed, reason)
 
 
-def _said(first: int, seeds: int, planted: str) -> dict[str, int | str | None]:
+def _said(first: int, seeds: int, planted: str) -> tuple[int | None, str | None]:
     environment = os.environ | {
         "AJUSTE_FIRST_SEED": str(first),
         "AJUSTE_SEEDS": str(seeds),
@@ -77,8 +77,8 @@ def _said(first: int, seeds: int, planted: str) -> dict[str, int | str | None]:
         raise RuntimeError(f"the simulation ended with {ended.returncode}: {ended.stderr.strip()[-2000:]}")
     if seeds == 1:
         print("\n".join(ended.stdout.splitlines()[:-3]), file=sys.stderr)
-    found: dict[str, int | str | None] = json.loads(lines[0])
-    return found
+    found = json.loads(lines[0])
+    return found["wrong seed"], found["reason"]
 
 
 def play(first: int = 0, seeds: int = SEEDS, planted: Sequence[str] = PLANTED) -> Simulation:
