@@ -5,7 +5,7 @@ its guardian and the orchestrator are killed (SIGKILL), each alone and together;
 journal may be lost or left, no process may live on, and the study, taken up again and again, must end with exactly the
 trials that it was to have. The orchestrator is a process forked from this one, so that it need not load Python anew.
 
-With ``--faults`` the home, journals and store in it, is on a small disk that becomes full, read-only or fails at random
+With ``--faults`` the home, but for the store, is on a small disk that becomes full, read-only or fails at random
 moments before the kills, and that works again after them.
 """
 
@@ -94,7 +94,9 @@ class Place:
 
     @property
     def home(self) -> Home:
-        return Home(self.kept / "data", self.kept / "cache", self.kept / "state")
+        # The store's own faults are looked for in tests/store: on a disk that loses data its study cannot go on.
+        store = f"sqlite:///{self.root / 'store.sqlite'}"
+        return Home(self.kept / "data", self.kept / "cache", self.kept / "state", store)
 
     def begin(self, work: Callable[[], object]) -> int:
         """Do ``work`` in a process of its own, as a command would; returns its number."""

@@ -109,6 +109,40 @@ def test_a_journal_is_found_wherever_it_is(machine: Machine) -> None:
     assert machine("restore", "--all").events == ()
 
 
+def test_a_step_that_was_acted_on_is_missed_even_if_its_whole_line_is_gone(
+    machine: Machine, as_before: dict[str, str]
+) -> None:
+    left = machine.leave()
+    lines = left.read_bytes().splitlines(keepends=True)
+    left.write_bytes(b"".join(lines[:-1]))
+    told = machine("restore", "--all")
+    assert said(told) == (["damaged"], 1)
+    last = list(CHANGES)[-1]
+    now = values()
+    assert {place for place in now if now[place] != as_before[place]} == {last}
+    Path(last).write_text(as_before[last])
+    assert machine("discard", left).exit_code == 0
+
+
+def test_remains_of_a_line_that_was_never_acted_on_are_no_damage(machine: Machine) -> None:
+    left = machine.leave()
+    with left.open("ab") as file:
+        file.write(b"\0" * 40 + b'"}}\n')
+    assert said(machine("restore", "--all")) == (["restored"], 0)
+    assert (machine.entries(), list(machine.journals.iterdir())) == ([], [])
+
+
+@pytest.mark.parametrize(("more", "is_settled"), [(b"", True), (b'\n00000000 {"begun":true}\n', False)])
+def test_an_entry_of_which_the_beginning_was_lost_was_never_begun_unless_it_goes_on(
+    machine: Machine, more: bytes, is_settled: bool
+) -> None:
+    machine.registry.mkdir(exist_ok=True)
+    entry = machine.registry / "1-2147483646-1.unsettled"
+    entry.write_bytes(b"\0" * 40 + b'"machine":null}\n' + more)
+    assert machine("restore", "--all").exit_code == (0 if is_settled else 1)
+    assert entry.exists() is not is_settled
+
+
 def test_one_bad_line_costs_that_line_only_and_is_not_forgotten(machine: Machine, as_before: dict[str, str]) -> None:
     left = machine.leave()
     lines = left.read_bytes().splitlines(keepends=True)

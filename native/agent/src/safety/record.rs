@@ -172,6 +172,10 @@ pub fn parse(bytes: &[u8], boot: &str) -> Result<Contents, String> {
     let mut contents = Contents::default();
     let lines = lines(bytes);
     let Some((first, rest)) = lines.split_first() else { return Ok(contents) };
+    // A header whose end got to the disk and whose beginning did not: nothing was ever added to it.
+    if first.first() == Some(&0) && bytes.len() == first.len() + 1 {
+        return Ok(contents);
+    }
     if let Ok(header) = serde_json::from_slice::<Header>(first) {
         return older(header, rest);
     }
@@ -299,6 +303,18 @@ mod tests {
         let contents = parse(&text, "b").unwrap();
         assert_eq!((contents.header.is_none(), numbers(&contents), contents.damaged), (true, vec![0, 2], 1));
         assert_eq!(parse(&text, "another boot").unwrap_err(), "no line of it can be read");
+    }
+
+    #[test]
+    fn a_header_without_its_beginning_is_an_empty_journal_unless_something_follows() {
+        let whole = journal();
+        let length = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        let mut header = whole[..length].to_vec();
+        header[..30].fill(0);
+        assert_eq!(parse(&header, "b"), Ok(Contents::default()));
+        let followed = parse(&[&header, &whole[length..]].concat(), "b").unwrap();
+        assert_eq!((followed.steps.len(), followed.damaged), (3, 1));
+        assert!(parse(b"something else\n", "b").is_err());
     }
 
     #[test]

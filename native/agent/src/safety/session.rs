@@ -47,7 +47,8 @@ impl<S: System> Session<S> {
             }
         };
         if let Err(reason) = registry.begin(&header) {
-            let _ = journal.remove().and_then(|()| registry.remove(&header.session));
+            // In this order, as at the end: of what was begun and is not settled, the journal would be missed.
+            let _ = close(system, registry, &journal, Some(&header));
             return Err(reason);
         }
         Ok(Session { system: system.clone(), registry: registry.clone(), journal, header })
