@@ -108,9 +108,7 @@ def test_higher_may_be_better(granularity: Results) -> None:
 def test_where_all_others_are_worse_the_baseline_is_kept(granularity: Results) -> None:
     words: list[tuple[Word, float]] = [("worsens", 1.2), ("undecided", 1.0), ("worsens", 1.3)]
     found = results_of(granularity, {"60": 8.0, "10": 9.6, "1": 8.0, "100": 10.4}, words)
-    assert said(found) == [
-        "Keep vm.swappiness = 60: 2 of 3 alternatives make elapsed time worse; 1 undecided."
-    ]
+    assert said(found) == ["Keep vm.swappiness = 60: 2 of 3 alternatives make elapsed time worse; 1 undecided."]
 
 
 def test_commands_speak_for_themselves_and_keep_their_letters(granularity: Results) -> None:
