@@ -32,7 +32,7 @@ def worker(
 ) -> None:
     """Carry out trials of studies that run elsewhere, with `--cluster`.
 
-    With --bench, whoever has the coordinator's key runs commands here, as the user who started this.
+    With --bench, anyone with the coordinator's key can run commands here, as the user who started this.
     """
     channel = chosen_channel("--scheduler", scheduler, cluster_keys, insecure=insecure)
     if bench and threads is not None:
