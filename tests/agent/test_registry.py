@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -274,7 +275,11 @@ def test_on_a_file_system_that_became_read_only_the_values_come_back(
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", machine.journals], check=True)
     try:
         left = machine.leave()
-        subprocess.run(["mount", "-o", "remount,ro", machine.journals], check=True)
+        # Whoever was killed may have its files open for another moment.
+        for _ in range(100):
+            if subprocess.run(["mount", "-o", "remount,ro", machine.journals], check=False).returncode == 0:
+                break
+            time.sleep(0.05)
         (listed,) = machine.listed("--all")
         assert (listed["state"], len(listed["steps"])) == ("kept", len(CHANGES))
         told = machine("restore", "--all")

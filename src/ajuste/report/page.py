@@ -52,6 +52,7 @@ from ajuste.report.surfaces import SurfaceSection, surface_sections
 from ajuste.report.verdict_rows import Badge, VerdictGroup, badges_of, effect_groups, named, verdict_groups
 from ajuste.report.verdict_words import LOOKS, ORDER, effect_band
 
+_HIGHEST_LEAD = 420  # CSS pixels
 _MOST_LISTED = 1_000  # trials in the table of single trials
 _MOST_LEFT_OUT = 200  # trials that were flagged or failed, a line each
 
@@ -214,9 +215,11 @@ def page_of(results: Results) -> Page:
 
 
 def _lead(sections: list[MetricSection]) -> tuple[Plot | None, list[MetricSection]]:
-    """The plot of effects on the first metric, which stands beside the answer, and the sections without it."""
+    """The plot of effects on the first metric, which stands beside the answer if it is not too high for that, and the
+    sections without it.
+    """
     for plot in sections[0].plots if sections else ():
-        if any(kind in plot.name for kind in ("-forest", "-pareto", "-lines")):
+        if plot.height <= _HIGHEST_LEAD and any(kind in plot.name for kind in ("-forest", "-pareto", "-lines")):
             rest = replace(sections[0], plots=tuple(one for one in sections[0].plots if one is not plot))
             return plot, [rest, *sections[1:]]
     return None, sections
