@@ -329,14 +329,20 @@ def test_the_wall_clock_has_several_cpus_too(
     place: Home, kernel: Callable[[str], KernelImage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AJUSTE_ACCELERATOR", "tcg")
-    with VmTarget(kernel("debian:5.10"), clock="wall", cpus=2, files=GuestFiles(), home=place) as target:
-        assert target.hello.cpus == 2
-        assert target.parallel == 1
-        assert "AJUSTE_ACCELERATOR" in target.environment["accelerator"]
-        for _ in range(2):
-            observation = target.run(contest())
-            assert observation.problem == ""
-            assert [e.exit_code for e in observation.events if isinstance(e, Exited) and e.role == "workload"] == [0]
+    quick = contest().model_copy(update={"timeout_ns": 10_000_000_000})
+    # Now and then a machine that several threads emulate hangs for good, and so does every trial from its snapshot.
+    for _ in range(2):
+        with VmTarget(kernel("debian:5.10"), clock="wall", cpus=2, files=GuestFiles(), home=place) as target:
+            assert target.hello.cpus == 2
+            assert target.parallel == 1
+            assert "AJUSTE_ACCELERATOR" in target.environment["accelerator"]
+            observations = [target.run(quick)]
+            if not observations[0].problem:
+                observations.append(target.run(quick))
+                break
+    assert [one.problem for one in observations] == ["", ""]
+    for observation in observations:
+        assert [e.exit_code for e in observation.events if isinstance(e, Exited) and e.role == "workload"] == [0]
 
 
 def test_a_kernel_that_does_not_come_up_is_a_wrong_request(place: Home, kernel: Callable[[str], KernelImage]) -> None:

@@ -125,7 +125,7 @@ def require_possible(values: Sequence[float], metric: Metric, places: Sequence[P
     raise RequestError(
         f"{metric.name} is {values[place]:g}{unit and f' {metric.unit}'}; expected at least 0",
         place=places[place],
-        hint="take the row out, or call a column of differences otherwise, such as change",
+        hint="take the row out; a column of differences needs a name such as change, and no unit of a time or count",
     )
 
 
