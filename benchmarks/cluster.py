@@ -23,26 +23,25 @@ from typing import Any, Final
 import psutil
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.home import Home
+from ajuste.executor.cluster.answer import Answer, Said, WorkRequest, from_here
+from ajuste.executor.cluster.channel import Channel, open_channel
+from ajuste.executor.cluster.cluster import ClusterExecutor
+from ajuste.executor.cluster.connection import Cluster, Connection
+from ajuste.executor.cluster.job import GuestJob, PackedGuest
+from ajuste.executor.cluster.keys import make_keys
+from ajuste.executor.cluster.serving import Working
+from ajuste.executor.cluster.wire import Introduction, What
+from ajuste.machine.home import Home
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.verdict import Finding
-from ajuste.runner import Runner, Targets
+from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Store
 from ajuste.study.read import parse_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.cluster.answer import Answer, Asked, Said, from_here
-from ajuste.target.cluster.channel import Channel, open_channel
-from ajuste.target.cluster.connection import Cluster, Connection
-from ajuste.target.cluster.keys import make_keys
-from ajuste.target.cluster.packing import Packed
-from ajuste.target.cluster.parcel import Parcel
-from ajuste.target.cluster.serving import Working
-from ajuste.target.cluster.target import ClusterTarget
-from ajuste.target.cluster.wire import Introduction, What
-from ajuste.version import ajuste_version
 from benchmarks.comparison import Comparison, by_turns
 from benchmarks.surface import one_block
 
@@ -134,8 +133,8 @@ def _carry_out(channel: Channel, place: Home) -> tuple[float, int]:
             resolved=study.model_dump_json(),
             environment={},
         )
-        target = ClusterTarget(connection, _pack, own=_nobody)
-        with Targets(lambda _: target, lambda *_: None) as targets:
+        target = ClusterExecutor(connection, _pack, own=_nobody)
+        with Executors(lambda _: target, lambda *_: None) as targets:
             Runner(study, run, store, targets, watcher).carry_out()
         return watcher.last - watcher.first, target.checked
 
@@ -178,8 +177,8 @@ def _study(blocks: int) -> ResolvedStudy:
     return resolve(study, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
 
 
-def _pack(_: Path) -> Packed:
-    parcel = Parcel(
+def _pack(_: Path) -> PackedGuest:
+    parcel = GuestJob(
         ajuste="0",
         qemu="0",
         spec="debian:5.10",
@@ -193,7 +192,7 @@ def _pack(_: Path) -> Packed:
         seed=1,
         instruction_ns=2,
     )
-    return Packed(parcel, {})
+    return PackedGuest(parcel, {})
 
 
 class _Sleeper:
@@ -206,7 +205,7 @@ class _Sleeper:
             )
             return from_here(hello=hello)
         if what == "carry-out":
-            plans = Asked.model_validate_json(body).plans
+            plans = WorkRequest.model_validate_json(body).plans
             time.sleep(SLEEP_S * len(plans))
             return from_here(done=[_said(plan) for plan in plans])
         return from_here()

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from ajuste.home import home
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import home
 from ajuste.model.kernel import KernelImage
 from benchmarks.comparison import Comparison, by_turns, seconds
 from benchmarks.guest import MEMORY_MIB

@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ajuste.home import home
+from ajuste.machine.home import home
 from benchmarks.comparison import Comparison
 
 MOST_SECONDS = 90

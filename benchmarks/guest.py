@@ -9,12 +9,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from ajuste.home import Home, home
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import Home, home
 from ajuste.model.event import Exited
 from ajuste.model.plan import Command, Plan
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
 
 MEMORY_MIB = 1024
 
@@ -24,10 +24,10 @@ def nothing() -> Path:
     return Path(shutil.which("true") or "/bin/true")
 
 
-def target(spec: str, clock: str = "wall", *, place: Home | None = None, snapshot: bool = True) -> VmTarget:
+def target(spec: str, clock: str = "wall", *, place: Home | None = None, snapshot: bool = True) -> GuestExecutor:
     """One CPU, emulated, not yet entered."""
     place = place or home()
-    return VmTarget(
+    return GuestExecutor(
         fetch_kernel(spec, place),
         clock="wall" if clock == "wall" else "virtual",
         cpus=1,
@@ -38,7 +38,7 @@ def target(spec: str, clock: str = "wall", *, place: Home | None = None, snapsho
     )
 
 
-def do_nothing(guest: VmTarget, name: str) -> float:
+def do_nothing(guest: GuestExecutor, name: str) -> float:
     """Run ``true`` from the guest's snapshot; how long the whole trial took here, in seconds."""
     seen = guest.run(Plan(id=name, workload=Command(argv=(str(nothing()),))))
     if seen.problem or not any(isinstance(event, Exited) and event.exit_code == 0 for event in seen.events):

@@ -29,13 +29,13 @@ from pathlib import Path
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
 from ajuste.cli.restore import restore
-from ajuste.experiment import Means, conduct, prepare
-from ajuste.home import Home
-from ajuste.lock import locked
+from ajuste.executor.host.journals import journals_in, scope_of
+from ajuste.machine.home import Home
+from ajuste.machine.lock import locked
 from ajuste.report.progress import Progress
+from ajuste.run.experiment import RunOptions, conduct, prepare
 from ajuste.store.store import Store
 from ajuste.study.read import read_study
-from ajuste.target.journals import journals_in, scope_of
 from benchmarks.bad_disk import KINDS, BadDisk, bad_disk
 from benchmarks.kill_tally import NOBODY, SUBSETS, Outcome, Tally, table
 from benchmarks.victims import LONGEST_SECONDS, SLEEP, ended, exit_of, holder_named, machine_free, survivors
@@ -117,7 +117,7 @@ class Place:
         """What `ajuste run` does, without its report."""
         known = catalogue()
         study = read_study(self.study, known).with_choices(seed=seed)
-        means = Means(self.home)
+        means = RunOptions(self.home)
         with Store(self.home.store_url) as store:
             watcher = Progress(min_blocks=BLOCKS, max_blocks=BLOCKS, max_seconds=60, metric=None, quiet=True)
             conduct(prepare(study, known, means), store, watcher, means, named=str(self.study))

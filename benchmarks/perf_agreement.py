@@ -10,10 +10,10 @@ import tempfile
 from functools import partial
 from statistics import median
 
+from ajuste.executor.host.host import HostExecutor
+from ajuste.machine.installation import WORKLOADS, native_program
 from ajuste.model.event import Counter
 from ajuste.model.plan import Command, Plan
-from ajuste.native import WORKLOADS, native_program
-from ajuste.target.host import HostTarget
 from benchmarks.comparison import Comparison, by_turns
 
 ROUNDS = 15
@@ -41,11 +41,11 @@ def measure() -> tuple[Comparison, ...]:
     """A comparison for each command and event."""
     seen: dict[str, list[tuple[_Counts, _Counts]]] = {name: [] for name in _JOBS}
 
-    def once(host: HostTarget, name: str) -> float:
+    def once(host: HostExecutor, name: str) -> float:
         seen[name].append(_count(host, name))
         return 0.0
 
-    with HostTarget() as host:
+    with HostExecutor() as host:
         by_turns({name: partial(once, host, name) for name in _JOBS}, ROUNDS)
     share = {event: median(ours[event] - theirs[event] for ours, theirs in seen[_NOTHING]) for event in EVENTS}
     return tuple(
@@ -75,7 +75,7 @@ def _comparison(name: str, what: str, ours: list[float], theirs: list[float], un
     )
 
 
-def _count(host: HostTarget, name: str) -> tuple[_Counts, _Counts]:
+def _count(host: HostExecutor, name: str) -> tuple[_Counts, _Counts]:
     """What the agent and what ``perf stat`` counted in one run."""
     with tempfile.NamedTemporaryFile("r") as report:
         argv = ("perf", "stat", "-x,", "-o", report.name, "-e", ",".join(EVENTS), *_JOBS[name])

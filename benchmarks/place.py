@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ajuste.home import Home, home
+from ajuste.machine.home import Home, home
 
 FETCHED = ("apt", "kernels", "qemu", "sources")
 """What is shared with the ordinary cache: it would only be downloaded again."""

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from ajuste.native import AGENT, native_program
-from ajuste.this_boot import boot_id
+from ajuste.machine.identity import boot_id
+from ajuste.machine.installation import AGENT, native_program
 from benchmarks.comparison import Comparison, seconds
 
 TUNABLES = 50

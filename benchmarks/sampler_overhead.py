@@ -14,14 +14,14 @@ import subprocess
 from pathlib import Path
 from statistics import median
 
-from ajuste.catalogue.figures import figure_sources
-from ajuste.home import home
+from ajuste.catalogue.loader import figure_sources
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import home
+from ajuste.machine.installation import AGENT, WORKLOADS, native_program
 from ajuste.model.event import Exited
 from ajuste.model.plan import Command, Plan, Sampler
-from ajuste.native import AGENT, WORKLOADS, native_program
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
 from benchmarks.comparison import Comparison, by_turns
 
 SPEC = "debian:6.1"
@@ -43,7 +43,7 @@ def measure() -> tuple[Comparison, ...]:
         "hackbench": (str(hackbench), "-g", "1", "-f", "1", "-l", "6000", "-s", "30000"),
     }
     place = home()
-    guest = VmTarget(
+    guest = GuestExecutor(
         fetch_kernel(SPEC, place),
         clock="virtual",
         cpus=1,
@@ -57,7 +57,7 @@ def measure() -> tuple[Comparison, ...]:
     return (*found, _cost())
 
 
-def _of_job(guest: VmTarget, name: str, argv: tuple[str, ...]) -> Comparison:
+def _of_job(guest: GuestExecutor, name: str, argv: tuple[str, ...]) -> Comparison:
     ways: dict[str, tuple[str, ...]] = {_ALONE: (), **{source: (source,) for source in figure_sources()}}
     ways[_EVERY] = tuple(figure_sources())
     exits = {way: _run(guest, argv, sources) for way, sources in ways.items()}
@@ -78,7 +78,7 @@ def _of_job(guest: VmTarget, name: str, argv: tuple[str, ...]) -> Comparison:
     )
 
 
-def _run(guest: VmTarget, argv: tuple[str, ...], sources: tuple[str, ...]) -> Exited:
+def _run(guest: GuestExecutor, argv: tuple[str, ...], sources: tuple[str, ...]) -> Exited:
     observation = guest.run(Plan(id="job", workload=Command(argv=argv), samplers=_samplers(PER_SECOND, sources)))
     exited = next((event for event in observation.events if isinstance(event, Exited)), None)
     if observation.problem or exited is None or exited.exit_code != 0:

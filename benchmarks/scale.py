@@ -23,16 +23,16 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.home import Home
+from ajuste.machine.home import Home
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.kernel import KernelVersion
-from ajuste.record import KeptRecord
 from ajuste.store.engine import WRITING, connect
+from ajuste.store.record import KeptRecord
 from ajuste.store.rows import keep_trials
 from ajuste.store.store import Run, Store
 from ajuste.study.read import parse_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.version import ajuste_version
 from benchmarks.comparison import Comparison, seconds
 
 ROUNDS: Final = 3

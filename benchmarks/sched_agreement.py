@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from ajuste.home import Home
-from ajuste.lock import locked
+from ajuste.executor.host.host import HostExecutor
+from ajuste.machine.home import Home
+from ajuste.machine.installation import WORKLOADS, native_program
+from ajuste.machine.lock import locked
 from ajuste.model.event import Traced
 from ajuste.model.plan import Command, Plan, Trace
-from ajuste.native import WORKLOADS, native_program
-from ajuste.target.host import HostTarget
 from benchmarks.comparison import Comparison, by_turns
 from benchmarks.kills import TESTS_LOCK
 
@@ -44,13 +44,13 @@ def measure() -> tuple[Comparison, ...]:
         raise SystemExit("the scheduler's events are for root only")
     seen: dict[str, list[tuple[dict[str, float], dict[str, float]]]] = {name: [] for name in _JOBS}
 
-    def once(host: HostTarget, directory: Path, name: str) -> float:
+    def once(host: HostExecutor, directory: Path, name: str) -> float:
         seen[name].append(_record(host, directory, name))
         return 0.0
 
     with locked(TESTS_LOCK), tempfile.TemporaryDirectory() as made:
         root = Path(made)
-        with HostTarget(Home(root / "data", root / "cache", root / "state")) as host:
+        with HostExecutor(Home(root / "data", root / "cache", root / "state")) as host:
             by_turns({name: partial(once, host, root, name) for name in _JOBS}, ROUNDS)
     return tuple(_comparison(name, figure, found) for name, found in seen.items() for figure in UNITS)
 
@@ -68,7 +68,7 @@ def _comparison(name: str, figure: str, found: list[tuple[dict[str, float], dict
     )
 
 
-def _record(host: HostTarget, directory: Path, name: str) -> tuple[dict[str, float], dict[str, float]]:
+def _record(host: HostExecutor, directory: Path, name: str) -> tuple[dict[str, float], dict[str, float]]:
     """What the agent and what ``perf sched`` saw of one run."""
     kept = str(directory / "perf.data")
     command = Command(argv=("perf", "sched", "record", "-o", kept, "--", *_JOBS[name]), environment=dict(os.environ))

@@ -15,10 +15,10 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.design.refinement import Grid, Sampled, grid_of, known, surface_over
-from ajuste.home import home
-from ajuste.model.configuration import Configuration, Factor
-from ajuste.study.builtin import find_study
+from ajuste.design.refinement import Grid, SampledPoint, grid_of, known, surface_over
+from ajuste.machine.home import home
+from ajuste.model.trial import Configuration, Factor
+from ajuste.study.read import find_study
 from benchmarks.comparison import Comparison
 
 MOST_SECONDS = 45
@@ -140,7 +140,7 @@ def _refined(of: Grid, shape: Callable[[Array, Array], Array], seed: int) -> tup
                 own = truth[of.names.index(name)] + random.normal(0, NOISE) - baseline
                 values.setdefault(name, []).append(float(own))
         block += 1
-        sampled = Sampled(values, float(np.log1p(ALLOWED)))
+        sampled = SampledPoint(values, float(np.log1p(ALLOWED)))
         found = known(of, [sampled]) if block >= BLOCKS else None
         if found is not None and found.worst <= 1:
             return trials, float(np.max(np.abs(surface_over(of, sampled).mean - truth)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.surface.best_set import best_set
 from ajuste.analysis.surface.blocks import Blocks
-from ajuste.analysis.surface.regions import Line, Stretch, regions
+from ajuste.analysis.surface.regions import GridLine, Stretch, regions
 from benchmarks.comparison import Comparison
 
 STUDIES: Final = 200
@@ -86,6 +86,6 @@ def _divided(points: int) -> float:
     wrong = 0
     for _ in range(CURVES):
         error = np.full(points, np.sqrt(random.chisquare(freedom) / freedom))
-        line = Line(x, random.normal(size=points), error, freedom)
+        line = GridLine(x, random.normal(size=points), error, freedom)
         wrong += regions(line, alpha=ALPHA, margin=0.0) != (Stretch(0, points - 1, "flat"),)
     return 100 * wrong / CURVES

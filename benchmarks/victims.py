@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ajuste.target.machine_lock import LOCK
+from ajuste.executor.host.machine_lock import LOCK
 
 LONGEST_SECONDS = 120
 ENDING_SECONDS = 5

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from ajuste.adhoc.ablation import ablation_document
-from ajuste.adhoc.request import Request
-from ajuste.adhoc.study import adhoc_document
 from ajuste.analysis.results import assemble
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.ablation import of_block, subsets
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Slot, Trial
-from ajuste.profile.placing import Placed, Setting, Unmapped
-from ajuste.profile.profile import Line, Profile
-from ajuste.study.ablation import ablation_names
+from ajuste.profile.placing import Placed, PlacedSetting, Unmapped
+from ajuste.profile.profile import Profile, ProfileLine
+from ajuste.study.command_line.ablation import ablation_document
+from ajuste.study.command_line.request import Request
+from ajuste.study.command_line.study import adhoc_document
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.settings import ablation_names
 
 SETS = {
     "vm.swappiness": "10",
@@ -37,12 +37,17 @@ SETS = {
 
 def placed(sets: Mapping[str, str] = SETS) -> Placed:
     """A profile that sets these, with a line that is so already and one that is left out."""
-    lines = [Line("sysctl", name, level, Path("p.conf"), place) for place, (name, level) in enumerate(sets.items(), 1)]
-    same, left = Line("sysctl", "vm.laptop_mode", "0", Path("p.conf")), Line("script", "script", "x", Path("p.conf"))
+    lines = [
+        ProfileLine("sysctl", name, level, Path("p.conf"), place) for place, (name, level) in enumerate(sets.items(), 1)
+    ]
+    same, left = (
+        ProfileLine("sysctl", "vm.laptop_mode", "0", Path("p.conf")),
+        ProfileLine("script", "script", "x", Path("p.conf")),
+    )
     return Placed(
         Profile("quick", "sysctl:p.conf", "p.conf", (*lines, same, left)),
-        tuple(Setting(line, {line.option: line.value}, {line.option: "0"}) for line in lines),
-        (Setting(same, {"vm.laptop_mode": "0"}, {"vm.laptop_mode": "0"}),),
+        tuple(PlacedSetting(line, {line.option: line.value}, {line.option: "0"}) for line in lines),
+        (PlacedSetting(same, {"vm.laptop_mode": "0"}, {"vm.laptop_mode": "0"}),),
         (Unmapped(left, "is a program"),),
     )
 

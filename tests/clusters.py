@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from ajuste.home import home
-from ajuste.target.cluster.answer import Answer
-from ajuste.target.cluster.channel import Channel, open_channel
-from ajuste.target.cluster.connection import Cluster, Connection
-from ajuste.target.cluster.scheduler import Scheduler
-from ajuste.target.cluster.serving import Working
-from ajuste.target.cluster.wire import Header, Introduction, Peer, What, frame
+from ajuste.executor.cluster.answer import Answer
+from ajuste.executor.cluster.channel import Channel, open_channel
+from ajuste.executor.cluster.connection import Cluster, Connection
+from ajuste.executor.cluster.scheduler import Scheduler
+from ajuste.executor.cluster.serving import Working
+from ajuste.executor.cluster.wire import Header, Introduction, Peer, What, frame
+from ajuste.machine.home import home
 
 PATIENCE_SECONDS = 60
 

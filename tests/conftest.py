@@ -10,7 +10,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from ajuste.lock import locked
+from ajuste.machine.lock import locked
 from own_home import own_home
 from postgresql import Server, server
 

@@ -9,8 +9,7 @@ from ajuste.catalogue.level import cpu_list
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.tunable import Tunable
-from ajuste.model.value import same_value
+from ajuste.model.tunable import Tunable, same_value
 
 MOVES_BY_ITSELF: Mapping[str, str] = {
     r"/proc/sys/kernel/random/(uuid|entropy_avail)": "drawn anew, or counted, at every reading",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ajuste.home import home
+from ajuste.machine.home import home
 
 
 def own_home(path: Path) -> Path:

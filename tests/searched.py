@@ -8,23 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.design.search.goal import Search, Standing
 from ajuste.design.stopping import Stop
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.event import Accepted, End, Event, Exited, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.results import Results
-from ajuste.outcome import results_of
-from ajuste.runner import Targets
-from ajuste.search import SearchRunner
+from ajuste.model.trial import Observation
+from ajuste.run.outcome import results_of
+from ajuste.run.runner import Executors
+from ajuste.run.search import SearchRunner
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import Resolver, resolver
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.tune import first_study, searched_study
-from ajuste.tuning.goal import Search
-from ajuste.tuning.standing import Standing
 from played import PlayedTarget
 
 STUDY = """\
@@ -134,7 +133,7 @@ def begin(study: ResolvedStudy, store: Store) -> Run:
 def carry_out(study: ResolvedStudy, made: Resolver, run: Run, store: Store, target: Surface) -> tuple[Stop, Watching]:
     """One search, or what is left of it."""
     watching = Watching()
-    with Targets(lambda _: target, lambda *_: None) as targets:
+    with Executors(lambda _: target, lambda *_: None) as targets:
         return SearchRunner(study, run, store, targets, watching, made).carry_out(), watching
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from ajuste.cli.edge import exit_code
 from ajuste.cli.main import application
-from ajuste.record import KeptRecord
+from ajuste.store.record import KeptRecord
 from ajuste.store.store import Store
 
 LAYOUT_1 = Path(__file__).parent / "store" / "layout-1.sql"

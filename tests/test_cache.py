@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import warm
-from ajuste import cache
-from ajuste.cache import ASKED_FOR, KINDS, LEFTOVERS, clear, make_room, remove_leftovers, survey
-from ajuste.home import Home
-from ajuste.lock import holding, locked
+from ajuste.machine import cache
+from ajuste.machine.cache import ASKED_FOR, KINDS, LEFTOVERS, clear, make_room, remove_leftovers, survey
+from ajuste.machine.home import Home
+from ajuste.machine.lock import holding, locked
 
 LONG_AGO = 1_000_000
 

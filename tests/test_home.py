@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from ajuste.home import Home, home
+from ajuste.executor.host.host import HostExecutor
+from ajuste.machine.files import make_directory, write_text
+from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError
-from ajuste.ownership import make_directory, write_text
-from ajuste.target.host import HostTarget
 
 ADA, BOB = 65534, 65533
 
@@ -216,7 +216,7 @@ class TestOfSeveralUsers:
 
     @pytest.mark.usefixtures("machine_lock")
     def test_what_an_experiment_makes_is_for_root_alone(self, place: Path) -> None:
-        with HostTarget(at(place / "lab")):
+        with HostExecutor(at(place / "lab")):
             pass
         made = [path for path in (place / "lab").rglob("*") if path.is_dir()]
         assert place / "lab/state/journals" in made

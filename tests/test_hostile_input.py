@@ -22,26 +22,27 @@ import pytest
 
 import ajuste
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.foreign.formats import Source, read_source
-from ajuste.kernel.build.patch import read_patches
+from ajuste.executor.stream import read_boot, read_trial
+from ajuste.kernel.building.patch import read_patches
 from ajuste.kernel.kconfig.config_file import parse_config
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.plan import Command, Plan
-from ajuste.parse.registry import PARSERS
-from ajuste.profile.facts import Facts
+from ajuste.model.visible import shortened
+from ajuste.outputs.formats import ResultSource, read_source
+from ajuste.outputs.registry import PARSERS
+from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.profile.tuned import Folders
-from ajuste.report.elsewhere import print_analysis
+from ajuste.report.comparison import print_analysis
+from ajuste.report.console import Console
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
-from ajuste.report.visible import Console, shortened
 from ajuste.study.read import read_study
-from ajuste.target.stream import read_boot, read_trial
 from mutation import LARGE, bounded, mutated
 from shell import SMALL
 
 EXAMPLES = int(os.environ.get("AJUSTE_FUZZ", "150"))
-STUDIES = sorted((Path(ajuste.__path__[0]) / "studies").glob("*.toml"))
+STUDIES = sorted((Path(ajuste.__path__[0]) / "catalogue/studies").glob("*.toml"))
 CONTRACT = Path(__file__).parents[1] / "contract"
 PLAN = Plan(id="t1", workload=Command(argv=("/bin/true",)))
 TUNED = """[main]
@@ -89,7 +90,7 @@ def no_tuned(suite: str) -> TunedTree:
 
 def as_profile(path: Path) -> None:
     sources = Sources(no_tuned, ("vm.swappiness", "net.ipv4.conf.all.rp_filter"), installed=Folders([]))
-    read_profile(str(path), sources, Facts((0, 1, 2, 3), cpuinfo="model name : x"))
+    read_profile(str(path), sources, MachineFacts((0, 1, 2, 3), cpuinfo="model name : x"))
 
 
 def as_events(path: Path) -> None:
@@ -186,7 +187,7 @@ def tags(html: str) -> list[str]:
 def report(a: str, b: str, metric: str) -> tuple[str, str, str]:
     """As HTML, on a terminal, and as Markdown."""
     rows = "".join(f"{json_field(name)},{value}\n" for name in (a, b) for value in (1, 2, 3))
-    table = read_source(Source(f"configuration,{json_field(metric)}\n{rows}", a, Path("f.csv")), "csv")
+    table = read_source(ResultSource(f"configuration,{json_field(metric)}\n{rows}", a, Path("f.csv")), "csv")
     results = analyse_table(table, Wanted(), files=(a,))
     file = io.StringIO()
     print_analysis(results, Console(file=file, width=200), report=Path(b.replace("\0", "")))

@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.home import Home
+from ajuste.executor.host.prepared import require_possible
+from ajuste.kernel.own_module import built_modules
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion
-from ajuste.own_modules import built_modules
-from ajuste.study.builtin import find_study
-from ajuste.study.omission import without_levels
-from ajuste.study.read import read_study
+from ajuste.study.overrides import without_levels
+from ajuste.study.read import find_study, read_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.possible import require_possible
 
 KERNEL = "debian:5.10"
 RUNG = "isolation=in the kernel, interrupts off"

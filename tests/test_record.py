@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste import record
-from ajuste.analysis.digest import digest
-from ajuste.analysis.record import record_of
+from ajuste.analysis.record import digest, record_of
 from ajuste.model.event import Written
 from ajuste.model.measurements import Measurements
 from ajuste.model.trial import Slot, Trial
-from ajuste.record import KeptRecord
+from ajuste.store import record
+from ajuste.store.record import KeptRecord
 from ajuste.store.store import Store
 
 

@@ -11,11 +11,11 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.event import Event, Hello, Traced
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
 from ajuste.model.scheduling import Recorded
-from ajuste.recordings import record_trials, to_record
-from ajuste.runner import Targets
+from ajuste.model.trial import Observation
+from ajuste.run.recordings import record_trials, to_record
+from ajuste.run.runner import Executors
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
@@ -66,7 +66,7 @@ def run(store: Store, tmp_path: Path) -> Run:
 
 def recorded(run: Run, store: Store, answer: Traced | str) -> tuple[Played, dict[str, Recorded]]:
     target = Played(answer)
-    with Targets(lambda _: target, lambda *_: None) as targets:
+    with Executors(lambda _: target, lambda *_: None) as targets:
         record_trials(run, to_record(run, OTHER, store), store, targets, lambda _: None)
     return target, store.recorded(run)
 

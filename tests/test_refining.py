@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.digest import digest
+from ajuste.analysis.record import digest
 from ajuste.analysis.results import assemble
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.stopping import Stop
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.planning import planned_study
-from ajuste.runner import Runner, Targets
+from ajuste.model.trial import Observation
+from ajuste.run.planning import planned_study
+from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
@@ -95,7 +95,7 @@ def begin(store: Store) -> Run:
 
 
 def carry_out(study: ResolvedStudy, run: Run, store: Store, target: Landscape) -> Stop:
-    with Targets(lambda _: target, lambda *_: None) as targets:
+    with Executors(lambda _: target, lambda *_: None) as targets:
         return Runner(study, run, store, targets, Notes()).carry_out()
 
 

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.digest import digest
+from ajuste.analysis.record import digest
 from ajuste.analysis.results import assemble, verdicts
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.stopping import Stop
+from ajuste.executor.executor import Batch, Done, Untrusted
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RunError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
+from ajuste.model.trial import Observation
 from ajuste.model.verdict import Finding
-from ajuste.runner import Runner, Targets
+from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.target import Batch, Done, Untrusted
 from played import PlayedTarget, said
 from shell import SMALL
 
@@ -93,7 +93,7 @@ def begin(store: Store) -> Run:
 
 def carry_out(study: ResolvedStudy, run: Run, store: Store, target: Played) -> tuple[Stop, Notes]:
     notes = Notes()
-    with Targets(lambda _: target, lambda *_: None) as targets:
+    with Executors(lambda _: target, lambda *_: None) as targets:
         return Runner(study, run, store, targets, notes).carry_out(), notes
 
 
@@ -191,7 +191,7 @@ def test_a_finished_run_needs_no_target(study: ResolvedStudy, store: Store) -> N
     def no_target(_: str) -> Played:
         raise AssertionError("a target was opened")
 
-    with Targets(no_target, lambda *_: None) as targets:
+    with Executors(no_target, lambda *_: None) as targets:
         assert Runner(study, run, store, targets, Notes()).carry_out() == first
 
 

@@ -10,17 +10,17 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.stopping import Stop
+from ajuste.executor.executor import Block, BlockDone
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.outcome import results_of
-from ajuste.runner import Runner, Targets, now
+from ajuste.model.trial import Observation
+from ajuste.run.outcome import results_of
+from ajuste.run.runner import Executors, Runner, now
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.target import Block, BlockDone
 from played import PlayedTarget, said
 from searched import Watching
 from shell import SMALL
@@ -84,7 +84,7 @@ def begin(study: ResolvedStudy, store: Store) -> Run:
 
 
 def carry_out(study: ResolvedStudy, run: Run, store: Store, target: Labs) -> Stop:
-    with Targets(lambda _: target, lambda *_: None) as targets:
+    with Executors(lambda _: target, lambda *_: None) as targets:
         return Runner(study, run, store, targets, Watching()).carry_out()
 
 

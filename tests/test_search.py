@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.digest import digest
-from ajuste.export.selection import supported
+from ajuste.analysis.record import digest
+from ajuste.design.search.goal import Search
+from ajuste.executor.executor import Batch, Done, Untrusted
 from ajuste.model.error import RequestError
-from ajuste.outcome import results_of
 from ajuste.report.page import page_of
+from ajuste.report.winner import supported
+from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.target import Batch, Done, Untrusted
-from ajuste.tuning.goal import Search
 from searched import STUDY, Surface, begin, carry_out, prepared, searched
 
 ELAPSED = Search(objectives=("elapsed",), trials=60)

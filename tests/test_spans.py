@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ajuste.model.trial import Slot, Trial
-from ajuste.spans import Spans
+from ajuste.run.course import Spans
 
 
 def trial(begin_s: int, seconds: float) -> Trial:

@@ -10,18 +10,18 @@ from typing import Final
 import numpy as np
 
 from ajuste.analysis.record import record_of
+from ajuste.analysis.search.results import assemble_search
 from ajuste.catalogue.loader import catalogue
+from ajuste.design.search.goal import Search
+from ajuste.design.search.sampler import SamplerName
 from ajuste.design.stopping import Stop
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
-from ajuste.search import SearchCourse
+from ajuste.run.search import SearchCourse
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolver
 from ajuste.study.tune import first_study, searched_study
-from ajuste.tuning.goal import Search
-from ajuste.tuning.results import assemble_search
-from ajuste.tuning.samplers.sampler import SamplerName
 from benchmarks.comparison import Comparison
 
 NOISE: Final = 0.05

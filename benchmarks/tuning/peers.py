@@ -11,10 +11,9 @@ from typing import Any, Final, TypeAlias
 
 import optuna
 
-from ajuste.tuning.samplers.registry import make_sampler
-from ajuste.tuning.samplers.sampler import SamplerName, Task
-from ajuste.tuning.space import Point
-from ajuste.tuning.tried import Tried
+from ajuste.design.search.sampler import SamplerName, SamplerTask, Tried
+from ajuste.design.search.samplers import make_sampler
+from ajuste.design.search.space import Point
 from benchmarks.tuning.surfaces import Surface
 
 Method: TypeAlias = Callable[[Surface, int, int], list[Point]]
@@ -23,7 +22,7 @@ Method: TypeAlias = Callable[[Surface, int, int], list[Point]]
 
 def _ajuste(name: SamplerName) -> Method:
     def search(surface: Surface, seed: int, trials: int) -> list[Point]:
-        sampler = make_sampler(name, Task(surface.space, seed, trials))
+        sampler = make_sampler(name, SamplerTask(surface.space, seed, trials))
         tried: list[Tried] = []
         while len(tried) < trials:
             for point in sampler.suggest(tried, 1):

@@ -10,13 +10,12 @@ import json
 import sys
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.experiment import Means, conduct, prepare
-from ajuste.home import home
 from ajuste.kernel.spec import parse_spec
+from ajuste.machine.home import home
 from ajuste.report.progress import Progress
+from ajuste.run.experiment import RunOptions, conduct, prepare
 from ajuste.store.store import Store
-from ajuste.study.builtin import find_study
-from ajuste.study.read import read_study
+from ajuste.study.read import find_study, read_study
 from ajuste.study.schema import BudgetTable, DesignTable, Study
 from benchmarks.tuning.surfaces import RECORDED, SIDE
 
@@ -37,7 +36,7 @@ def surface_study() -> Study:
 
 def main(jobs: int) -> None:
     """Measure what is missing, ``jobs`` guests at once, and write the file."""
-    study, means = surface_study(), Means(home(), jobs=jobs)
+    study, means = surface_study(), RunOptions(home(), jobs=jobs)
     with Progress(min_blocks=1, max_blocks=1) as progress, Store(means.home.store_url) as store:
         run = conduct(prepare(study, catalogue(), means), store, progress, means, named="hackbench-surface")
         measured = {one.slot.configuration: one.metrics["elapsed"] for one in store.trials(run) if one.status == "ok"}

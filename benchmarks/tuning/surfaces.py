@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from ajuste.model.configuration import Factor
-from ajuste.tuning.space import Point, Space, space_of
+from ajuste.design.search.space import Point, Space, space_of
+from ajuste.model.trial import Factor
 
 RECORDED: Final = Path(__file__).parent / "hackbench-surface.json"
 RECORDED_NAME: Final = "recorded"

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ajuste.adhoc.amount import block_range, mebibytes, seconds, share
 from ajuste.model.error import RequestError
+from ajuste.study.command_line.request import block_range, mebibytes, seconds, share
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.adhoc.job import LONGEST, job, names, split
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
+from ajuste.study.command_line.job import LONGEST, job, names, split
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.adhoc.metric import read_metric
 from ajuste.model.error import RequestError
+from ajuste.study.command_line.job import read_metric
 
 
 def test_a_name_alone_is_a_known_metric() -> None:

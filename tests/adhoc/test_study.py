@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ajuste.adhoc.request import Request, split_commands
-from ajuste.adhoc.saving import study_text
-from ajuste.adhoc.study import adhoc_document, adhoc_study
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.saving import study_text
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
+from ajuste.study.command_line.request import Request, split_commands
+from ajuste.study.command_line.study import adhoc_document, adhoc_study
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy

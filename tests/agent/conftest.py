@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from ajuste.executor.host.machine_lock import MachineLock
+from ajuste.machine.installation import AGENT, WORKLOADS, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.event import Event, Exited, Failed, Output, parse_event
-from ajuste.native import AGENT, WORKLOADS, native_program
-from ajuste.target.machine_lock import MachineLock
 
 T = TypeVar("T")
 

@@ -14,11 +14,11 @@ import pytest
 from tests.agent.conftest import Told
 from tests.agent.serving import Serving, shell
 
+from ajuste.executor.host.host import HostExecutor
 from ajuste.model.event import Exited, Paused, Started
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Slot
-from ajuste.parse.trial import Reading, trial
-from ajuste.target.host import HostTarget
+from ajuste.outputs.trial import TrialReading, trial
 
 SLOT = Slot(configuration="a", block=0, position=0, seed=0)
 
@@ -84,13 +84,13 @@ def test_who_was_not_stopped_is_not_said_to_have_been(agent: str, tmp_path: Path
 
 def test_a_trial_with_a_stopped_agent_is_flagged_and_said_why() -> None:
     plan = Plan(id="t", workload=Command(argv=("sleep", "0.5")))
-    with HostTarget() as host:
+    with HostExecutor() as host:
         assert host._agent is not None
         pid = host._agent.pid
         thread = stopped_for(1.5, lambda: pid, 0.2)
         observation = host.run(plan)
         thread.join()
-    found = trial(SLOT, 0, plan, observation, Reading())
+    found = trial(SLOT, 0, plan, observation, TrialReading())
     assert found.status == "flagged"
     assert "the agent was stopped for up to " in found.reason
     assert any(isinstance(event, Exited) for event in observation.events)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.agent.conftest import Runner, until
 
+from ajuste.machine.installation import AGENT, native_program
 from ajuste.model.event import ReadBack, Restored, Written
-from ajuste.native import AGENT, native_program
 
 INTERFACES = sorted(path.name for path in Path("/sys/class/net").iterdir())
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ajuste.catalogue.figures import figure_sources
+from ajuste.catalogue.loader import figure_sources
 from ajuste.model.event import Exited, Failed, Sample, Sampled, Started, parse_event
 
 HUNDREDTH = 10_000_000

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.trial import Configuration, Slot, Trial
 
 Build = Callable[..., list[Trial]]
 

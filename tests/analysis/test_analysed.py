@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.analysis.singles import MOST_POINTS
+from ajuste.analysis.points import MOST_POINTS
 from ajuste.model.error import RequestError
+from ajuste.model.measurements import Sample, Summarised, Table, Values
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.table import Sample, Summarised, Table, Values
 
 TIME = Metric(name="time", title="Time", unit="s", direction="lower")
 SIZE = Metric(name="size", title="Size", unit="bytes", direction="none")

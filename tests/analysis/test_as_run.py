@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ajuste.analysis.as_run import as_run
-from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.results import Measured
-from ajuste.model.span import Span
+from ajuste.model.trial import Configuration, Factor
+from ajuste.model.tunable import Span
 
 LEVELS = ("4", "5", "8", "10")
 

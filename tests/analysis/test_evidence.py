@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ajuste.analysis.effects import paired, unpaired
 from ajuste.analysis.evidence import not_evidence, values_needed
-from ajuste.analysis.fixed import paired, unpaired
 
 
 @pytest.mark.parametrize(

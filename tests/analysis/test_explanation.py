@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.analysis.explanation import deciding_configuration, explanation, explanations
-from ajuste.model.configuration import Factor
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.scheduling import Behaviour, Preemption, Recorded, Recording, Spread, Switches
+from ajuste.model.trial import Factor
 from ajuste.model.verdict import Verdict
 
 MS = 1_000_000

@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 
-from ajuste.analysis.factor_answer import factor_answer
+from ajuste.analysis.answer import factor_answer
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.design.combinations import Combine, combinations
-from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.model.verdict import FactorEffect
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")

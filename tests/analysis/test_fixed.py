@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ajuste.analysis.fixed import of_log_means, of_means, paired, unpaired
+from ajuste.analysis.effects import of_log_means, of_means, paired, unpaired
 
 values = st.lists(st.floats(0.001, 1e6), min_size=2, max_size=30).map(np.array)
 

@@ -11,13 +11,11 @@ from scipy import stats
 from ajuste.analysis.machines import across_machines, on_machine, right_for_all, undisputed
 from ajuste.analysis.pairs import Clean, clean_trials
 from ajuste.analysis.verdict import judge
-from ajuste.design.allocation import members
-from ajuste.design.stopping import Limits, stop
-from ajuste.model.configuration import Configuration
-from ajuste.model.machine_effect import AcrossMachines
+from ajuste.design.blocks import members
+from ajuste.design.stopping import StoppingLimits, stop
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Slot, Trial
-from ajuste.model.verdict import Verdict
+from ajuste.model.trial import Configuration, Slot, Trial
+from ajuste.model.verdict import AcrossMachines, Verdict
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 BOTH = (
@@ -98,7 +96,7 @@ def test_without_a_better_direction_it_matters_in_which_one_it_differs() -> None
 def test_what_certainly_depends_on_the_machine_needs_no_more_blocks() -> None:
     _, verdict = compared(*measured({"lab1": 0.8, "lab2": 1.1}, 12))
     assert verdict.more_blocks is None
-    stopped = stop([verdict], 24, 1, Limits(3, 100, 60))
+    stopped = stop([verdict], 24, 1, StoppingLimits(3, 100, 60))
     assert stopped is not None
     assert stopped.why == "decided"
     assert members(["knob=1", "knob=2", "knob=3"], "knob=1", [verdict, verdict.model_copy(update=OTHER)]) == (

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ajuste.analysis.needed import MOST_BLOCKS, blocks_needed, pair_variance
+from ajuste.analysis.precision import MOST_BLOCKS, blocks_needed, pair_variance
 from ajuste.analysis.sequence import mean_interval
 
 

@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.foreign.files import Asked, read_files
 from ajuste.model.verdict import Verdict
+from ajuste.outputs.files import FileRequest, read_files
 
 SLEEP = ([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0], [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4])
 PLANTS = {
@@ -46,7 +46,7 @@ def verdicts(
         for place, value in enumerate(values)
     ]
     (path / "table.csv").write_text(head + "".join(rows))
-    asked = Asked(higher=["value"], differences=[] if ratio else ["value"])
+    asked = FileRequest(higher=["value"], differences=[] if ratio else ["value"])
     return list(analyse_table(read_files([path / "table.csv"], asked=asked), Wanted(smallest_effect=0.001)).verdicts)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.analysis.step import is_difference, outcome_of
 from ajuste.design.bisection import Outcome
 from ajuste.model.metric import Scale
 from ajuste.model.verdict import Verdict, Word
+from ajuste.run.bisection.session import is_difference, outcome_of
 
 
 def verdict(

@@ -10,10 +10,9 @@ from scipy import stats
 
 from ajuste.analysis.three_sigma import chance, three_sigma
 from ajuste.analysis.verdict import judge
-from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
 from ajuste.model.results import ThreeSigma
-from ajuste.model.trial import Trial
+from ajuste.model.trial import Configuration, Trial
 
 Configurations = Callable[..., list[Configuration]]
 Build = Callable[..., list[Trial]]

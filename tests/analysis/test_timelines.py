@@ -8,11 +8,10 @@ import pytest
 
 from ajuste.analysis.record import record_of
 from ajuste.analysis.timelines import MOST_CONFIGURATIONS, MOST_FIGURES, timelines
-from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.event import Exited, Sample, Sampled, Started
 from ajuste.model.plan import Command, Sampler
-from ajuste.model.trial import Slot, Trial
-from ajuste.parse.timeline import Timeline
+from ajuste.model.trial import Configuration, Factor, Slot, Trial
+from ajuste.outputs.timeline import Timeline
 from ajuste.study.read import parse_study
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 

@@ -9,8 +9,8 @@ from ajuste.analysis.answer import answer
 from ajuste.analysis.summary import measured
 from ajuste.analysis.trend import trend
 from ajuste.analysis.verdict import judge
-from ajuste.model.configuration import Factor
 from ajuste.model.metric import Metric
+from ajuste.model.trial import Factor
 
 LEVELS = ("750000", "7500000", "75000000", "750000000")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.analysis.wording import change, listed, number, percent, signed
+from ajuste.model.wording import change, listed, number, percent, signed
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,9 @@ from benchmarks.verdicts.studies import Studies
 from scipy import stats
 
 from ajuste.analysis.verdict import judge
-from ajuste.design.stopping import Limits, stop
-from ajuste.model.configuration import Configuration
+from ajuste.design.stopping import StoppingLimits, stop
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.trial import Configuration, Slot, Trial
 
 NAMED = {noise.name: noise for noise in NOISES}
 CONFIGURATIONS = [Configuration(name=name, levels={"knob": name}, baseline=name == "a") for name in ("a", "b")]
@@ -96,7 +95,7 @@ def as_trials(baseline: np.ndarray, other: np.ndarray, first: np.ndarray) -> lis
 def test_the_simulated_words_are_those_of_the_product_study_by_study(noise: str, effect: float) -> None:
     drawn = Studies(NAMED[noise], effect, studies=12, most=14, seed=(4,))
     simulated, runs = ajuste(drawn), drawn.in_blocks()
-    limits = Limits(min_blocks=MIN_BLOCKS, max_blocks=drawn.most, max_minutes=1)
+    limits = StoppingLimits(min_blocks=MIN_BLOCKS, max_blocks=drawn.most, max_minutes=1)
     for study in range(drawn.studies):
         trials = as_trials(runs.baseline[study], runs.other[study], runs.baseline_first[study])
         for blocks in range(1, drawn.most + 1):

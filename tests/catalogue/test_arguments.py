@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.catalogue.arguments import arguments, check_parameters
+from ajuste.catalogue.level import arguments, check_parameters
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.workload import Parameter, WorkloadKind

@@ -6,7 +6,7 @@ import pytest
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import File
+from ajuste.model.plan import FileLocation
 
 NOW = KernelVersion.parse("6.18")
 FILES = {
@@ -23,22 +23,22 @@ def test_companions_are_of_the_same_instance_and_directories_are_listed(every_ki
 
     found = every_kind.companions(every_kind.find_tunable("block.scheduler[sda]"), NOW, files)
     assert found == (
-        File(path="/sys/block/sda/queue/nr_requests"),
-        File(path="/sys/block/sda/queue/iosched/a"),
-        File(path="/sys/block/sda/queue/iosched/write_expire"),
+        FileLocation(path="/sys/block/sda/queue/nr_requests"),
+        FileLocation(path="/sys/block/sda/queue/iosched/a"),
+        FileLocation(path="/sys/block/sda/queue/iosched/write_expire"),
     )
     assert asked == ["/sys/block/sda/queue/iosched"]
 
 
 def test_of_a_machine_that_cannot_be_listed_only_the_named_ones_are_known(every_kind: Catalogue):
     found = every_kind.companions(every_kind.find_tunable("block.scheduler[sda]"), NOW)
-    assert found == (File(path="/sys/block/sda/queue/nr_requests"),)
+    assert found == (FileLocation(path="/sys/block/sda/queue/nr_requests"),)
 
 
 def test_two_can_be_each_others(every_kind: Catalogue):
     one, other = (every_kind.find_tunable(name) for name in ("vm.one", "vm.other"))
-    assert every_kind.companions(one, NOW) == (File(path="/proc/sys/vm/other"),)
-    assert every_kind.companions(other, NOW) == (File(path="/proc/sys/vm/one"),)
+    assert every_kind.companions(one, NOW) == (FileLocation(path="/proc/sys/vm/other"),)
+    assert every_kind.companions(other, NOW) == (FileLocation(path="/proc/sys/vm/one"),)
 
 
 def test_most_have_none(every_kind: Catalogue):

@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.catalogue.arguments import arguments
-from ajuste.catalogue.level import check_level
+from ajuste.catalogue.level import arguments, check_level
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
+from ajuste.machine.installation import WORKLOADS, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.model.workload import WorkloadKind
-from ajuste.native import WORKLOADS, native_program
-from ajuste.parse.registry import PARSERS, parser
+from ajuste.outputs.registry import PARSERS, parser
 
 TUNABLES = list(catalogue().tunables.values())
 RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]

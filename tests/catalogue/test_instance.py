@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.part import Part
-from ajuste.model.plan import Choice, Coalesce, Feature, File, Latency, Qdisc, Ring
-from ajuste.model.tunable import CgroupLimit, ScratchAttribute
+from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, FileLocation, Qdisc, Ring
+from ajuste.model.tunable import CgroupLimit, Part, ScratchAttribute
 
 NOW = KernelVersion.parse("6.18")
 SEVERAL = [tunable for tunable in catalogue().tunables.values() if tunable.parts]
@@ -27,19 +26,19 @@ SEVERAL = [tunable for tunable in catalogue().tunables.values() if tunable.parts
         ("block.scheduler[dm-0]", Choice(path="/sys/block/dm-0/queue/scheduler")),
         ("block.scheduler[loop7]", Choice(path="/sys/block/loop7/queue/scheduler")),
         ("block.scheduler[/dev/sda]", Choice(path="/sys/block/sda/queue/scheduler")),
-        ("idle.off[cpu3/state2]", File(path="/sys/devices/system/cpu/cpu3/cpuidle/state2/disable")),
-        ("huge.pages[2048kB]", File(path="/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")),
-        ("irq.affinity[24]", File(path="/proc/irq/24/smp_affinity_list")),
-        ("net.gso[enp3s0f1]", Feature(device="enp3s0f1", name="tx-generic-segmentation")),
-        ("net.gso[veth1@if2]", Feature(device="veth1", name="tx-generic-segmentation")),
-        ("net.gso[eth0.100]", Feature(device="eth0.100", name="tx-generic-segmentation")),
+        ("idle.off[cpu3/state2]", FileLocation(path="/sys/devices/system/cpu/cpu3/cpuidle/state2/disable")),
+        ("huge.pages[2048kB]", FileLocation(path="/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")),
+        ("irq.affinity[24]", FileLocation(path="/proc/irq/24/smp_affinity_list")),
+        ("net.gso[enp3s0f1]", DeviceFeature(device="enp3s0f1", name="tx-generic-segmentation")),
+        ("net.gso[veth1@if2]", DeviceFeature(device="veth1", name="tx-generic-segmentation")),
+        ("net.gso[eth0.100]", DeviceFeature(device="eth0.100", name="tx-generic-segmentation")),
         ("net.ring_rx[eth0]", Ring(device="eth0", name="rx")),
         ("net.rx_usecs[eth0]", Coalesce(device="eth0", name="rx-usecs")),
         ("net.qdisc[lo]", Qdisc(device="lo")),
-        ("cpu.latency", Latency()),
+        ("cpu.latency", CpuLatency()),
         ("cgroup.cpu.max", CgroupLimit(name="cpu.max")),
         ("fs.data", ScratchAttribute(name="data")),
-        ("vm.one", File(path="/proc/sys/vm/one")),
+        ("vm.one", FileLocation(path="/proc/sys/vm/one")),
     ],
 )
 def test_an_instance_is_located_by_the_catalogues_template(every_kind: Catalogue, name, location):

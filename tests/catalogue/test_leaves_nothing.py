@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.home import home
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.host.current import current_values
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import home
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.plan import Attributes, Choice, Command, Location, Plan, Read, User, Write
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Tunable
-from ajuste.target.current import current_values
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
 from left_behind import others, settled
 
 pytestmark = [
@@ -122,11 +122,11 @@ def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         return read(said(target, SCRIPT), names)
 
 
-def guest(image: KernelImage, files: GuestFiles) -> VmTarget:
-    return VmTarget(image, clock="wall", cpus=CPUS, memory_mib=512, files=files, home=home())
+def guest(image: KernelImage, files: GuestFiles) -> GuestExecutor:
+    return GuestExecutor(image, clock="wall", cpus=CPUS, memory_mib=512, files=files, home=home())
 
 
-def said(target: VmTarget, script: str) -> list[str]:
+def said(target: GuestExecutor, script: str) -> list[str]:
     root = User(uid=0, gid=0, groups=())
     command = Command(argv=(str(BUSYBOX), "sh", "-c", script), environment={"PATH": "/bin"}, user=root)
     plan = Plan(id="said", workload=command, timeout_ns=1_200_000_000_000, output_limit_bytes=1 << 22)
@@ -168,7 +168,7 @@ def without_companion(version: KernelVersion) -> Plan:
     return Plan(id="control", writes=(write,))
 
 
-def session_plans(target: VmTarget, version: KernelVersion) -> tuple[dict[str, list[Plan]], Plan]:
+def session_plans(target: GuestExecutor, version: KernelVersion) -> tuple[dict[str, list[Plan]], Plan]:
     """By tunable a plan for each other value; and one that reads what only the interface itself tells."""
     every = {one.name: one for tunable in catalogue().tunables.values() if (one := here(tunable, version))}
     current = current_values(target, list(every.values()))

@@ -10,7 +10,7 @@ from ajuste.catalogue.level import check_level
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.study.cpus import parse_cpus
+from ajuste.study.fields import parse_cpus
 
 INTEGERS = [tunable for tunable in catalogue().tunables.values() if tunable.type == "integer"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.catalogue.initial import initial_value
 from ajuste.catalogue.loader import catalogue, load
+from ajuste.catalogue.place import initial_value
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Choice, File, Flag
+from ajuste.model.plan import Choice, FileLocation, Flag
 from ajuste.model.tunable import ProcessAttribute, Tunable
 
 
@@ -21,8 +21,8 @@ def located(name, kernel):
 
 
 def test_one_knob_moves_with_the_kernel():
-    sysctl = File(path="/proc/sys/kernel/sched_min_granularity_ns")
-    debugfs = File(path="/sys/kernel/debug/sched/min_granularity_ns")
+    sysctl = FileLocation(path="/proc/sys/kernel/sched_min_granularity_ns")
+    debugfs = FileLocation(path="/sys/kernel/debug/sched/min_granularity_ns")
     assert [located("sched_min_granularity_ns", k) for k in ("5.10", "5.12", "5.13", "6.1", "6.5.13")] == [
         *(sysctl, sysctl, debugfs, debugfs, debugfs)
     ]
@@ -32,7 +32,7 @@ def test_every_kind_of_place_becomes_what_the_agent_is_told():
     assert located("sched_feat_hrtick", "5.10") == Flag(path="/sys/kernel/debug/sched_features", name="HRTICK")
     assert located("preempt", "6.1") == Choice(path="/sys/kernel/debug/sched/preempt")
     assert located("cgroup_weight", "4.4") == ProcessAttribute(name="cgroup_weight")
-    assert located("kernel.sched_rt_runtime_us", "6.1") == File(path="/proc/sys/kernel/sched_rt_runtime_us")
+    assert located("kernel.sched_rt_runtime_us", "6.1") == FileLocation(path="/proc/sys/kernel/sched_rt_runtime_us")
 
 
 def test_a_knob_that_is_gone_says_when_and_what_came_after_it():
@@ -58,10 +58,10 @@ def test_a_counterpart_is_sought_along_the_whole_chain():
 
 
 def test_one_of_several_has_a_name_of_its_own():
-    assert located("fair_server_runtime_ns[cpu3]", "6.12") == File(
+    assert located("fair_server_runtime_ns[cpu3]", "6.12") == FileLocation(
         path="/sys/kernel/debug/sched/fair_server/cpu3/runtime"
     )
-    assert located("sched_domain_busy_factor[cpu0/domain1]", "5.10") == File(
+    assert located("sched_domain_busy_factor[cpu0/domain1]", "5.10") == FileLocation(
         path="/proc/sys/kernel/sched_domain/cpu0/domain1/busy_factor"
     )
     with pytest.raises(RequestError, match="there is one fair_server_runtime_ns for each CPU"):

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.home import home
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import home
 from ajuste.model.event import Output, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Command, Plan, Write
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 
@@ -48,7 +48,7 @@ CASES: list[tuple[tuple[str, str], ...]] = [
 class Guest:
     """A kernel that writes tunables and shows its files. Every plan begins with the same machine."""
 
-    def __init__(self, target: VmTarget, grep: str) -> None:
+    def __init__(self, target: GuestExecutor, grep: str) -> None:
         self._target = target
         self._show = Command(argv=(grep, "-rs", "", *FOLDERS))
         self._known: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
@@ -81,7 +81,7 @@ def guest() -> Iterator[Guest]:
     modules = ("null_blk", "bfq", "kyber-iosched", "mq-deadline")
     image = fetch_kernel(f"debian:{VERSION}", home())
     files = GuestFiles(programs=(Path(grep),), modules=modules)
-    with VmTarget(image, clock="virtual", files=files, home=home()) as target:
+    with GuestExecutor(image, clock="virtual", files=files, home=home()) as target:
         yield Guest(target, grep)
 
 

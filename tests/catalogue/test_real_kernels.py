@@ -10,20 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.catalogue.initial import initial_value
 from ajuste.catalogue.loader import catalogue
-from ajuste.catalogue.place import needed_options
-from ajuste.home import home
+from ajuste.catalogue.place import initial_value, needed_options
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.host.current import Current, current_values
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import home
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Choice, Command, File, Plan, Read, Write
+from ajuste.model.plan import Choice, Command, FileLocation, Plan, Read, Write
 from ajuste.model.results import Clock
-from ajuste.model.tunable import WORKLOAD_KINDS, Tunable
-from ajuste.model.value import same_value
-from ajuste.target.current import Current, current_values
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
+from ajuste.model.tunable import WORKLOAD_KINDS, Tunable, same_value
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 
@@ -110,10 +108,12 @@ def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
     knobs = ("-regextype", "posix-extended", "-type", "f", "-perm", "/222", "-regex", KNOB, "-print")
     listing = Command(argv=(find, *FOLDERS, *traces, "-o", *knobs))
     clock: Clock = "virtual" if cpus == 1 else "wall"
-    with VmTarget(image, clock=clock, cpus=cpus, files=files, home=home()) as target:
+    with GuestExecutor(image, clock=clock, cpus=cpus, files=files, home=home()) as target:
         paths = [path.replace("//", "/") for path in said(target, Plan(id="list", workload=listing)).split()]
         words = [path for path in paths if path.endswith(("sched/features", "sched_features"))]
-        read = target.run(Plan(id="words", reads=tuple(Read(tunable="words", location=File(path=p)) for p in words)))
+        read = target.run(
+            Plan(id="words", reads=tuple(Read(tunable="words", location=FileLocation(path=p)) for p in words))
+        )
         yield Guest(
             version=image.version,
             cpus=cpus,
@@ -127,12 +127,12 @@ def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
         )
 
 
-def said(target: VmTarget, plan: Plan) -> str:
+def said(target: GuestExecutor, plan: Plan) -> str:
     events = target.run(plan).events
     return "".join(event.text for event in events if isinstance(event, Output) and event.stream == "stdout")
 
 
-def scheduler_files(target: VmTarget, name: str, grep: str) -> dict[str, str]:
+def scheduler_files(target: GuestExecutor, name: str, grep: str) -> dict[str, str]:
     """The files of the scheduler ``name`` with their values, after it was chosen for the disk."""
     choose = Write(tunable="scheduler", location=Choice(path=f"{QUEUE}/scheduler"), value=name)
     show = Command(argv=(grep, "-rs", "", f"{QUEUE}/iosched"))

@@ -9,10 +9,10 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import needed_options
+from ajuste.executor.host.machine import HostMachine
 from ajuste.model.tunable import Tunable
-from ajuste.target.machine import Machine
 
-MACHINE = Machine()
+MACHINE = HostMachine()
 SYSCTLS = [
     tunable
     for tunable in catalogue().tunables.values()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import home
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import home
 from shell import SMALL, Shell
 
 LEVELS = "levels = [750000, 75000000]"

@@ -14,12 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ajuste.home import home
-from ajuste.target.cluster.answer import Answer
-from ajuste.target.cluster.duties import Duties
-from ajuste.target.cluster.keys import make_keys
-from ajuste.target.cluster.wire import What
-from ajuste.target.target import LEFT_OUT
+from ajuste.executor.cluster.answer import Answer
+from ajuste.executor.cluster.keys import make_keys
+from ajuste.executor.cluster.serving import Duties
+from ajuste.executor.cluster.wire import What
+from ajuste.executor.executor import LEFT_OUT
+from ajuste.machine.home import home
 from clusters import lab
 from labs import address_of, needs_root, scheduler, started, two_hosts
 from own_home import own_home

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from ajuste.cli.command_line import command_line
+from ajuste.cli.showing import command_line
 
 
 def test_words_about_the_showing_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import home
+from ajuste.machine.home import home
 from shell import SMALL, Shell
 
 SAID = "The kept snapshot of debian:5.10 could not be used"

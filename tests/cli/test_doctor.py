@@ -7,9 +7,9 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from ajuste.doctor.diagnosis import Diagnosis
+from ajuste.executor.host.machine_lock import MachineLock
+from ajuste.machine.doctor.diagnosis import Diagnosis
 from ajuste.model.error import RequestError
-from ajuste.target.machine_lock import MachineLock
 from shell import Shell
 
 pytestmark = pytest.mark.usefixtures("machine_lock")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.cli.elsewhere import chosen_channel, chosen_cluster
+from ajuste.cli.choice import chosen_channel, chosen_cluster
 from ajuste.model.error import RequestError
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study

@@ -6,7 +6,7 @@ import json
 import platform
 from typing import Any
 
-from ajuste.inventory.document import Inventory
+from ajuste.machine.inventory.inventory import Inventory
 from ajuste.store.store import Store
 from shell import Shell
 

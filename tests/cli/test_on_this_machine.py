@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.this_boot import boot_id
+from ajuste.machine.identity import boot_id
 from shell import Shell
 
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
@@ -102,9 +102,9 @@ class TestChanging:
         first = ajuste.start("run", study(ajuste, command='["sleep", "600"]'))
         try:
             deadline = time.monotonic() + 60
-            while not list(ajuste.home.glob("state/journals/*.journal")) and time.monotonic() < deadline:
+            while not list(ajuste.machine.home.glob("state/journals/*.journal")) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            _, said = Shell(ajuste.directory, ajuste.home.with_name("other-home"))("run", "here.toml", expect=2)
+            _, said = Shell(ajuste.directory, ajuste.machine.home.with_name("other-home"))("run", "here.toml", expect=2)
         finally:
             first.terminate()
             first.communicate()
@@ -121,7 +121,7 @@ class TestChanging:
         _, said = started.communicate()
         assert started.returncode == 130, said
         assert EXPIRE.read_text() == before
-        assert list(ajuste.home.glob("state/journals/*")) == []
+        assert list(ajuste.machine.home.glob("state/journals/*")) == []
 
     def test_a_full_disk_changes_nothing(self, ajuste: Shell) -> None:
         before = EXPIRE.read_text()

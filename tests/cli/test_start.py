@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 SLOW = ("scipy.stats", "scipy.optimize", "scipy.interpolate", "ruptures", "sklearn", "optuna", "distributed")
-OF_GUESTS = ("ajuste.target.vm", "qemu", "elftools")
+OF_GUESTS = ("ajuste.executor.guest.guest", "qemu", "elftools")
 
 
 def loaded_by(*commands: str) -> set[str]:
@@ -19,5 +19,5 @@ def loaded_by(*commands: str) -> set[str]:
 
 def test_an_experiment_on_the_host_loads_nothing_of_guests_and_no_large_library_that_few_need() -> None:
     loaded = loaded_by("run", "compare", "report", "analyse")
-    assert "ajuste.target.host" in loaded
+    assert "ajuste.executor.host.host" in loaded
     assert not loaded.intersection((*SLOW, *OF_GUESTS))

@@ -14,8 +14,8 @@ from ajuste.cli import tunables
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello, ReadBack
 from ajuste.model.kernel import KernelImage
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
+from ajuste.model.trial import Observation
 
 
 class PlayedGuest:

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import tunables
+from ajuste.machine.installation import AGENT, native_program
 from ajuste.model.error import RequestError
-from ajuste.native import AGENT, native_program
 
 
 @pytest.fixture(autouse=True)

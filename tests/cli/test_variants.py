@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.cli.variants import built_kernels
+from ajuste.cli.choice import built_kernels
 from ajuste.model.error import RequestError
 from small_kernel import PATCH, RELEASE, small_kernel
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.design.combinations import Combine, combinations, count
-from ajuste.model.configuration import Factor
+from ajuste.design.combinations import Combine, combination_count, combinations
+from ajuste.model.trial import Factor
 
 FACTORS = [Factor(name="a", levels=("1", "2", "3"), baseline="2"), Factor(name="b", levels=("x", "y"), baseline="x")]
 
@@ -35,5 +35,5 @@ def test_they_are_counted_rightly_and_each_is_there_once(sizes: list[int], combi
         for place, size in enumerate(sizes)
     ]
     found = combinations(factors, combine)
-    assert len(found) == len(set(found)) == count(factors, combine)
+    assert len(found) == len(set(found)) == combination_count(factors, combine)
     assert tuple(factor.baseline for factor in factors) in found

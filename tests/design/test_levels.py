@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.design.levels import spaced, stepped
+from ajuste.design.combinations import spaced, stepped
 
 MS = 1_000_000
 

@@ -4,7 +4,7 @@ from itertools import islice, pairwise
 
 import pytest
 
-from ajuste.design.looks import last_review, look_from, looks, review_from, reviews
+from ajuste.design.stopping import last_review, look_from, looks, review_from, reviews
 
 
 def test_there_is_a_look_after_every_block_at_first_and_then_whenever_there_are_a_twentieth_more() -> None:

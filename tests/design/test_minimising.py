@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from ajuste.design.bisection import Outcome
-from ajuste.design.minimising import Changes, Test, minimal_changes
+from ajuste.design.bisection import Changes, Outcome, Test, minimal_changes
 
 CHANGES = tuple("abcdefgh")
 

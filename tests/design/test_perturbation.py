@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from scipy import stats
 
-from ajuste.design.perturbation import TICK_NS, perturbation
+from ajuste.design.blocks import TICK_NS, perturbation
 
 
 def test_the_same_seed_is_the_same_perturbation_and_others_differ() -> None:

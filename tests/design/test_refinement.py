@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ajuste.design.refinement import Grid, Sampled, grid_of, known, surface_over
-from ajuste.model.configuration import Configuration, Factor
+from ajuste.design.refinement import Grid, SampledPoint, grid_of, known, surface_over
+from ajuste.model.trial import Configuration, Factor
 
 Shape = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -61,12 +61,12 @@ def explored(shape: Shape, *, noise: float | Callable[[str], float] = 0.005, all
             if name != of.baseline:
                 values.setdefault(name, []).append(truth[name] + random.normal(0, spread(name)))
         if block:
-            found = known(of, [Sampled(values, allowed)])
+            found = known(of, [SampledPoint(values, allowed)])
             if found.worst <= 1:
                 break
             roster = found.following
     assert found is not None
-    guess = surface_over(of, Sampled(values, allowed)).mean
+    guess = surface_over(of, SampledPoint(values, allowed)).mean
     error = float(np.max(np.abs(guess - np.array(list(truth.values())))))
     return Outcome(sum(counts.values()), set(counts), counts, error, found.worst <= 1)
 
@@ -106,7 +106,7 @@ def test_the_coarse_grid_has_the_corners_and_the_baseline() -> None:
 
 def test_each_block_has_the_baseline_and_no_more_points_than_a_batch() -> None:
     of = grid(9, 9)
-    found = known(of, [Sampled({"8 8": [0.5, 0.4], "0 8": [0.1, 0.2]}, 0.01)])
+    found = known(of, [SampledPoint({"8 8": [0.5, 0.4], "0 8": [0.1, 0.2]}, 0.01)])
     assert of.baseline in found.following
     assert 2 <= len(found.following) <= 1 + of.batch
     assert (found.measured, found.points) == (3, 81)
@@ -114,14 +114,16 @@ def test_each_block_has_the_baseline_and_no_more_points_than_a_batch() -> None:
 
 def test_what_was_given_up_is_not_asked_for_again() -> None:
     of = grid(4, 4)
-    measured = Sampled({"3 3": [0.5, 0.4]}, 0.01)
+    measured = SampledPoint({"3 3": [0.5, 0.4]}, 0.01)
     wanted = set(known(of, [measured]).following)
     assert not (wanted - {of.baseline}) & set(known(of, [measured], wanted - {of.baseline}).following)
 
 
 def test_the_worst_of_several_metrics_counts() -> None:
     of = grid(6, 6)
-    flat = Sampled({name: [0.0, 0.0] for name in of.coarse if name != of.baseline}, 0.03)
-    open_one = Sampled({name: [0.3 * (place % 2), 0.3 * (place % 2)] for place, name in enumerate(flat.values)}, 0.03)
+    flat = SampledPoint({name: [0.0, 0.0] for name in of.coarse if name != of.baseline}, 0.03)
+    open_one = SampledPoint(
+        {name: [0.3 * (place % 2), 0.3 * (place % 2)] for place, name in enumerate(flat.values)}, 0.03
+    )
     assert known(of, [flat]).worst <= 1
     assert known(of, [flat, open_one]).worst == known(of, [open_one, flat]).worst > 1

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from ajuste.analysis.verdict import judge
-from ajuste.design.allocation import members
-from ajuste.design.looks import reviews
-from ajuste.design.remaining import remaining
-from ajuste.model.configuration import Configuration
+from ajuste.design.blocks import members
+from ajuste.design.stopping import remaining, reviews
 from ajuste.model.metric import Metric
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.trial import Configuration, Slot, Trial
 from ajuste.model.verdict import Verdict
 from verdicts import verdict
 

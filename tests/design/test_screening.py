@@ -5,9 +5,8 @@ from itertools import combinations as chosen
 import numpy as np
 import pytest
 
-from ajuste.design.combinations import combinations, count
-from ajuste.design.screening import signs
-from ajuste.model.configuration import Factor
+from ajuste.design.combinations import combination_count, combinations, signs
+from ajuste.model.trial import Factor
 
 
 @pytest.mark.parametrize(
@@ -33,4 +32,4 @@ def test_the_baseline_comes_first_and_what_does_not_vary_stays(levels: tuple[str
     found = combinations(factors, "screening")
     assert found[0] == (baseline, baseline, "7", *4 * [baseline])
     assert {row[2] for row in found} == {"7"}
-    assert len(found) == count(factors, "screening")
+    assert len(found) == combination_count(factors, "screening")

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from ajuste.design.looks import LOOKS_EACH
-from ajuste.design.stopping import Limits, Mean, hopeless, is_look, stop, wants_repeat
+from ajuste.design.stopping import LOOKS_EACH, Mean, StoppingLimits, hopeless, is_look, stop, wants_repeat
 from ajuste.model.trial import Slot, Trial
 from verdicts import verdict
 
-LIMITS = Limits(min_blocks=5, max_blocks=30, max_minutes=20)
+LIMITS = StoppingLimits(min_blocks=5, max_blocks=30, max_minutes=20)
 
 
 @pytest.mark.parametrize(
@@ -85,13 +84,13 @@ def test_a_trial_that_was_not_clean_is_repeated_once_where_that_can_help(
 def test_a_single_configuration_is_measured_until_its_mean_is_known_and_for_the_least_time(
     known: bool, runs: int, blocks: int, minutes: float, why: str | None
 ) -> None:
-    limits = Limits(min_blocks=5, max_blocks=30, max_minutes=20, min_seconds=3)
+    limits = StoppingLimits(min_blocks=5, max_blocks=30, max_minutes=20, min_seconds=3)
     found = stop([], blocks, minutes, limits, [Mean("elapsed", known, runs)])
     assert (found.why if found else None) == why
 
 
 def test_it_looks_after_every_block_at_first_then_less_often_and_always_at_the_end() -> None:
-    limits = Limits(min_blocks=5, max_blocks=1003, max_minutes=20)
+    limits = StoppingLimits(min_blocks=5, max_blocks=1003, max_minutes=20)
     looks: list[int] = []
     for blocks in range(1, 1004):
         if is_look(blocks, looks[-1] if looks else 0, limits):

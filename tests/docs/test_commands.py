@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import home
+from ajuste.machine.home import home
 from shell import patiently, takes_the_machine
 
 ROOT = Path(__file__).parents[2]

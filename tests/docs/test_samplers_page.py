@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.catalogue.figures import figure_sources
-from ajuste.model.figure import FigureSource
+from ajuste.catalogue.loader import figure_sources
+from ajuste.model.metric import FigureSource
 
 PAGE = Path(__file__).parents[2] / "docs" / "samplers.md"
 

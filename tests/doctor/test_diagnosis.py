@@ -7,23 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.doctor.diagnosis import Diagnosis, diagnose
-from ajuste.doctor.findings import Finding, amount, book
-from ajuste.doctor.measurements import Busy, Jitter, Measurements, Run
+from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseFinding, amount, book, diagnose
+from ajuste.machine.doctor.measurements import Busy, Jitter, JobRun, NoiseMeasurements
 
 
-def runs(sd: float, *, waiting: float = 0.0, cpu_sd: float = 0.0, count: int = 30) -> tuple[Run, ...]:
+def runs(sd: float, *, waiting: float = 0.0, cpu_sd: float = 0.0, count: int = 30) -> tuple[JobRun, ...]:
     """Runs of about half a second whose logs have that standard deviation; they wait for a share of their time."""
     random = np.random.default_rng(7)
     elapsed = 0.5 * np.exp(random.normal(0, sd, count))
     cpu = 0.5 * (1 - waiting) * np.exp(random.normal(0, cpu_sd, count))
     return tuple(
-        Run(began_s=0.6 * number, elapsed_s=float(wall), cpu_s=float(min(own, wall)))
+        JobRun(began_s=0.6 * number, elapsed_s=float(wall), cpu_s=float(min(own, wall)))
         for number, (wall, own) in enumerate(zip(elapsed, cpu, strict=True))
     )
 
 
-def quiet(**changes: Any) -> Measurements:
+def quiet(**changes: Any) -> NoiseMeasurements:
     """A machine of one's own on which nothing else goes on."""
     figures: dict[str, Any] = {
         "seconds": 30.0,
@@ -42,14 +41,14 @@ def quiet(**changes: Any) -> Measurements:
         "switches_per_s": 1500.0,
         "facts": {"governor": "performance", "turbo": "off", "smt": "off", "machine": "none"},
     }
-    return Measurements.model_validate(figures | changes)
+    return NoiseMeasurements.model_validate(figures | changes)
 
 
 def disturbing(diagnosis: Diagnosis) -> list[str]:
     return [finding.name for finding in diagnosis.findings if finding.severity in ("much", "some", "note")]
 
 
-def finding(diagnosis: Diagnosis, name: str) -> Finding:
+def finding(diagnosis: Diagnosis, name: str) -> NoiseFinding:
     return next(found for found in diagnosis.findings if found.name == name)
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ajuste.doctor.measuring import Length, measure
+from ajuste.executor.host.host import HostExecutor
+from ajuste.machine.doctor.measuring import Length, measure
 from ajuste.model.error import RunError
 from ajuste.model.event import Event, Exited, Output
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.target.host import HostTarget
+from ajuste.model.trial import Observation
 from played import PlayedTarget
 
 SHORT = Length(sleeps=20, runs=4, job_s=0.02, limit_s=30, fewest=3)
@@ -83,7 +83,7 @@ def test_what_goes_wrong_is_one_clear_error(spoilt: dict[str, Any], words: str) 
 
 
 def test_this_machine_is_measured_by_the_agent() -> None:
-    with HostTarget() as target:
+    with HostExecutor() as target:
         measured = measure(target, SHORT)
     assert len(measured.runs) == 4
     assert all(run.cpu_s > 0 for run in measured.runs)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.analysis.sequence import mean_interval
-from ajuste.doctor.spread import ALPHA, Spread, blocks_for, drift_percent, effect_after, spread_of
+from ajuste.machine.doctor.measurements import ALPHA, NoiseSpread, blocks_for, drift_percent, effect_after, spread_of
 
 SD = 0.02
 """Of the log of one run."""
@@ -27,7 +27,7 @@ def blocks_until_seen(effect: float, random: np.random.Generator, most: int) -> 
 @pytest.mark.parametrize("effect", [0.02, 0.04, 0.08])
 def test_about_so_many_blocks_are_really_needed(effect: float) -> None:
     random = np.random.default_rng(1)
-    told = blocks_for(Spread(1000, 2 * SD**2), 100 * effect).blocks
+    told = blocks_for(NoiseSpread(1000, 2 * SD**2), 100 * effect).blocks
     assert told is not None
     needed = np.median([blocks_until_seen(effect, random, 10 * told) for _ in range(300)])
     # A study looks after every block, and often sees the effect a little earlier than told.
@@ -51,7 +51,7 @@ def test_drift_hardly_adds_to_the_spread() -> None:
 
 def test_the_range_holds_the_truth_as_often_as_it_says() -> None:
     random = np.random.default_rng(4)
-    truth = blocks_for(Spread(1000, 2 * SD**2), 2).blocks
+    truth = blocks_for(NoiseSpread(1000, 2 * SD**2), 2).blocks
     assert truth is not None
     told = [blocks_for(spread_of(np.exp(random.normal(0, SD, 30))), 2) for _ in range(1000)]
     held = sum((needed.low or 0) <= truth <= (needed.high or 10**9) for needed in told)
@@ -60,7 +60,7 @@ def test_the_range_holds_the_truth_as_often_as_it_says() -> None:
 
 @given(st.floats(1e-8, 0.1), st.floats(0.5, 50))
 def test_an_effect_that_takes_n_blocks_is_about_what_n_blocks_show(variance: float, effect: float) -> None:
-    spread = Spread(30, variance)
+    spread = NoiseSpread(30, variance)
     blocks = blocks_for(spread, effect).blocks
     if blocks is None or blocks <= 4:
         return
@@ -71,11 +71,11 @@ def test_an_effect_that_takes_n_blocks_is_about_what_n_blocks_show(variance: flo
 
 
 def test_more_noise_needs_more_blocks_and_too_much_is_said() -> None:
-    blocks = [blocks_for(Spread(30, 2 * sd**2), 2).blocks for sd in (0.001, 0.01, 0.05, 5.0)]
+    blocks = [blocks_for(NoiseSpread(30, 2 * sd**2), 2).blocks for sd in (0.001, 0.01, 0.05, 5.0)]
     assert blocks[0] is not None
     assert blocks[0] < (blocks[1] or 0) < (blocks[2] or 0)
     assert blocks[3] is None
-    assert effect_after(Spread(30, 1.0), 2) is None
+    assert effect_after(NoiseSpread(30, 1.0), 2) is None
 
 
 def test_a_real_drift_is_told_and_noise_is_none() -> None:

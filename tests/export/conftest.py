@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.export.document import Export, Setting
-from ajuste.model.plan import Attributes, Choice, Coalesce, Feature, File, Flag, Ring
+from ajuste.model.plan import Attributes, Choice, Coalesce, DeviceFeature, FileLocation, Flag, Ring
+from ajuste.profile.formats.document import Export, ExportSetting
 
 HOSTILE = "is it quicker?\nrm -rf / # {{ lookup('pipe', 'id') }} ${f:exec:id} $(id) `id` %n '\" \x1b[2J"
 
@@ -35,11 +35,11 @@ def everything(network: Export) -> Export:
         settings=(
             *network.settings,
             sysctl("dots", "/proc/sys/net/ipv4/conf/eth0.100/rp_filter", "1", "0"),
-            Setting("sched_feature.X", Flag(path="/sys/kernel/debug/sched/features", name="X"), "0", "0", "1"),
-            Setting("block.scheduler[sda]", Choice(path="/sys/block/sda/queue/scheduler"), "bfq", "bfq", "none"),
-            Setting("net.gso[eth0]", Feature(device="eth0", name="tx-generic-segmentation"), "0", "0", "1"),
-            Setting("net.ring.rx[eth0]", Ring(device="eth0", name="rx"), "512", "512", "256"),
-            Setting("net.coalesce.rx-usecs[eth0]", Coalesce(device="eth0", name="rx-usecs"), "50", "50", "3"),
+            ExportSetting("sched_feature.X", Flag(path="/sys/kernel/debug/sched/features", name="X"), "0", "0", "1"),
+            ExportSetting("block.scheduler[sda]", Choice(path="/sys/block/sda/queue/scheduler"), "bfq", "bfq", "none"),
+            ExportSetting("net.gso[eth0]", DeviceFeature(device="eth0", name="tx-generic-segmentation"), "0", "0", "1"),
+            ExportSetting("net.ring.rx[eth0]", Ring(device="eth0", name="rx"), "512", "512", "256"),
+            ExportSetting("net.coalesce.rx-usecs[eth0]", Coalesce(device="eth0", name="rx-usecs"), "50", "50", "3"),
         ),
         attributes=Attributes(
             nice=-5, policy="fifo", priority=10, affinity=(0, 2), cgroup_limits={"cpu.max": "50000 100000"}
@@ -48,5 +48,5 @@ def everything(network: Export) -> Export:
     )
 
 
-def sysctl(name: str, path: str, became: str, before: str) -> Setting:
-    return Setting(name, File(path=path), became, became, before)
+def sysctl(name: str, path: str, became: str, before: str) -> ExportSetting:
+    return ExportSetting(name, FileLocation(path=path), became, became, before)

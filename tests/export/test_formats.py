@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ajuste.export.document import Export, File, Setting
-from ajuste.export.formats import RENDER, Format
 from ajuste.model.plan import Attributes
-from ajuste.model.plan import File as PlainFile
+from ajuste.model.plan import FileLocation as PlainFile
+from ajuste.profile.formats import RENDER, Format
+from ajuste.profile.formats.document import Export, ExportFile, ExportSetting
 from namespace import in_namespace, needs_root
 from tuned_daemon import serving
 
 READ = "cat /proc/sys/net/ipv4/tcp_fin_timeout /proc/sys/net/ipv4/tcp_rmem /sys/class/net/lo/mtu | tr '\\t' ' '; echo"
 
 
-def write(export: Export, format: Format, directory: Path) -> list[File]:
+def write(export: Export, format: Format, directory: Path) -> list[ExportFile]:
     files = RENDER[format](export).files
     for file in files:
         path = directory / file.name
@@ -46,7 +46,7 @@ def test_the_script_applies_and_puts_back(network: Export, tmp_path: Path) -> No
 
 @needs_root
 def test_what_the_kernel_refuses_is_said_and_can_be_taken_back(network: Export, tmp_path: Path) -> None:
-    refused = Setting("x", PlainFile(path="/proc/sys/net/ipv4/tcp_fin_timeout"), "no number", "no number", "60")
+    refused = ExportSetting("x", PlainFile(path="/proc/sys/net/ipv4/tcp_fin_timeout"), "no number", "no number", "60")
     write(Export("ajuste-refused", "c", (), (*network.settings, refused)), "shell", tmp_path)
     said = in_namespace(f"{READ}; ./ajuste-refused apply || echo failed; ./ajuste-refused undo; {READ}", tmp_path)
     before, after = said.split("failed\n")
@@ -96,7 +96,7 @@ def test_a_profile_has_a_section_for_each_kind_and_names_what_it_has_no_words_fo
 
 @pytest.mark.parametrize("value", ["${f:exec:id}", "1 # more", ">5", "x;y"])
 def test_a_value_that_means_something_to_tuned_is_left_out(value: str) -> None:
-    setting = Setting("x", PlainFile(path="/proc/sys/vm/x"), value, value)
+    setting = ExportSetting("x", PlainFile(path="/proc/sys/vm/x"), value, value)
     rendered = RENDER["tuned"](Export("ajuste-x", "c", (), (setting,)))
     assert (rendered.files, len(rendered.left_out)) == ((), 1)
 
@@ -171,7 +171,7 @@ def test_only_a_service_has_a_place_for_what_belongs_to_a_process() -> None:
 
 
 def test_what_the_kernel_made_of_a_value_is_exported_and_said() -> None:
-    setting = Setting("vm.x", PlainFile(path="/proc/sys/vm/x"), "1000001", "1000448", "5")
+    setting = ExportSetting("vm.x", PlainFile(path="/proc/sys/vm/x"), "1000001", "1000448", "5")
     text = RENDER["sysctl.d"](Export("ajuste-x", "c", (), (setting,))).files[0].text
     assert "vm.x = 1000448" in text
     assert "1000001 was asked for" in text

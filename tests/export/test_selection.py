@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ajuste.export.selection import supported
 from ajuste.model.error import RequestError
 from ajuste.model.results import Measured, Results
+from ajuste.report.winner import supported
 from verdicts import verdict
 
 

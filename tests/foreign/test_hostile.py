@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.foreign.formats import Source, read_source
 from ajuste.model.error import RequestError
+from ajuste.model.measurements import Table, Values
 from ajuste.model.results import Results
-from ajuste.model.table import Table, Values
+from ajuste.outputs.formats import ResultSource, read_source
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
 from mutation import bounded, mutated
 
@@ -58,7 +58,7 @@ SEEDS = {
 def outcome(text: str, runs: int | None = None) -> Table | RequestError:
     """What is read, or how it is refused."""
     try:
-        return read_source(Source(text, "name", Path("file"), runs))
+        return read_source(ResultSource(text, "name", Path("file"), runs))
     except RequestError as error:
         return error
 

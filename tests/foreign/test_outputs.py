@@ -8,14 +8,14 @@ from statistics import fmean, stdev
 
 import pytest
 
-from ajuste.foreign.files import Asked, read_files
-from ajuste.model.table import Summarised, Table, Values
+from ajuste.model.measurements import Summarised, Table, Values
+from ajuste.outputs.files import FileRequest, read_files
 
 OUTPUTS = Path(__file__).parent / "outputs"
 
 
 def read(name: str, runs: int | None = None) -> Table:
-    return read_files([OUTPUTS / name], ["it"], Asked(runs=runs))
+    return read_files([OUTPUTS / name], ["it"], FileRequest(runs=runs))
 
 
 def values(table: Table, metric: str, configuration: str = "it") -> tuple[float, ...]:

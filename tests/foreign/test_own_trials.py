@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.foreign.files import read_files
-from ajuste.model.configuration import Factor
 from ajuste.model.error import RequestError
+from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
-from ajuste.model.table import Values
-from ajuste.report.csv import trials_csv
+from ajuste.model.trial import Factor
+from ajuste.outputs.files import read_files
+from ajuste.report.trials import trials_csv
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 OWN = Metric(name="score", title="Score", unit="", direction="none")

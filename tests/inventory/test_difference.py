@@ -8,17 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.inventory.cpu import Cpu
-from ajuste.inventory.difference import Comparison, compare
-from ajuste.inventory.disk import Disk
-from ajuste.inventory.document import Inventory
-from ajuste.inventory.frequency import Frequency
-from ajuste.inventory.importance import ORDER, rule_of, rules
-from ajuste.inventory.kernel import Kernel
-from ajuste.inventory.memory import Memory
-from ajuste.inventory.mount import Mount
-from ajuste.inventory.nic import Nic
-from ajuste.inventory.take import take_inventory
+from ajuste.machine.inventory.cpu import Cpu, Frequency
+from ajuste.machine.inventory.difference import ORDER, InventoryComparison, compare, rule_of, rules
+from ajuste.machine.inventory.inventory import Inventory, take_inventory
+from ajuste.machine.inventory.kernel import Kernel
+from ajuste.machine.inventory.memory import Memory
+from ajuste.machine.inventory.network import Nic
+from ajuste.machine.inventory.storage import Disk, Mount
 
 SERVER = Inventory(
     cpu=Cpu(model="Xeon", cpus=32, smt="on", isolated="", flags=("avx2", "avx512f", "sse2")),
@@ -36,13 +32,13 @@ def changed(**sections: Any) -> Inventory:
     return SERVER.model_copy(update=sections)
 
 
-def paths(comparison: Comparison) -> dict[str, tuple[Any, Any]]:
+def paths(comparison: InventoryComparison) -> dict[str, tuple[Any, Any]]:
     return {difference.path: (difference.a, difference.b) for difference in comparison.differences}
 
 
 def test_a_machine_does_not_differ_from_itself() -> None:
     here = take_inventory()
-    assert compare(here, here) == Comparison(differences=(), not_compared=())
+    assert compare(here, here) == InventoryComparison(differences=(), not_compared=())
     assert compare(SERVER, SERVER).differences == ()
 
 

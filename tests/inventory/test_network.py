@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.inventory.nic import count_virtual, take_nics
-from ajuste.inventory.source import Source
-from ajuste.inventory.take import take_inventory
+from ajuste.machine.inventory.inventory import take_inventory
+from ajuste.machine.inventory.network import count_virtual, take_nics
+from ajuste.machine.inventory.source import InventorySource
 from tree import Tree
 
 OLDER_NAMES = {
@@ -59,7 +59,7 @@ def test_rings_and_channels_are_as_ethtool_shows_them() -> None:
 
 def test_what_the_kernel_was_not_asked_is_not_guessed(tree: Tree) -> None:
     tree.write({"sys/class/net/lo/mtu": "65536"})
-    nic = take_nics(Source(tree.root), None)["lo"]
+    nic = take_nics(InventorySource(tree.root), None)["lo"]
     assert nic.mtu_bytes == 65536
     assert nic.features == {}
     assert nic.unknown["receive_ring"] == "the kernel was not asked"
@@ -70,7 +70,7 @@ def test_interfaces_that_people_named_have_no_name_here(tree: Tree) -> None:
         tree.write({f"sys/class/net/{name}/device/uevent": "", f"sys/class/net/{name}/address": "00:11:22:33:44:ff"})
     tree.write({"sys/class/net/vpn-acme/uevent": "", "sys/class/net/veth1/uevent": "", "sys/class/net/lo/uevent": ""})
     tree.write({"sys/class/net/bonding_masters": ""})
-    source = Source(tree.root)
+    source = InventorySource(tree.root)
     nics = take_nics(source, None)
     assert set(nics) == {"eth0", "enp3s0f1", "nic", "nic (2)", "lo"}
     assert count_virtual(source) == 2

@@ -11,16 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.inventory.cache import take_caches
-from ajuste.inventory.cpu import take_cpu
-from ajuste.inventory.cpu_list import cpus_in, list_of
-from ajuste.inventory.document import Inventory
-from ajuste.inventory.frequency import take_frequency
-from ajuste.inventory.idle import take_idle
-from ajuste.inventory.mitigation import take_mitigations
-from ajuste.inventory.numa import take_nodes
-from ajuste.inventory.source import Source
-from ajuste.inventory.take import take_inventory
+from ajuste.machine.inventory.cpu import cpus_in, list_of, take_cpu, take_frequency, take_idle
+from ajuste.machine.inventory.inventory import Inventory, take_inventory
+from ajuste.machine.inventory.kernel import take_mitigations
+from ajuste.machine.inventory.memory import take_caches, take_nodes
+from ajuste.machine.inventory.source import InventorySource
 from tree import CPUS, Tree
 
 CPUFREQ = f"{CPUS}/cpufreq"
@@ -85,7 +80,7 @@ def test_a_machine_of_another_shape_is_understood_as_by_lscpu(
 ) -> None:
     tree.cpus(sockets=sockets, cores=cores, threads=threads)
     tree.write({"proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel"})
-    cpu, caches = take_cpu(Source(tree.root)), take_caches(Source(tree.root))
+    cpu, caches = take_cpu(InventorySource(tree.root)), take_caches(InventorySource(tree.root))
     said = lscpu("--sysroot", str(tree.root))
     assert said["Socket(s)"] == str(cpu.sockets) == str(sockets)
     assert said["Thread(s) per core"] == str(cpu.threads_per_core) == str(threads)
@@ -104,7 +99,7 @@ def test_a_machine_of_another_shape_is_understood_as_by_lscpu(
 
 def test_two_nodes_are_as_far_apart_as_their_firmware_says(tree: Tree) -> None:
     tree.nodes({0: ("0-3,8-11", 16_000_000, "10 21"), 1: ("4-7,12-15", 8_000_000, "21 10")})
-    nodes = take_nodes(Source(tree.root))
+    nodes = take_nodes(InventorySource(tree.root))
     assert [node.cpus for node in nodes.values()] == ["0-3,8-11", "4-7,12-15"]
     assert nodes["node1"].memory_bytes == 8_000_000 * 1024
     assert nodes["node1"].distances == (21, 10)
@@ -113,7 +108,7 @@ def test_two_nodes_are_as_far_apart_as_their_firmware_says(tree: Tree) -> None:
 def test_a_hybrid_processor_has_two_sizes_of_one_level(tree: Tree) -> None:
     tree.cpus(sockets=1, cores=2, threads=1)
     tree.write({f"{CPUS}/cpu1/cache/index0/size": "32K"})
-    caches = take_caches(Source(tree.root))
+    caches = take_caches(InventorySource(tree.root))
     assert {name: cache.size_kib for name, cache in caches.items() if name.startswith("L1d")} == {
         "L1d": 48,
         "L1d (2)": 32,
@@ -139,7 +134,7 @@ def policy(number: int, cpus: str, governor: str) -> dict[str, str]:
 def test_a_laptop_says_its_governor_and_turbo(tree: Tree) -> None:
     tree.write(policy(0, "0", "powersave") | policy(1, "1", "powersave"))
     tree.write({f"{CPUS}/intel_pstate/no_turbo": "1", f"{CPUS}/intel_pstate/status": "active"})
-    frequency = take_frequency(Source(tree.root))
+    frequency = take_frequency(InventorySource(tree.root))
     assert (frequency.driver, frequency.governor, frequency.turbo) == ("intel_pstate", "powersave", False)
     assert (frequency.base_khz, frequency.highest_khz) == ("2400000", "4700000")
     assert frequency.pstate_mode == "active"
@@ -149,14 +144,14 @@ def test_a_laptop_says_its_governor_and_turbo(tree: Tree) -> None:
 def test_cpus_with_different_governors_are_named(tree: Tree) -> None:
     tree.write(policy(0, "0 1", "performance") | policy(2, "2 3", "powersave"))
     tree.write({f"{CPUFREQ}/boost": "1"})
-    frequency = take_frequency(Source(tree.root))
+    frequency = take_frequency(InventorySource(tree.root))
     assert frequency.governor == "performance (0-1), powersave (2-3)"
     assert frequency.turbo is True
     assert frequency.unknown == {"pstate_mode": "not offered by this driver"}
 
 
 def test_without_cpufreq_every_field_says_that_it_is_not_visible(tree: Tree) -> None:
-    frequency = take_frequency(Source(tree.root))
+    frequency = take_frequency(InventorySource(tree.root))
     assert set(frequency.unknown.values()) == {"not visible here: no cpufreq driver"}
     assert set(frequency.unknown) == set(type(frequency).model_fields) - {"unknown"}
 
@@ -167,7 +162,7 @@ def test_idle_states_have_their_latencies(tree: Tree) -> None:
         files = {"name": name, "latency": str(latency), "residency": str(3 * latency), "disable": str(disabled)}
         tree.write({f"{place}/{file}": content for file, content in files.items()})
     tree.write({f"{CPUS}/cpuidle/current_driver": "intel_idle", f"{CPUS}/cpuidle/current_governor": "menu"})
-    idle = take_idle(Source(tree.root))
+    idle = take_idle(InventorySource(tree.root))
     assert (idle.driver, idle.governor) == ("intel_idle", "menu")
     assert {name: state.exit_latency_us for name, state in idle.states.items()} == {"POLL": 0, "C1E": 10, "C6": 133}
     assert [name for name, state in idle.states.items() if state.disabled] == ["C6"]
@@ -176,13 +171,13 @@ def test_idle_states_have_their_latencies(tree: Tree) -> None:
 def test_cpus_that_are_set_apart_are_listed(tree: Tree) -> None:
     tree.cpus(sockets=1, cores=4, threads=1, caches=False)
     tree.write({f"{CPUS}/isolated": "2-3", f"{CPUS}/nohz_full": "(null)"})
-    cpu = take_cpu(Source(tree.root))
+    cpu = take_cpu(InventorySource(tree.root))
     assert (cpu.isolated, cpu.nohz_full, cpu.offline) == ("2-3", "", "")
 
 
 def test_mitigations_are_in_the_kernels_words(tree: Tree) -> None:
     tree.write({f"{CPUS}/vulnerabilities/meltdown": "Mitigation: PTI"})
-    assert take_mitigations(Source(tree.root)) == {"meltdown": "Mitigation: PTI"}
+    assert take_mitigations(InventorySource(tree.root)) == {"meltdown": "Mitigation: PTI"}
 
 
 @given(st.sets(st.integers(0, 1000)))

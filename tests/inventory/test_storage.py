@@ -8,11 +8,9 @@ import subprocess
 
 import pytest
 
-from ajuste.inventory.disk import take_disks
-from ajuste.inventory.document import Inventory
-from ajuste.inventory.mount import take_mounts
-from ajuste.inventory.source import Source
-from ajuste.inventory.take import take_inventory
+from ajuste.machine.inventory.inventory import Inventory, take_inventory
+from ajuste.machine.inventory.source import InventorySource
+from ajuste.machine.inventory.storage import take_disks, take_mounts
 from tree import Tree
 
 
@@ -81,7 +79,7 @@ def test_an_nvme_disk_says_what_it_is(tree: Tree) -> None:
     )
     tree.link("sys/block/nvme0n1", "../devices/pci0000:00/0000:00:1d.0/0000:3c:00.0/nvme/nvme0/nvme0n1")
     tree.link(f"{real}/device/device/driver", "../../../bus/pci/drivers/nvme")
-    disks = take_disks(Source(tree.root))
+    disks = take_disks(InventorySource(tree.root))
     disk = disks["nvme0n1"]
     assert (disk.kind, disk.driver, disk.model) == ("nvme", "nvme", "SAMSUNG MZVLB512HAJQ-000L7")
     assert (disk.scheduler, disk.schedulers_offered) == ("none", "kyber mq-deadline none")
@@ -95,7 +93,7 @@ def test_an_nvme_disk_says_what_it_is(tree: Tree) -> None:
 def test_disks_without_medium_of_their_own_are_told_from_others(tree: Tree) -> None:
     sizes = {"loop0": "0", "loop1": "2048", "ram0": "8192", "dm-0": "4096", "md127": "4096", "zram0": "0"}
     tree.write({f"sys/block/{name}/size": size for name, size in sizes.items()})
-    assert {name: disk.kind for name, disk in take_disks(Source(tree.root)).items()} == {
+    assert {name: disk.kind for name, disk in take_disks(InventorySource(tree.root)).items()} == {
         "dm-0": "device mapper",
         "loop1": "loop",
         "md127": "RAID",
@@ -117,7 +115,7 @@ MOUNTINFO = r"""21 1 259:2 / / rw,noatime - ext4 /dev/mapper/bobs--laptop-root r
 def test_mounts_have_their_options_and_no_names_that_people_chose(tree: Tree) -> None:
     tree.write({"proc/self/mountinfo": MOUNTINFO})
     tree.link("sys/dev/block/259:2", "../../devices/pci0000:00/nvme/nvme0/nvme0n1/nvme0n1p2")
-    mounts = take_mounts(Source(tree.root))
+    mounts = take_mounts(InventorySource(tree.root))
     assert set(mounts) == {"/", "/home/…", "/mnt/…", "/media/…", "/tmp", "/var/lib/docker/…"}
     root = mounts["/"]
     assert (root.type, root.device) == ("ext4", "nvme0n1p2")

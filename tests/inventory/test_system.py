@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.inventory.document import Inventory
-from ajuste.inventory.kernel import take_kernel
-from ajuste.inventory.limit import take_limits
-from ajuste.inventory.memory import take_memory
-from ajuste.inventory.software import take_software
-from ajuste.inventory.source import Source
-from ajuste.inventory.take import take_inventory
-from ajuste.inventory.virtualisation import take_virtualisation
+from ajuste.machine.inventory.inventory import Inventory, take_inventory
+from ajuste.machine.inventory.kernel import take_kernel, take_limits
+from ajuste.machine.inventory.memory import take_memory
+from ajuste.machine.inventory.software import take_software, take_virtualisation
+from ajuste.machine.inventory.source import InventorySource
 from tree import Tree
 
 CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
@@ -51,13 +48,13 @@ def test_memory_and_limits_are_what_the_system_calls_say(here: Inventory) -> Non
 )
 def test_the_scheduler_is_that_of_the_version(tree: Tree, release: str, scheduler: str) -> None:
     tree.write({"proc/sys/kernel/osrelease": release})
-    assert take_kernel(Source(tree.root)).scheduler == scheduler
+    assert take_kernel(InventorySource(tree.root)).scheduler == scheduler
 
 
 def test_a_scheduler_in_bpf_is_named(tree: Tree) -> None:
     tree.write({"proc/sys/kernel/osrelease": "6.12.1", "sys/kernel/sched_ext/state": "enabled"})
     tree.write({"sys/kernel/sched_ext/root/ops": "lavd"})
-    assert take_kernel(Source(tree.root)).scheduler == "EEVDF, sched_ext lavd"
+    assert take_kernel(InventorySource(tree.root)).scheduler == "EEVDF, sched_ext lavd"
 
 
 CONFIG = b"""#
@@ -70,7 +67,7 @@ CONFIG_LOCALVERSION="-bobs-own"
 
 def test_options_are_read_from_where_the_configuration_is(tree: Tree) -> None:
     tree.write({"proc/sys/kernel/osrelease": "6.1.0", "boot/config-6.1.0": CONFIG})
-    kernel = take_kernel(Source(tree.root))
+    kernel = take_kernel(InventorySource(tree.root))
     assert kernel.options_from == "/boot/config"
     assert (kernel.options["HZ"], kernel.options["PREEMPT_NONE"], kernel.options["PREEMPT_VOLUNTARY"]) == (
         "300",
@@ -80,13 +77,13 @@ def test_options_are_read_from_where_the_configuration_is(tree: Tree) -> None:
     assert kernel.preemption == "voluntary"
     assert "bob" not in str(kernel.options)
     tree.write({"proc/config.gz": gzip.compress(b"CONFIG_HZ=1000\nCONFIG_PREEMPT_RT=y\n")})
-    kernel = take_kernel(Source(tree.root))
+    kernel = take_kernel(InventorySource(tree.root))
     assert (kernel.options_from, kernel.options["HZ"]) == ("/proc/config.gz", "1000")
     assert kernel.preemption == "full real-time (PREEMPT_RT)"
 
 
 def test_without_a_configuration_it_says_so(tree: Tree) -> None:
-    kernel = take_kernel(Source(tree.root))
+    kernel = take_kernel(InventorySource(tree.root))
     assert kernel.options == {}
     assert kernel.unknown["options_from"] == "neither /proc/config.gz nor /boot/config can be read"
     assert kernel.unknown["scheduler_features"] == "needs root and debugfs"
@@ -99,7 +96,7 @@ def test_the_command_line_says_what_matters_and_nothing_that_identifies(tree: Tr
         'dyndbg="file bob.c +p" console=ttyS0 console=tty0 -- --password secret'
     )
     tree.write({"proc/cmdline": line})
-    said = take_kernel(Source(tree.root)).command_line
+    said = take_kernel(InventorySource(tree.root)).command_line
     assert {name: said[name] for name in ("isolcpus", "mitigations", "quiet", "console")} == {
         "isolcpus": "2-3",
         "mitigations": "off",
@@ -123,7 +120,7 @@ def test_memory_of_another_machine(tree: Tree) -> None:
             "sys/kernel/mm/ksm/run": "1",
         }
     )
-    memory = take_memory(Source(tree.root))
+    memory = take_memory(InventorySource(tree.root))
     assert (memory.total_bytes, memory.swap_bytes) == (16000000 * 1024, 2000000 * 1024)
     assert memory.swaps == {"zram": "1024 MiB, priority 100", "file": "2048 MiB, priority -2"}
     assert memory.transparent_huge_pages == "madvise"
@@ -151,7 +148,7 @@ REAL = "flags\t\t: fpu vme sse2"
     ],
 )
 def test_a_virtual_machine_is_told_from_a_real_one(tree: Tree, files: dict[str, str], machine: str) -> None:
-    assert take_virtualisation(Source(tree.write(files).root)).machine == machine
+    assert take_virtualisation(InventorySource(tree.write(files).root)).machine == machine
 
 
 @pytest.mark.parametrize(
@@ -168,12 +165,12 @@ def test_a_virtual_machine_is_told_from_a_real_one(tree: Tree, files: dict[str, 
 def test_a_container_is_known_by_what_its_manager_leaves(
     tree: Tree, files: dict[str, str | bytes], container: str
 ) -> None:
-    assert take_virtualisation(Source(tree.write(files).root)).container == container
+    assert take_virtualisation(InventorySource(tree.write(files).root)).container == container
 
 
 @pytest.mark.parametrize(("line", "seen"), [("cpu  1 2 3 4 5 6 7 0 0 0", False), ("cpu  1 2 3 4 5 6 7 12 0 0", True)])
 def test_stolen_time_is_seen(tree: Tree, line: str, seen: bool) -> None:
-    assert take_virtualisation(Source(tree.write({"proc/stat": line}).root)).steal_seen is seen
+    assert take_virtualisation(InventorySource(tree.write({"proc/stat": line}).root)).steal_seen is seen
 
 
 def test_the_tightest_limit_of_all_groups_counts(tree: Tree) -> None:
@@ -189,7 +186,7 @@ def test_the_tightest_limit_of_all_groups_counts(tree: Tree) -> None:
             "sys/fs/cgroup/user.slice/user-1000.slice/job/pids.max": "100",
         }
     )
-    limits = take_limits(Source(tree.root))
+    limits = take_limits(InventorySource(tree.root))
     assert limits.cgroup_version == "2"
     assert (limits.cpu_limit, limits.cpu_weight) == (1.5, 50)
     assert (limits.memory_limit_bytes, limits.process_limit) == (1 << 30, 100)
@@ -206,7 +203,7 @@ def test_limits_of_the_first_version_are_understood_too(tree: Tree) -> None:
             "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
         }
     )
-    limits = take_limits(Source(tree.root))
+    limits = take_limits(InventorySource(tree.root))
     assert (limits.cgroup_version, limits.cpu_limit, limits.memory_limit_bytes) == ("1", 0.5, 268435456)
     assert limits.unknown["process_limit"] == "no limit"
     assert "abc" not in limits.model_dump_json()
@@ -214,7 +211,7 @@ def test_limits_of_the_first_version_are_understood_too(tree: Tree) -> None:
 
 def test_programs_are_started_only_when_asked_for(tree: Tree) -> None:
     tree.write({"etc/os-release": 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"'})
-    software = take_software(Source(tree.root), programs=False)
+    software = take_software(InventorySource(tree.root), programs=False)
     assert software.system == "Debian GNU/Linux 12 (bookworm)"
     assert software.python == platform.python_version()
     assert software.unknown == {"qemu": "not asked for"}

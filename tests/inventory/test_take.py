@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.inventory.document import Inventory
-from ajuste.inventory.take import take_inventory
+from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from tree import CPUS, Tree
 
 FILES = (

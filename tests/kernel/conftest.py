@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
+from ajuste.machine.home import Home
 
 
 def make_bzimage(release: str, padding: int = 4096) -> bytes:

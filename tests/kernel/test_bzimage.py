@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.home import home
-from ajuste.kernel.bzimage import read_release
 from ajuste.kernel.cache import cached_kernels
+from ajuste.kernel.unpack import read_release
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 
 Image = Callable[[str], bytes]

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.home import Home
-from ajuste.kernel.build.built import find_built, give_name, read_built
-from ajuste.kernel.cache import read_entry, write_record
+from ajuste.executor.guest.module import modules_for
+from ajuste.kernel.building.built import find_built, give_name, read_built
+from ajuste.kernel.cache import find_any_damage, read_entry, write_inventory, write_record
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.inventory import find_any_damage, write_inventory
 from ajuste.kernel.qemu import fetch_qemu
 from ajuste.kernel.source import kernel_sources
+from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
-from ajuste.vm.module import modules_for
 
 if TYPE_CHECKING:
     from conftest import Archive

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.home import Home
 from ajuste.kernel.cache import cached_kernels
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.wording import Say
 
 if TYPE_CHECKING:
     from conftest import Archive
 
-Say = Callable[[str], None]
 Image = Callable[[str], bytes]
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.home import Home
 from ajuste.kernel.headers import fetch_headers
 from ajuste.kernel.own_module import build_module
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
+from ajuste.model.wording import Say
 
 if TYPE_CHECKING:
     from conftest import Archive
-
-Say = Callable[[str], None]
 
 RELEASE, VERSION = "5.10.0-11-cloud-amd64", "5.10.100-1"
 COMMON = "linux-headers-5.10.0-11-common"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.mirror import machine_mirrors, origins
+from ajuste.kernel.apt import machine_mirrors, origins
 from ajuste.kernel.source import kernel_sources
 
 DEBIAN = kernel_sources()["debian"]

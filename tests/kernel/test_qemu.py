@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.home import Home
 from ajuste.kernel.qemu import cached_qemu, fetch_qemu
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
+from ajuste.model.wording import Say
 
 if TYPE_CHECKING:
     from conftest import Archive
-
-Say = Callable[[str], None]
 
 
 @pytest.fixture(autouse=True)

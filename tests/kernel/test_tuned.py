@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import home
 from ajuste.kernel.tuned import fetch_tuned, suite_of_kernel
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 
 

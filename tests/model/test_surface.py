@@ -9,12 +9,12 @@ import pytest
 from pydantic import BaseModel
 
 from ajuste.model.results import Results
-from ajuste.model.surface import Axis, Correlation, Curve, Region, Surface, SurfacePoint
+from ajuste.model.surface import Correlation, Curve, Region, Surface, SurfaceAxis, SurfacePoint
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "surfaces.md").read_text(encoding="utf-8").partition("## In JSON")[2]
 
 
-@pytest.mark.parametrize("part", [Axis, Correlation, Curve, Region, Surface, SurfacePoint])
+@pytest.mark.parametrize("part", [SurfaceAxis, Correlation, Curve, Region, Surface, SurfacePoint])
 def test_every_key_is_documented(part: type[BaseModel]) -> None:
     assert set(part.model_fields) <= set(re.findall(r"`(\w+)`", DOCUMENT))
 

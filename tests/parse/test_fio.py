@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.catalogue.arguments import arguments
+from ajuste.catalogue.level import arguments
 from ajuste.catalogue.loader import catalogue
-from ajuste.parse.failure import ParseError
-from ajuste.parse.fio import jain, parse
+from ajuste.outputs.failure import ParseError
+from ajuste.outputs.fio import jain, parse
 
 Values = list[int]
 

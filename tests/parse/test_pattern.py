@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.parse.failure import ParseError
-from ajuste.parse.pattern import Pattern, check_pattern, search
+from ajuste.outputs.failure import ParseError
+from ajuste.outputs.pattern import Pattern, check_pattern, search
 
 OUT = "rate: 1.5\nnoise\nrate: 2.5 MB/s\n"
 
@@ -31,7 +31,7 @@ def test_no_match_and_no_number_are_said(pattern: str, words: str) -> None:
 
 
 def test_a_pattern_that_backtracks_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ajuste.parse.pattern.SECONDS", 1)
+    monkeypatch.setattr("ajuste.outputs.pattern.SECONDS", 1)
     with pytest.raises(ParseError, match="backtracks without end"):
         search([Pattern(metric="rate", pattern=r"^((a+)+)b$")], {"stdout": "a" * 4000})
 

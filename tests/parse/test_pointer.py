@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
-from ajuste.parse.failure import ParseError
-from ajuste.parse.pointer import Pointer, check_pointer, follow, pointed
+from ajuste.outputs.failure import ParseError
+from ajuste.outputs.pointer import Pointer, check_pointer, follow, pointed
 
 # The document and the values of RFC 6901, section 5, and one more level.
 DOCUMENT = {

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
-from ajuste.parse import frames, hackbench, jitter, linpack, matrix, pages, paths
-from ajuste.parse.failure import ParseError
-from ajuste.parse.registry import PARSERS, parser
+from ajuste.outputs import frames, hackbench, jitter, linpack, matrix, pages, paths
+from ajuste.outputs.failure import ParseError
+from ajuste.outputs.registry import PARSERS, parser
 
 HACKBENCH = """\
 Running in threaded mode with 10 groups using 40 file descriptors each (== 400 tasks)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ajuste.model.event import Exited
-from ajuste.parse.share import shares
+from ajuste.outputs.base import shares
 
 
 def exited(role: str, index: int, wall_ms: int, user_ms: int, system_ms: int = 0) -> Exited:

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ajuste.model.event import Event, Exited, Sample, Sampled, Started
-from ajuste.parse.failure import ParseError
-from ajuste.parse.timeline import Measured, Timeline, measure, measure_all, sampling
+from ajuste.outputs.failure import ParseError
+from ajuste.outputs.timeline import MeasuredTimeline, Timeline, measure, measure_all, sampling
 
 START_NS = 7_000_000_000
 """The machine has been up for a while when the workload starts."""
@@ -127,7 +127,7 @@ def test_where_a_counter_began_does_not_matter(readings: Readings, base: int) ->
     assert taken("rate", moved) == taken("rate", readings)
 
 
-def all_of(events: list[Event], *timelines: Timeline) -> Measured:
+def all_of(events: list[Event], *timelines: Timeline) -> MeasuredTimeline:
     return measure_all(timelines, events)
 
 
@@ -148,4 +148,4 @@ def test_readings_that_were_cut_off_are_a_flaw() -> None:
 
 def test_a_workload_that_never_started_has_no_timeline() -> None:
     assert all_of(told([(0, 1), (1, 2)])[1:], timeline("growth")).flagged
-    assert all_of([]) == Measured()
+    assert all_of([]) == MeasuredTimeline()

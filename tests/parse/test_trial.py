@@ -21,18 +21,17 @@ from ajuste.model.event import (
     Written,
     parse_event,
 )
-from ajuste.model.observation import Observation
-from ajuste.model.plan import Command, File, Plan, Write
-from ajuste.model.trial import Slot, Trial
-from ajuste.model.value import same_value
-from ajuste.parse.base import BASE_METRICS, counters_for
-from ajuste.parse.pattern import Pattern
-from ajuste.parse.trial import Reading, trial
+from ajuste.model.plan import Command, FileLocation, Plan, Write
+from ajuste.model.trial import Observation, Slot, Trial
+from ajuste.model.tunable import same_value
+from ajuste.outputs.base import BASE_METRICS, counters_for
+from ajuste.outputs.pattern import Pattern
+from ajuste.outputs.trial import TrialReading, trial
 
 SLOT = Slot(block=0, position=2, configuration="knob=1", seed=9)
 PLAN = Plan(
     id="b0p2",
-    writes=(Write(tunable="knob", location=File(path="/proc/sys/kernel/knob"), value="7500000"),),
+    writes=(Write(tunable="knob", location=FileLocation(path="/proc/sys/kernel/knob"), value="7500000"),),
     background=(Command(argv=("spin",)),),
     workload=Command(argv=("job",)),
     counters=("task-clock", "cycles"),
@@ -76,10 +75,10 @@ def events(**changed: Event | None) -> list[Event]:
     return [event for event in {**clean, **changed}.values() if event is not None]
 
 
-def judge(found: list[Event], reading: Reading | None = None, problem: str = "") -> Trial:
+def judge(found: list[Event], reading: TrialReading | None = None, problem: str = "") -> Trial:
     lines = "".join(event.model_dump_json() + "\n" for event in found)
     observation = Observation(lines=lines, events=tuple(found), problem=problem, console="c", host_seconds=1.5)
-    return trial(SLOT, 1, PLAN, observation, reading or Reading(endless=(True,)), started="now")
+    return trial(SLOT, 1, PLAN, observation, reading or TrialReading(endless=(True,)), started="now")
 
 
 def test_a_clean_trial_has_its_metrics_in_their_units_and_keeps_everything() -> None:
@@ -148,13 +147,13 @@ def test_what_was_not_measured_cleanly_is_flagged_with_its_metrics_kept(changed:
 
 def test_what_the_kernel_makes_of_a_value_counts_where_the_study_says_so() -> None:
     clamped = events(written=Written(at_ns=2, tunable="knob", asked="7500000", before="1", after="1000000"))
-    taken = judge(clamped, Reading(endless=(True,), rounded=frozenset({"knob"})))
+    taken = judge(clamped, TrialReading(endless=(True,), rounded=frozenset({"knob"})))
     assert (taken.status, taken.written[0].after) == ("ok", "1000000")
-    assert judge(clamped, Reading(endless=(True,), rounded=frozenset({"other"}))).status == "flagged"
+    assert judge(clamped, TrialReading(endless=(True,), rounded=frozenset({"other"}))).status == "flagged"
 
 
 def test_a_load_that_may_end_may_end_well() -> None:
-    assert judge(events(load_exited=exited(role="background")), Reading(endless=(False,))).status == "ok"
+    assert judge(events(load_exited=exited(role="background")), TrialReading(endless=(False,))).status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +185,7 @@ def test_a_problem_of_the_stream_fails_the_trial_whatever_else_it_says() -> None
 
 
 def test_outputs_are_read_by_patterns_or_parsers_and_a_misunderstood_one_is_flagged() -> None:
-    rate = Reading(patterns=(Pattern(metric="rate", pattern=r"rate: (\d+)"),), endless=(True,))
+    rate = TrialReading(patterns=(Pattern(metric="rate", pattern=r"rate: (\d+)"),), endless=(True,))
     assert judge(events(), rate).metrics["rate"] == 5.0
     wrong = Output(at_ns=6, role="workload", index=0, stream="stdout", text="no", dropped_bytes=70)
     found = judge(events(stdout=wrong), rate)
@@ -195,12 +194,12 @@ def test_outputs_are_read_by_patterns_or_parsers_and_a_misunderstood_one_is_flag
     assert found.reason.endswith("(70 bytes of output were dropped)")
     assert found.metrics["elapsed"] == 2.0
     hackbench = Output(at_ns=6, role="workload", index=0, stream="stdout", text="Time: 0.25\n")
-    assert judge(events(stdout=hackbench), Reading(parser="hackbench")).metrics["hackbench.time"] == 0.25
+    assert judge(events(stdout=hackbench), TrialReading(parser="hackbench")).metrics["hackbench.time"] == 0.25
 
 
 def test_the_background_loads_output_is_not_the_workloads() -> None:
     other = Output(at_ns=6, role="background", index=0, stream="stdout", text="rate: 9\n")
-    rate = Reading(patterns=(Pattern(metric="rate", pattern=r"rate: (\d+)"),), endless=(True,))
+    rate = TrialReading(patterns=(Pattern(metric="rate", pattern=r"rate: (\d+)"),), endless=(True,))
     assert judge(events(other=other), rate).metrics["rate"] == 5.0
 
 
@@ -245,7 +244,8 @@ GOLDEN = Path(__file__).parents[2] / "contract" / "events" / "trial.jsonl"
 def test_the_contracts_own_events_are_understood() -> None:
     found = [parse_event(line) for line in GOLDEN.read_text().splitlines()][2:]
     assert (
-        judge(found, Reading()).reason == "write sched_latency_ns: Invalid argument; journal: No space left on device"
+        judge(found, TrialReading()).reason
+        == "write sched_latency_ns: Invalid argument; journal: No space left on device"
     )
     clean = [event for event in found if not isinstance(event, Failed | End | Paused)]
     end = End(at_ns=9, id="b0p2", ok=True, events=len(clean))
@@ -253,7 +253,7 @@ def test_the_contracts_own_events_are_understood() -> None:
         update={"writes": (PLAN.writes[0].model_copy(update={"tunable": "sched_min_granularity_ns"}),)}
     )
     observation = Observation(events=(*clean, end))
-    assert trial(SLOT, 0, plan, observation, Reading(endless=(True,))).status == "ok"
+    assert trial(SLOT, 0, plan, observation, TrialReading(endless=(True,))).status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_trial_in_which_something_stood_still_is_flagged(who: str, reason: str
     plan = PLAN.model_copy(
         update={"writes": (PLAN.writes[0].model_copy(update={"tunable": "sched_min_granularity_ns"}),)}
     )
-    judged = trial(SLOT, 0, plan, Observation(events=(*events, paused, end)), Reading(endless=(True,)))
+    judged = trial(SLOT, 0, plan, Observation(events=(*events, paused, end)), TrialReading(endless=(True,)))
     assert (judged.status, judged.reason) == ("flagged", reason)
 
 
@@ -290,7 +290,7 @@ def test_no_stream_of_events_raises(data: st.DataObject) -> None:
             if type(value) is int and name != "at_ns" and data.draw(st.booleans()):
                 fields[name] = data.draw(NUMBERS)
         found.append(type(event).model_validate(fields))
-    made = judge(found, Reading(parser="matrix", endless=(True, False)))
+    made = judge(found, TrialReading(parser="matrix", endless=(True, False)))
     assert made.status in ("ok", "flagged", "failed")
     assert bool(made.reason) == (made.status != "ok")
     assert not (made.status == "failed" and made.metrics)

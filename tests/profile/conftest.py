@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.profile.facts import Facts
-from ajuste.profile.profile import Profile
+from ajuste.profile.profile import MachineFacts, Profile
 from ajuste.profile.tuned import FILE, Folders, read_tuned
 
-FACTS = Facts((0, 1), cpuinfo="model name\t: Some AMD CPU\n")
+FACTS = MachineFacts((0, 1), cpuinfo="model name\t: Some AMD CPU\n")
 
 Write = Callable[..., Path]
 Read = Callable[..., Profile]
@@ -34,7 +33,7 @@ def write(tmp_path: Path) -> Write:
 def read(tmp_path: Path) -> Read:
     """``read("child")`` reads a profile that was written; those in ``own/`` come before those in ``later/``."""
 
-    def done(name: str, facts: Facts = FACTS) -> Profile:
+    def done(name: str, facts: MachineFacts = FACTS) -> Profile:
         folders = Folders([tmp_path / "own", tmp_path / "later"], tmp_path)
         return read_tuned(folders.candidates(name)[0], folders, facts, spec=f"tuned:{name}", origin="here")
 

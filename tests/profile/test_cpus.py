@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.profile.cpus import mask_of, of_mask, packed, read_cpus, written
+from ajuste.profile.functions import mask_of, of_mask, packed, read_cpus, written
 
 CPUS = st.lists(st.integers(0, 300), unique=True).map(sorted)
 

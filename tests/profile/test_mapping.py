@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.catalogue.sysctl import sysctl_name, sysctl_path
+from ajuste.catalogue.place import sysctl_name, sysctl_path
 from ajuste.profile.mapping import OPTIONS, paired_tunable, tuned_place
 
 PLACES = [

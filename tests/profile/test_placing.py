@@ -11,9 +11,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
-from ajuste.profile.placing import Placed, Reading, place, wishes
+from ajuste.profile.placing import Placed, PlacedProfile, notes_of, place, wishes
 from ajuste.profile.profile import Profile
-from ajuste.profile.words import notes_of
 
 Write = Callable[..., Path]
 Read = Callable[..., Profile]
@@ -43,7 +42,7 @@ def there(tunable: Tunable) -> list[str]:
 def placed(profile: Profile, version: str = "5.10", now: Mapping[str, str] = NOW) -> Placed:
     known, kernel = catalogue(), KernelVersion.parse(version)
     wanted, unmapped = wishes(profile, known, kernel, there)
-    read = {name: Reading(value) for name, value in now.items()}
+    read = {name: PlacedProfile(value) for name, value in now.items()}
     return place(profile, wanted, unmapped, read, known, kernel)
 
 

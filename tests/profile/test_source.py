@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.profile.facts import Facts
+from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.profile.tuned import Folders
 
-FACTS = Facts((0,), cpuinfo="")
+FACTS = MachineFacts((0,), cpuinfo="")
 
 
 def write(root: Path, path: str, text: str) -> Path:

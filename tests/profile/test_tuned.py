@@ -13,10 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.home import home
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.profile.facts import Facts
-from ajuste.profile.profile import Profile
+from ajuste.profile.profile import MachineFacts, Profile
 from ajuste.profile.tuned import FILE, Folders, read_tuned
 
 Write = Callable[..., Path]
@@ -59,9 +58,9 @@ def test_sections_for_other_machines_are_told_as_such(write: Write, read: Read) 
     text = "[variables]\nmine=AMD\n[sysctl.amd]\ntype=sysctl\nuname_regex=x86_64\ncpuinfo_regex=${mine}\na=1\n"
     write("one", text)
     assert read("one").lines[0].unless == ""
-    assert "other processors" in read("one", Facts((0,), cpuinfo="Intel")).lines[0].unless
-    assert "other machines" in read("one", Facts((0,), "aarch64", "AMD")).lines[0].unless
-    assert "emulated" in read("one", Facts((0,), cpuinfo=None)).lines[0].unless
+    assert "other processors" in read("one", MachineFacts((0,), cpuinfo="Intel")).lines[0].unless
+    assert "other machines" in read("one", MachineFacts((0,), "aarch64", "AMD")).lines[0].unless
+    assert "emulated" in read("one", MachineFacts((0,), cpuinfo=None)).lines[0].unless
 
 
 def test_variables_are_put_in_also_from_a_file(write: Write, read: Read, tmp_path: Path) -> None:
@@ -173,7 +172,7 @@ def test_tuneds_own_profiles_are_merged_as_tuned_itself_merges_them() -> None:
     assert said.returncode == 0, said.stderr
     for name, lines in json.loads(said.stdout).items():
         path = folders.candidates(name)[0]
-        own = read_tuned(path, folders, Facts((0,), cpuinfo=""), spec="", origin="")
+        own = read_tuned(path, folders, MachineFacts((0,), cpuinfo=""), spec="", origin="")
         # tuned's script is a list of paths, and its priority is no setting.
         theirs = [
             (plugin, option, " ".join(value).strip("\"'"))

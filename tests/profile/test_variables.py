@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.profile.facts import Facts
-from ajuste.profile.functions import CannotCompute, Refused
-from ajuste.profile.variables import expand, unknown
+from ajuste.profile.functions import CannotCompute, Refused, expand, unknown
+from ajuste.profile.profile import MachineFacts
 
-FACTS = Facts((0, 1, 2, 3), cpuinfo="vendor_id\t: GenuineIntel\n", virtual=True)
-BARE = Facts((0,), cpuinfo=None)
+FACTS = MachineFacts((0, 1, 2, 3), cpuinfo="vendor_id\t: GenuineIntel\n", virtual=True)
+BARE = MachineFacts((0,), cpuinfo=None)
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,8 @@ from tests.report.simulated import (
     simulate,
 )
 
-from ajuste.model.configuration import Factor
-from ajuste.model.results import (
-    Explained,
-    Results,
-    SampledFigure,
-    SampledLine,
-    TimelineMark,
-)
+from ajuste.model.results import Explained, Results, SampledFigure, SampledLine, TimelineMark
+from ajuste.model.trial import Factor
 
 EXPLAINED_MIN = Explained(
     name=MIN_GRANULARITY,

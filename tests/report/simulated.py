@@ -15,16 +15,10 @@ from scipy import stats
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.surface.correlation import correlations
 from ajuste.analysis.surface.surfaces import Promise, surfaces
-from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
-from ajuste.model.results import (
-    Measured,
-    Point,
-    Results,
-    Summary,
-)
+from ajuste.model.results import Measured, Point, Results, Summary
 from ajuste.model.surface import Surface
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.model.verdict import Verdict
 
 MIN_GRANULARITY = "sched_min_granularity_ns"

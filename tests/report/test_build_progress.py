@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from ajuste.report.build_progress import BuildProgress
+from ajuste.report.progress import BuildProgress
 
 
 class Clock:

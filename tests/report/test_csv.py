@@ -6,7 +6,7 @@ import csv
 import io
 
 from ajuste.model.results import Results
-from ajuste.report.csv import trials_csv
+from ajuste.report.trials import trials_csv
 
 
 def rows(results: Results) -> list[dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ajuste.model.verdict import Verdict
-from ajuste.report.effect import effect_style
+from ajuste.report.verdicts import effect_style
 
 
 def verdict(estimate: float | None, low: float | None, high: float | None, scale: str = "ratio") -> Verdict:

@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 from ajuste.model.results import Results, Tally
-from ajuste.report import excerpt as module
-from ajuste.report.excerpt import CHOSEN, MOST_CONFIGURATIONS, excerpt_of
+from ajuste.report import trials as module
 from ajuste.report.html import render_html
 from ajuste.report.terminal import print_results
+from ajuste.report.trials import CHOSEN, MOST_CONFIGURATIONS, excerpt_of
 
 
 def test_few_are_shown_as_they_are(grid: Results) -> None:

@@ -9,17 +9,15 @@ import pytest
 from rich.console import Console
 
 from ajuste.analysis.factor_effects import factor_effects
-from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.results import Results
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.report.comparison import print_comparison
-from ajuste.report.factor_effects import effect_name
 from ajuste.report.html import render_html
 from ajuste.report.labels import labels_of
 from ajuste.report.page import page_of
-from ajuste.report.plots.interaction import interaction_plots
-from ajuste.report.plots.pareto import pareto_plots
+from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
 from ajuste.report.terminal import print_results
+from ajuste.report.verdicts import effect_name
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

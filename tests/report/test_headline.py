@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ajuste.model.configuration import Factor
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.results import Explained, Measured, Results, Summary
+from ajuste.model.trial import Factor
 from ajuste.model.verdict import Verdict, Word
 from ajuste.report.headline import MOST_WORDS, headlines
 from ajuste.report.labels import labels_of

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from ajuste.model.history import History, VersionChange, VersionPoint
-from ajuste.model.results import Results
-from ajuste.report.history import history_sections, history_sentences
+from ajuste.model.results import History, Results, VersionChange, VersionPoint
 from ajuste.report.labels import labels_of
+from ajuste.report.sections import history_sections, history_sentences
 
 from .simulated import HOSTILE
 

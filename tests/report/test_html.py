@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.inventory.cpu import Cpu
-from ajuste.inventory.document import Inventory
+from ajuste.machine.inventory.cpu import Cpu
+from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.results import Results
-from ajuste.report.csv import trials_csv
 from ajuste.report.html import render_html, write_report
+from ajuste.report.trials import trials_csv
 
 VOID = {"meta", "link", "img", "br", "wbr", "input", "path", "circle"}
 

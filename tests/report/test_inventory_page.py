@@ -4,15 +4,14 @@ from typing import Any
 
 import pytest
 
-from ajuste.inventory.cpu import Cpu
-from ajuste.inventory.disk import Disk
-from ajuste.inventory.document import Inventory
-from ajuste.inventory.frequency import Frequency
-from ajuste.inventory.nic import Nic
-from ajuste.report.inventory_page import Line, inventory_page, value_text
+from ajuste.machine.inventory.cpu import Cpu, Frequency
+from ajuste.machine.inventory.inventory import Inventory
+from ajuste.machine.inventory.network import Nic
+from ajuste.machine.inventory.storage import Disk
+from ajuste.report.inventory_page import InventoryLine, inventory_page, value_text
 
 
-def lines_of(title: str, inventory: Inventory) -> tuple[Line, ...]:
+def lines_of(title: str, inventory: Inventory) -> tuple[InventoryLine, ...]:
     return next(area.lines for area in inventory_page(inventory) if area.title == title)
 
 
@@ -39,8 +38,8 @@ def test_values_have_the_unit_of_their_field(field: str, value: Any, text: str) 
 def test_what_is_unknown_says_why() -> None:
     inventory = Inventory(frequency=Frequency(driver="x", unknown={"turbo": "needs root", "base_khz": "needs root"}))
     assert lines_of("Frequency", inventory) == (
-        Line("Driver", "x"),
-        Line("Needs root", "turbo, base", dim=True),
+        InventoryLine("Driver", "x"),
+        InventoryLine("Needs root", "turbo, base", dim=True),
     )
 
 
@@ -52,23 +51,23 @@ def test_things_are_told_by_their_names_with_their_mappings_below() -> None:
         virtual_nics=3,
     )
     assert lines_of("Disks", inventory) == (
-        Line("sda", "kind ata; read ahead 128 KiB"),
-        Line("", "not offered by this device: model", dim=True),
+        InventoryLine("sda", "kind ata; read ahead 128 KiB"),
+        InventoryLine("", "not offered by this device: model", dim=True),
     )
     assert lines_of("Network interfaces", inventory) == (
-        Line("eth0", "MTU 1,500 B"),
-        Line("", "features: on: rx-gro; off, fixed: 8 others"),
-        Line("virtual", "3 (bridges, tunnels, containers), not described"),
+        InventoryLine("eth0", "MTU 1,500 B"),
+        InventoryLine("", "features: on: rx-gro; off, fixed: 8 others"),
+        InventoryLine("virtual", "3 (bridges, tunnels, containers), not described"),
     )
 
 
 def test_vulnerabilities_that_do_not_concern_it_are_told_together() -> None:
     inventory = Inventory(mitigations={"mds": "Not affected", "meltdown": "Mitigation: PTI", "l1tf": "Not affected"})
     assert lines_of("Mitigations", inventory) == (
-        Line("meltdown", "Mitigation: PTI"),
-        Line("Not affected", "mds, l1tf"),
+        InventoryLine("meltdown", "Mitigation: PTI"),
+        InventoryLine("Not affected", "mds, l1tf"),
     )
 
 
 def test_flags_are_counted() -> None:
-    assert Line("Flags", "3 (--json lists them)") in lines_of("CPU", Inventory(cpu=Cpu(flags=("a", "b", "c"))))
+    assert InventoryLine("Flags", "3 (--json lists them)") in lines_of("CPU", Inventory(cpu=Cpu(flags=("a", "b", "c"))))

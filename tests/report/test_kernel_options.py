@@ -7,15 +7,15 @@ import io
 from rich.console import Console
 from tests.report.simulated import HOSTILE
 
-from ajuste.model.kernel_options import KERNEL_OPTIONS, KernelOptions, Option
+from ajuste.model.kernel import KERNEL_OPTIONS, DifferingOption, KernelOptions
 from ajuste.model.results import Results
 from ajuste.report.html import render_html
-from ajuste.report.kernel_options import kernel_options_listing
 from ajuste.report.markdown import markdown
+from ajuste.report.proofs import kernel_options_listing
 from ajuste.report.terminal import print_results
 
-NUMA = Option(name="NUMA", title=f"NUMA {HOSTILE}", baseline="y", own="n", because="asked for")
-BALANCING = Option(name="NUMA_BALANCING", title="", baseline="y", own="absent", because="because of NUMA")
+NUMA = DifferingOption(name="NUMA", title=f"NUMA {HOSTILE}", baseline="y", own="n", because="asked for")
+BALANCING = DifferingOption(name="NUMA_BALANCING", title="", baseline="y", own="absent", because="because of NUMA")
 OPTIONS = KernelOptions(baseline="mine:base", total=7, options=(NUMA, BALANCING))
 
 

@@ -8,13 +8,15 @@ import pytest
 from rich.console import Console
 from tests.report.simulated import HOSTILE, INVOLUNTARY
 
-from ajuste.model.results import Prediction, Results, Rule, ThreeSigma
+from ajuste.model.results import Prediction, PredictionRule, Results, ThreeSigma
 from ajuste.report.html import render_html
 from ajuste.report.labels import labels_of
 from ajuste.report.plots.predicted import predicted_plot
 from ajuste.report.terminal import print_results
 
-RULE = Rule(name="nice-weights", title="The weights", says="Shares follow weights.", source="kernel/sched/core.c")
+RULE = PredictionRule(
+    name="nice-weights", title="The weights", says="Shares follow weights.", source="kernel/sched/core.c"
+)
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 from tests.report.simulated import HOSTILE
 
-from ajuste.model.machine_effect import AcrossMachines, Agreement, MachineEffect
 from ajuste.model.results import Results
+from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect
 from ajuste.report.comparison import print_comparison
-from ajuste.report.csv import trials_csv
 from ajuste.report.html import render_html
 from ajuste.report.terminal import print_results
+from ajuste.report.trials import trials_csv
 
 
 def shared(results: Results, agreement: Agreement, name: str = "lab2") -> Results:

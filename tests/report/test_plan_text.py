@@ -9,17 +9,16 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from ajuste.model.configuration import Factor
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler
-from ajuste.model.trial import Slot
-from ajuste.report.plan_text import print_plan
-from ajuste.report.planned import (
+from ajuste.model.trial import Factor, Slot
+from ajuste.report.plan import (
     PlannedBudget,
     PlannedCommand,
     PlannedConfiguration,
     PlannedStudy,
     PlannedWrite,
+    print_plan,
 )
 
 KNOB = "sched_min_granularity_ns"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ajuste.model.results import Results
-from ajuste.report.csv import trials_csv
 from ajuste.report.html import write_report
+from ajuste.report.trials import trials_csv
 
 pytestmark = pytest.mark.browser
 

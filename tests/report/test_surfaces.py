@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ajuste.model.configuration import Factor
 from ajuste.model.results import Results
+from ajuste.model.trial import Factor
 from ajuste.report.labels import labels_of
 from ajuste.report.plots.plot import Plot
-from ajuste.report.plots.surface_axis import View, view_of
-from ajuste.report.plots.surface_curves import surface_curves
+from ajuste.report.plots.surface_curves import View, surface_curves, view_of
 from ajuste.report.plots.surface_map import surface_map
-from ajuste.report.surfaces import surface_sections, surface_sentences
+from ajuste.report.sections import surface_sections, surface_sentences
 
 from .simulated import ELAPSED, Simulated, simulate
 

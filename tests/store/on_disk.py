@@ -16,7 +16,7 @@ from typing import Any
 
 from ajuste.cli.edge import exit_code
 from ajuste.model.trial import Slot, Trial
-from ajuste.record import KeptRecord
+from ajuste.store.record import KeptRecord
 from ajuste.store.store import Store
 
 BLOCKS = 6

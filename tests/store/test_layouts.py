@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RequestError, RunError
-from ajuste.record import KeptRecord
+from ajuste.store.record import KeptRecord
 from ajuste.store.store import Store
 from small_stores import DECIDED, DIGEST, GOING_ON, Commands, layout_1
 

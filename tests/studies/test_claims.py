@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.prediction.weights import weight_of_nice
-from ajuste.study.builtin import find_study
+from ajuste.analysis.prediction import weight_of_nice
+from ajuste.study.read import find_study
 from shell import Shell
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
-from ajuste.kernel.build.built import built_names
+from ajuste.kernel.building.built import built_names
+from ajuste.machine.home import Home
 from shell import Shell
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]

@@ -9,7 +9,7 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.study.location import Path, line_of, locate
+from ajuste.study.location import KeyPath, line_of, locate
 
 TEXT = '''\
 # a comment = 1
@@ -48,7 +48,7 @@ e = true'''
 
 def test_everything_is_found_where_it_is_written() -> None:
     lines = locate(TEXT)
-    expected: dict[Path, int] = {
+    expected: dict[KeyPath, int] = {
         ("name",): 2,
         ("quoted.key",): 3,
         ("factor",): 5,
@@ -77,7 +77,7 @@ def test_what_is_missing_is_placed_at_the_table_around_it() -> None:
     assert line_of(lines, ("budget", "min_blocks")) is None
 
 
-def paths(value: Any, base: Path = ()) -> Iterator[Path]:
+def paths(value: Any, base: KeyPath = ()) -> Iterator[KeyPath]:
     """Every path that tomllib finds."""
     if base:
         yield base

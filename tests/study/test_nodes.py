@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.model.memory_node import nodes_in_words
+from ajuste.model.plan import nodes_in_words
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.study.omission import without_levels
+from ajuste.study.overrides import without_levels
 from ajuste.study.schema import Study
 
 Read = Callable[..., Study]

@@ -8,7 +8,7 @@ import pytest
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
-from ajuste.study.parameters import with_parameters
+from ajuste.study.overrides import with_parameters
 from ajuste.study.schema import Study
 
 Read = Callable[..., Study]

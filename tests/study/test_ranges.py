@@ -10,7 +10,7 @@ import pytest
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.span import Span
+from ajuste.model.tunable import Span
 from ajuste.study.read import parse_study, read_study
 from ajuste.study.resolve import resolve
 

@@ -9,7 +9,7 @@ import pytest
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Attributes, File, Flag, User
+from ajuste.model.plan import Attributes, FileLocation, Flag, User
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import Load, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
@@ -45,7 +45,7 @@ WITH_SUCCESSOR = ("7500000]", "7500000]\nsuccessor = true")
 )
 def test_a_tunable_is_written_where_that_kernel_has_it(resolved: Resolve, kernel: str, path: str) -> None:
     found = resolved((KERNEL, f'kernel = "{kernel}"'))
-    assert [c.writes[0].location for c in found.configurations] == [File(path=path)] * 2
+    assert [c.writes[0].location for c in found.configurations] == [FileLocation(path=path)] * 2
     assert [c.writes[0].value for c in found.configurations] == ["750000", "7500000"]
     assert [c.configuration.baseline for c in found.configurations] == [True, False]
     assert found.names == ("sched_min_granularity_ns=750000", "sched_min_granularity_ns=7500000")

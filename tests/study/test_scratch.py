@@ -16,8 +16,7 @@ from ajuste.study.job import ScratchTable
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
-from ajuste.study.scratch import MAKE, MOUNT, MOUNT_POINT, QUIETLY, scratch
-from ajuste.study.site import GUEST, Site
+from ajuste.study.site import GUEST, MAKE, MOUNT, MOUNT_POINT, QUIETLY, Site, scratch
 
 
 def made(varied: dict[str, str] | None = None, site: Site = GUEST, **table: Any) -> tuple[tuple[str, ...], str]:

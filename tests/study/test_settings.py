@@ -11,8 +11,8 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes
+from ajuste.study.overrides import relocated
 from ajuste.study.read import read_study
-from ajuste.study.relocation import relocated
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.catalogue.figures import figure_sources
-from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.loader import Catalogue, figure_sources
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.study.read import read_study

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home, home
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import Home, home
 from ajuste.model.kernel import KernelImage
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +40,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def guest(place: Home, kernel: Callable[[str], KernelImage], hostile: Path) -> Iterator[VmTarget]:
+def guest(place: Home, kernel: Callable[[str], KernelImage], hostile: Path) -> Iterator[GuestExecutor]:
     """A guest with 5.10, one CPU and the virtual clock, with the hostile program in /study."""
     files = GuestFiles(study_files={"hostile": hostile})
-    with VmTarget(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:
+    with GuestExecutor(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:
         yield target

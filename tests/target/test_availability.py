@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.target.availability import why_no_weight, why_not_there, why_not_writable
-from ajuste.target.listing import instances_here
-from ajuste.target.machine import Machine
+from ajuste.executor.host.availability import why_no_weight, why_not_there, why_not_writable
+from ajuste.executor.host.machine import HostMachine, instances_here
 
 OPTIONS = "CONFIG_NUMA=y\nCONFIG_COMPACTION=y\n# CONFIG_LRU_GEN is not set\nCONFIG_IOSCHED_BFQ=m\n"
 ROOT_CAPABILITIES = "CapEff:\t000001ffffffffff\n"
@@ -39,14 +38,14 @@ class PlayedEthtool:
         return None
 
 
-Build = Callable[..., Machine]
+Build = Callable[..., HostMachine]
 
 
 @pytest.fixture
 def build(tmp_path: Path) -> Build:
     """A machine with these files (a value of ``None`` makes a file that can only be read)."""
 
-    def make(release: str = "6.12.1", **more: str | bytes | None) -> Machine:
+    def make(release: str = "6.12.1", **more: str | bytes | None) -> HostMachine:
         files: dict[str, str | bytes | None] = {
             "proc/config.gz": gzip.compress(OPTIONS.encode()),
             "proc/self/status": ROOT_CAPABILITIES,
@@ -62,12 +61,12 @@ def build(tmp_path: Path) -> Build:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else (content or "").encode())
             path.chmod(0o444 if content is None else 0o644)
-        return Machine(tmp_path, ethtool=PlayedEthtool(), release=release)
+        return HostMachine(tmp_path, ethtool=PlayedEthtool(), release=release)
 
     return make
 
 
-def why(name: str, machine: Machine) -> str:
+def why(name: str, machine: HostMachine) -> str:
     return why_not_writable(catalogue(), catalogue().find_tunable(name), machine)
 
 
@@ -144,7 +143,7 @@ def test_without_the_right_it_needs_root(build: Build) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_file_of_somebody_else_needs_root() -> None:
-    assert why("vm.swappiness", Machine()) == "needs root"
+    assert why("vm.swappiness", HostMachine()) == "needs root"
 
 
 def test_control_groups_can_be_of_either_version(build: Build) -> None:
@@ -160,7 +159,7 @@ def test_a_control_groups_weight_takes_cgroup_v2_with_its_controller(build: Buil
 
 
 def test_every_entry_is_judged_on_this_machine_without_failing() -> None:
-    machine = Machine()
+    machine = HostMachine()
     for tunable in catalogue().tunables.values():
         found = instances_here(catalogue(), tunable, machine.version)
         for one in [catalogue().instance(tunable, which) for which in found] or [tunable]:

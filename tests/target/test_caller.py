@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ajuste.executor.host.caller import callers_environment, host_site, invoking_user, plan_text
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Command, User
-from ajuste.target.caller import callers_environment, host_site, invoking_user, plan_text
 
 NOBODY = pwd.getpwnam("nobody")
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.executor.host.current import Current, current_values
 from ajuste.model.event import Failed, Hello, ReadBack
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.target.current import Current, current_values
+from ajuste.model.trial import Observation
 
 
 class Machine:

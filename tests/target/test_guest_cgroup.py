@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.machine.home import Home
+from ajuste.machine.installation import WORKLOADS
 from ajuste.model.event import Exited, Failed, Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan
-from ajuste.native import WORKLOADS
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
 
 BUNDLED = f"/ajuste/bin/{WORKLOADS}"
 BUSYBOX = "/bin/busybox"
@@ -31,9 +31,11 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
-def target(request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]) -> Iterator[VmTarget]:
+def target(
+    request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]
+) -> Iterator[GuestExecutor]:
     files = GuestFiles(programs=(Path(BUSYBOX),))
-    with VmTarget(kernel(request.param), clock="virtual", files=files, home=place) as target:
+    with GuestExecutor(kernel(request.param), clock="virtual", files=files, home=place) as target:
         yield target
 
 
@@ -43,7 +45,7 @@ def limited(*argv: str, **limits: str) -> Plan:
     return Plan(id="limits", workload=Command(argv=argv, attributes=attributes))
 
 
-def exited(target: VmTarget, plan: Plan) -> Exited:
+def exited(target: GuestExecutor, plan: Plan) -> Exited:
     observation = target.run(plan)
     assert observation.problem == "", observation.problem
     return next(event for event in observation.events if isinstance(event, Exited))
@@ -53,7 +55,7 @@ def hog(cpu_max: str) -> Plan:
     return limited(BUNDLED, "spin", "--milliseconds", str(USED_NS // 1_000_000), cpu_max=cpu_max)
 
 
-def test_half_a_cpu_takes_twice_as_long(target: VmTarget) -> None:
+def test_half_a_cpu_takes_twice_as_long(target: GuestExecutor) -> None:
     free, halved = exited(target, hog("max")), exited(target, hog(f"{QUOTA_NS // 1000} {PERIOD_NS // 1000}"))
     assert free.wall_ns == pytest.approx(USED_NS, rel=0.02)
     assert halved.user_ns + halved.system_ns == pytest.approx(free.user_ns + free.system_ns, rel=0.02)
@@ -63,27 +65,27 @@ def test_half_a_cpu_takes_twice_as_long(target: VmTarget) -> None:
     assert target.run(hog("50000 100000")).lines == target.run(hog("50000 100000")).lines
 
 
-def test_more_memory_than_the_limit_is_the_end(target: VmTarget) -> None:
+def test_more_memory_than_the_limit_is_the_end(target: GuestExecutor) -> None:
     copy = (BUSYBOX, "dd", "if=/dev/zero", "of=/dev/null", "bs=32M", "count=1")
     assert exited(target, limited(*copy, memory_max=str(64 << 20))).exit_code == 0
     killed = exited(target, limited(*copy, memory_max=str(16 << 20)))
     assert (killed.exit_code, killed.signal) == (None, 9)
 
 
-def test_no_more_processes_than_the_limit(target: VmTarget) -> None:
+def test_no_more_processes_than_the_limit(target: GuestExecutor) -> None:
     observation = target.run(limited(BUSYBOX, "sh", "-c", f"{BUSYBOX} true | {BUSYBOX} true", pids_max="1"))
     (said,) = [event.text for event in observation.events if isinstance(event, Output) and event.stream == "stderr"]
     assert "can't fork" in said
 
 
-def test_a_value_that_the_kernel_refuses_is_said_with_its_place(target: VmTarget) -> None:
+def test_a_value_that_the_kernel_refuses_is_said_with_its_place(target: GuestExecutor) -> None:
     observation = target.run(limited(BUSYBOX, "true", cpu_max="1 2"))
     (failed,) = [event for event in observation.events if isinstance(event, Failed)]
     assert failed.stage == "workload"
     assert failed.message.startswith(f'{BUSYBOX}: writing "1 2" to /sys/fs/cgroup/ajuste-1-workload/cpu.max: Invalid')
 
 
-def as_on_a_host(target: VmTarget, script: str, **inner: Attributes) -> str:
+def as_on_a_host(target: GuestExecutor, script: str, **inner: Attributes) -> str:
     """What a script prints that uses the agent as a host does, with a plan for each name in /tmp."""
     plans = {
         name: Plan(id=name, workload=Command(argv=(BUSYBOX, "sleep", "100"), attributes=attributes)).model_dump_json()
@@ -97,7 +99,7 @@ def as_on_a_host(target: VmTarget, script: str, **inner: Attributes) -> str:
     return "".join(event.text for event in observation.events if isinstance(event, Output))
 
 
-def test_on_a_host_controllers_are_not_enabled_but_named(target: VmTarget) -> None:
+def test_on_a_host_controllers_are_not_enabled_but_named(target: GuestExecutor) -> None:
     said = as_on_a_host(
         target,
         "/init run --plan /tmp/lacking --journal /tmp/journals; cat /sys/fs/cgroup/cgroup.subtree_control",
@@ -108,7 +110,7 @@ def test_on_a_host_controllers_are_not_enabled_but_named(target: VmTarget) -> No
     assert said.splitlines()[-1] == "cpu"
 
 
-def test_the_group_of_a_killed_agent_is_removed(target: VmTarget) -> None:
+def test_the_group_of_a_killed_agent_is_removed(target: GuestExecutor) -> None:
     script = """
         /init run --plan /tmp/limited --journal /tmp/journals >/dev/null & agent=$!
         until grep -q . /sys/fs/cgroup/ajuste-$agent-workload/cgroup.procs; do sleep 0.1; done

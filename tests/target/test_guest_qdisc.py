@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.machine.home import Home
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan, Qdisc, Write
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
 
 BUSYBOX = "/bin/busybox"
 TC = shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin:/bin") or ""
@@ -37,10 +37,12 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
-def target(request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]) -> Iterator[VmTarget]:
+def target(
+    request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]
+) -> Iterator[GuestExecutor]:
     kinds = {f"sch_{qdisc.split()[0]}" for qdisc in QDISCS if not qdisc.startswith("pfifo")}
     files = GuestFiles(programs=(Path(BUSYBOX), Path(TC)), modules=tuple(sorted(kinds)))
-    with VmTarget(kernel(request.param), clock="virtual", files=files, home=place) as target:
+    with GuestExecutor(kernel(request.param), clock="virtual", files=files, home=place) as target:
         yield target
 
 
@@ -66,7 +68,7 @@ def script() -> str:
     return "\n".join(lines)
 
 
-def test_every_kind_that_can_be_put_back_is_put_back_with_its_options(target: VmTarget) -> None:
+def test_every_kind_that_can_be_put_back_is_put_back_with_its_options(target: GuestExecutor) -> None:
     environment = {"PATH": "/applets"}
     install = f"{BUSYBOX} mkdir /applets; {BUSYBOX} --install -s /applets; mkdir -p /tmp;"
     workload = Command(argv=(BUSYBOX, "sh", "-c", f"{install} {script()}"), environment=environment)

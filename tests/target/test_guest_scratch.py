@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ajuste.home import Home
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.machine.home import Home
 from ajuste.model.event import Exited, Failed, Output
 from ajuste.model.kernel import KernelImage
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Command, Perturbation, Plan, Scratch
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
+from ajuste.model.trial import Observation
 
 MKFS = shutil.which("mkfs.ext4", path="/usr/sbin:/sbin:/usr/bin:/bin") or ""
 BUSYBOX = "/bin/busybox"
@@ -55,7 +55,7 @@ def test_a_memory_backed_device_is_formatted_and_written_twice_the_same_to_the_b
     place: Home, kernel: Callable[[str], KernelImage]
 ) -> None:
     files = GuestFiles(programs=(Path(MKFS), Path(BUSYBOX)), modules=("ext4", "null_blk memory_backed=1 gb=1"))
-    with VmTarget(kernel("debian:6.1"), clock="virtual", files=files, home=place) as target:
+    with GuestExecutor(kernel("debian:6.1"), clock="virtual", files=files, home=place) as target:
         first = target.run(plan(device="/dev/nullb0"))
         assert text(first).startswith(f"/dev/nullb0 {PLACE} ext4 rw,noatime,")
         assert "data=journal" in text(first)
@@ -65,7 +65,7 @@ def test_a_memory_backed_device_is_formatted_and_written_twice_the_same_to_the_b
 
 def test_an_image_in_memory_is_as_good(place: Home, kernel: Callable[[str], KernelImage]) -> None:
     files = GuestFiles(programs=(Path(MKFS), Path(BUSYBOX)), modules=("loop", "ext4"))
-    with VmTarget(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:
+    with GuestExecutor(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:
         image = {"directory": "/dev/shm", "size_bytes": 32 << 20}
         first = target.run(plan(**image))
         assert text(first).startswith(f"/dev/loop0 {PLACE} ext4 rw,noatime,")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
+from ajuste.executor.host.host import HostExecutor
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited, Failed, Output, ReadBack, Restored, Written
-from ajuste.model.plan import Command, File, Plan, Read, User, Write
-from ajuste.target.host import HostTarget
+from ajuste.model.plan import Command, FileLocation, Plan, Read, User, Write
 
-OSTYPE = File(path="/proc/sys/kernel/ostype")
+OSTYPE = FileLocation(path="/proc/sys/kernel/ostype")
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing settings needs root")
 
@@ -28,14 +28,14 @@ def python(code: str, **more: object) -> Command:
     return command(sys.executable, "-c", code, **more)
 
 
-def said(host: HostTarget, plan: Plan) -> list[str]:
+def said(host: HostExecutor, plan: Plan) -> list[str]:
     observation = host.run(plan)
     assert observation.problem == ""
     return [event.text for event in observation.events if isinstance(event, Output) and event.text]
 
 
 def change(value: str) -> Write:
-    return Write(tunable="vm.dirty_expire_centisecs", location=File(path=str(EXPIRE)), value=value)
+    return Write(tunable="vm.dirty_expire_centisecs", location=FileLocation(path=str(EXPIRE)), value=value)
 
 
 @pytest.fixture
@@ -45,14 +45,14 @@ def place(tmp_path: Path) -> Home:
 
 class TestReadingAndRunning:
     def test_it_says_what_this_machine_is(self) -> None:
-        with HostTarget() as host:
+        with HostExecutor() as host:
             assert host.hello.kernel == os.uname().release
             assert host.hello.guest is False
             assert host.environment["kernel build"] == os.uname().version
             assert host.parallel == 1
 
     def test_one_agent_carries_out_one_plan_after_the_other(self) -> None:
-        with HostTarget() as host:
+        with HostExecutor() as host:
             for number in range(3):
                 plan = Plan(
                     id=f"p{number}",
@@ -68,7 +68,7 @@ class TestReadingAndRunning:
 
     def test_plans_in_turn_are_answered_one_by_one(self) -> None:
         plans = [Plan(id=f"p{n}", workload=command("/bin/sh", "-c", f"echo {n}; exit {n}")) for n in range(20)]
-        with HostTarget() as host:
+        with HostExecutor() as host:
             done = host.run_in_turn(plans)
         assert [o.problem for _, o in done] == [""] * 20
         codes = [[e.exit_code for e in o.events if isinstance(e, Exited)] for _, o in done]
@@ -78,7 +78,7 @@ class TestReadingAndRunning:
     def test_plans_in_turn_may_be_and_say_more_than_a_pipe_holds(self) -> None:
         long = {"LONG": "x" * 100_000}
         print_much = command("/bin/sh", "-c", "printf '%s' \"$LONG\"", environment=long)
-        with HostTarget() as host:
+        with HostExecutor() as host:
             done = host.run_in_turn([Plan(id=f"p{n}", workload=print_much) for n in range(25)])
         texts = [[e.text for e in o.events if isinstance(e, Output) and e.stream == "stdout"] for _, o in done]
         assert texts == [["x" * 100_000]] * 25
@@ -86,11 +86,11 @@ class TestReadingAndRunning:
     def test_an_agent_that_is_killed_among_plans_in_turn_is_a_failed_run(self) -> None:
         killer = python("import os; os.kill(os.getppid(), 9); import time; time.sleep(60)")
         plans = [Plan(id="p0", workload=command("/bin/true")), Plan(id="p1", workload=killer)]
-        with HostTarget() as host, pytest.raises(RunError, match="the agent was lost"):
+        with HostExecutor() as host, pytest.raises(RunError, match="the agent was lost"):
             host.run_in_turn([*plans, Plan(id="p2", workload=command("/bin/true"))])
 
     def test_a_workload_that_does_not_exist_is_no_problem_of_the_targets(self) -> None:
-        with HostTarget() as host:
+        with HostExecutor() as host:
             observation = host.run(Plan(id="p", workload=command("/no/such/program")))
             assert observation.problem == ""
             assert "failed" in [event.event for event in observation.events]
@@ -101,7 +101,7 @@ class TestReadingAndRunning:
     ) -> None:
         called_with = dict(os.environ)
         monkeypatch.setenv("SET_SINCE", "a b")
-        with HostTarget() as host:
+        with HostExecutor() as host:
             plan = Plan(id="p", workload=command("/usr/bin/env", environment={"OWN": "c"}))
             words = said(host, plan)[0].splitlines()
         assert {"OWN=c", f"PATH={called_with['PATH']}"} <= set(words)
@@ -110,12 +110,12 @@ class TestReadingAndRunning:
 
     def test_without_a_home_nothing_is_written(self) -> None:
         before = EXPIRE.read_text()
-        with HostTarget() as host, pytest.raises(RequestError, match="only reads"):
+        with HostExecutor() as host, pytest.raises(RequestError, match="only reads"):
             host.run(Plan(id="p", writes=(change("1234"),)))
         assert EXPIRE.read_text() == before
 
     def test_an_agent_that_is_killed_is_a_failed_run(self) -> None:
-        with HostTarget() as host:
+        with HostExecutor() as host:
             killer = Plan(id="p", workload=python("import os; os.kill(os.getppid(), 9); import time; time.sleep(60)"))
             with pytest.raises(RunError, match="the agent was lost: it has ended; it had changed nothing"):
                 host.run(killer)
@@ -135,7 +135,7 @@ class TestReadingAndRunning:
         agent.write_text(f"#!/bin/sh\n{script}\n")
         agent.chmod(0o755)
         monkeypatch.setenv("AJUSTE_NATIVE", str(tmp_path))
-        with pytest.raises(RunError, match=words), HostTarget():
+        with pytest.raises(RunError, match=words), HostExecutor():
             pass
 
 
@@ -144,7 +144,7 @@ class TestReadingAndRunning:
 class TestChanging:
     def test_what_a_plan_writes_is_there_for_its_workload_and_gone_afterwards(self, place: Home) -> None:
         before = EXPIRE.read_text().strip()
-        with HostTarget(place) as host:
+        with HostExecutor(place) as host:
             for value in ("1111", "2222"):
                 observation = host.run(Plan(id="p", writes=(change(value),), workload=command("/bin/cat", str(EXPIRE))))
                 events = observation.events
@@ -179,15 +179,15 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
     def test_a_second_one_is_refused(self, place: Home, tmp_path: Path) -> None:
         other = Home(tmp_path / "d", tmp_path / "c", tmp_path / "s")
         with (
-            HostTarget(place),
+            HostExecutor(place),
             pytest.raises(RequestError, match=f"another experiment goes on on this machine: process {os.getpid()}"),
-            HostTarget(other),
+            HostExecutor(other),
         ):
             pass
 
     def test_a_value_that_the_kernel_refuses_changes_nothing(self, place: Home) -> None:
         before = EXPIRE.read_text()
-        with HostTarget(place) as host:
+        with HostExecutor(place) as host:
             observation = host.run(Plan(id="p", writes=(change("-1"),), workload=command("/bin/true")))
         failed = [event for event in observation.events if isinstance(event, Failed)]
         assert [(event.stage, event.tunable) for event in failed] == [("write", "vm.dirty_expire_centisecs")]
@@ -197,7 +197,7 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
     def test_what_a_killed_agent_had_changed_is_put_back(self, place: Home) -> None:
         before = EXPIRE.read_text()
         kill = "import os, time; os.kill(os.getppid(), 9); time.sleep(60)"
-        with HostTarget(place) as host:
+        with HostExecutor(place) as host:
             plan = Plan(id="p", writes=(change("3210"),), workload=python(kill))
             with pytest.raises(RunError, match="what it had changed was put back"):
                 host.run(plan)
@@ -209,7 +209,7 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
         place.journals.mkdir(parents=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs", place.journals], check=True)
         try:
-            with HostTarget(place) as host:
+            with HostExecutor(place) as host:
                 (place.journals / "full").write_bytes(bytes(4096))
                 with pytest.raises(RunError, match="the journal cannot be written, so nothing was changed"):
                     host.run(Plan(id="p", writes=(change("3210"),), workload=command("/bin/true")))
@@ -221,6 +221,6 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
 
 @needs_root
 def test_a_command_is_its_users_and_not_roots() -> None:
-    with HostTarget() as host:
+    with HostExecutor() as host:
         plan = Plan(id="p", workload=command("/usr/bin/id", "-u", user=User(uid=65534, gid=65534)))
         assert said(host, plan) == ["65534\n"]

@@ -13,11 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
-from ajuste.model.error import RequestError
-from ajuste.native import AGENT, native_program
-from ajuste.target.host import HostTarget
-from ajuste.target.journals import (
+from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.journals import (
     OldValue,
     Scope,
     discard,
@@ -28,7 +25,10 @@ from ajuste.target.journals import (
     restore_from,
     scope_of,
 )
-from ajuste.this_boot import boot_id
+from ajuste.machine.home import Home
+from ajuste.machine.identity import boot_id
+from ajuste.machine.installation import AGENT, native_program
+from ajuste.model.error import RequestError
 
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
 CORE_PATTERN = Path("/proc/sys/kernel/core_pattern")
@@ -216,20 +216,20 @@ class TestAnotherHome:
     def test_a_refused_run_does_not_make_it_forgotten(self, left: Path, tmp_path: Path) -> None:
         other = Home(tmp_path / "d", tmp_path / "c", tmp_path / "s")
         for _ in range(3):
-            with pytest.raises(RequestError, match=str(left)), HostTarget(other):
+            with pytest.raises(RequestError, match=str(left)), HostExecutor(other):
                 pytest.fail("an experiment began on leftover values")
         assert EXPIRE.read_text() == "2987\n"
         restored = restore_all(scope_of(other.journals))
         assert restored.done
         assert EXPIRE.read_text() != "2987\n"
-        with HostTarget(other):
+        with HostExecutor(other):
             pass
 
     def test_one_that_was_deleted_stands_in_the_way_too(self, left: Path, tmp_path: Path) -> None:
         other = Home(tmp_path / "d", tmp_path / "c", tmp_path / "s")
         (path,) = left.iterdir()
         path.unlink()
-        with pytest.raises(RequestError, match="it was deleted") as caught, HostTarget(other):
+        with pytest.raises(RequestError, match="it was deleted") as caught, HostExecutor(other):
             pytest.fail("an experiment began on leftover values")
         assert f"ajuste restore --discard {path}" in (caught.value.hint or "")
         said = subprocess.run(
@@ -238,7 +238,7 @@ class TestAnotherHome:
         assert said.returncode == 1
         assert "vm.dirty_expire_centisecs" in said.stdout
         discard([path])
-        with HostTarget(other):
+        with HostExecutor(other):
             pass
 
 

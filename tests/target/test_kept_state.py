@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from ajuste.catalogue.loader import Catalogue, catalogue
-from ajuste.home import Home
+from ajuste.executor.host.kept_state import MOST_KEPT, StateDifference, keep_state, kept_states, verify
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello, ReadBack
-from ajuste.model.observation import Observation
-from ajuste.model.plan import File, Plan, Write
-from ajuste.target.kept_state import MOST_KEPT, Difference, keep_state, kept_states, verify
+from ajuste.model.plan import FileLocation, Plan, Write
+from ajuste.model.trial import Observation
 from entries import entry, place
 
 ONE, OTHER, ELSE = "/proc/sys/vm/one", "/proc/sys/vm/other", "/proc/sys/vm/else"
@@ -30,7 +30,7 @@ KNOWN = {
     )
 }
 CATALOGUE = Catalogue(KNOWN, {}, {}, catalogue().parts)
-WRITE = Write(tunable="vm.one", location=File(path=ONE), value="5")
+WRITE = Write(tunable="vm.one", location=FileLocation(path=ONE), value="5")
 
 
 class Machine:
@@ -70,7 +70,7 @@ def keep(home: Home, run: str, **values: str) -> None:
     keep_state(home, run, [WRITE], Machine(**values), CATALOGUE)  # type: ignore[arg-type]
 
 
-def differences(home: Home, **values: Any) -> tuple[Difference, ...]:
+def differences(home: Home, **values: Any) -> tuple[StateDifference, ...]:
     return verify(home, Machine(**values), CATALOGUE).differences  # type: ignore[arg-type]
 
 
@@ -89,15 +89,15 @@ def test_what_ajuste_wrote_or_the_kernel_changed_along_is_told_from_what_others_
     keep(place_, "r1")
     values = {"vm.one": "5", "vm.dirty_ratio": "0", "vm.else": "4"}
     assert differences(place_, **values) == (
-        Difference("vm.one", "1", "5", by_ajuste=True),
-        Difference("vm.dirty_ratio", "20", "0", by_ajuste=True),
-        Difference("vm.else", "3", "4", by_ajuste=False),
+        StateDifference("vm.one", "1", "5", by_ajuste=True),
+        StateDifference("vm.dirty_ratio", "20", "0", by_ajuste=True),
+        StateDifference("vm.else", "3", "4", by_ajuste=False),
     )
 
 
 def test_what_cannot_be_read_any_more_differs(place_: Home) -> None:
     keep(place_, "r1")
-    assert differences(place_, **{"vm.one": None}) == (Difference("vm.one", "1", None, by_ajuste=True),)
+    assert differences(place_, **{"vm.one": None}) == (StateDifference("vm.one", "1", None, by_ajuste=True),)
 
 
 def test_the_way_a_number_is_written_does_not_matter(place_: Home) -> None:
@@ -108,7 +108,7 @@ def test_the_way_a_number_is_written_does_not_matter(place_: Home) -> None:
 def test_a_run_that_goes_on_is_compared_with_its_beginning(place_: Home) -> None:
     keep(place_, "r1")
     keep(place_, "r1", **{"vm.one": "7"})
-    assert differences(place_, **{"vm.one": "7"}) == (Difference("vm.one", "1", "7", by_ajuste=True),)
+    assert differences(place_, **{"vm.one": "7"}) == (StateDifference("vm.one", "1", "7", by_ajuste=True),)
 
 
 def test_only_the_last_few_are_kept_in_the_order_in_which_they_came(place_: Home) -> None:
@@ -126,7 +126,7 @@ def test_a_run_before_this_one_may_have_written_it(place_: Home) -> None:
     keep_state(
         place_,
         "r2",
-        [WRITE.model_copy(update={"tunable": "vm.else", "location": File(path=ELSE)})],
+        [WRITE.model_copy(update={"tunable": "vm.else", "location": FileLocation(path=ELSE)})],
         Machine(),
         CATALOGUE,
     )  # type: ignore[arg-type]

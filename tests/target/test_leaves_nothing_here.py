@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.home import Home
+from ajuste.executor.host.current import Here, tunables_here
+from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.machine import HostMachine, of_this_machine
+from ajuste.machine.home import Home
 from ajuste.model.event import Failed, Written
 from ajuste.model.plan import Plan, Write
-from ajuste.target.here import Here, tunables_here
-from ajuste.target.host import HostTarget
-from ajuste.target.listing import of_this_machine
-from ajuste.target.machine import Machine
 from left_behind import others, settled
 
 pytestmark = [
@@ -40,8 +39,8 @@ COUNTS = re.compile(r"/sys/fs/cgroup/.*(procs|tasks|\.pressure|usage.*|max_.*|fo
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Iterator[HostTarget]:
-    with HostTarget(Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")) as target:
+def target(tmp_path: Path) -> Iterator[HostExecutor]:
+    with HostExecutor(Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")) as target:
         yield target
 
 
@@ -71,7 +70,7 @@ def value(path: Path) -> str:
 
 
 def plans(found: list[Here]) -> list[Plan]:
-    version = Machine().version
+    version = HostMachine().version
     return [
         Plan(id=level, writes=(Write(tunable=one.tunable.name, location=location, value=level),))
         for one in found
@@ -81,9 +80,9 @@ def plans(found: list[Here]) -> list[Plan]:
     ]
 
 
-def test_restoring_puts_back_whatever_the_kernel_changed_along(target: HostTarget) -> None:
+def test_restoring_puts_back_whatever_the_kernel_changed_along(target: HostExecutor) -> None:
     chosen = [tunable for tunable in catalogue().tunables.values() if HARMLESS.fullmatch(tunable.name)]
-    asked = plans(tunables_here(target, of_this_machine(catalogue()), chosen, Machine()))
+    asked = plans(tunables_here(target, of_this_machine(catalogue()), chosen, HostMachine()))
     before = settings()
     written = 0
     for plan in asked:

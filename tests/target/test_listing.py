@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.executor.host.machine import files_in, instances_here
 from ajuste.model.kernel import KernelVersion
-from ajuste.target.listing import files_in, instances_here
 from entries import entry, place
 
 NOW = KernelVersion.parse("6.18")

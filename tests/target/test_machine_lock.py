@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
+from ajuste.executor.host.machine_lock import MachineLock, lock_name
+from ajuste.executor.host.machine_status import Use, started_ticks, status_name
+from ajuste.machine.identity import boot_id
 from ajuste.model.error import RequestError
-from ajuste.target.machine_lock import MachineLock, lock_name
-from ajuste.target.machine_status import Use, started_ticks, status_name
-from ajuste.this_boot import boot_id
 
 ADA, BOB = 65534, 65533
 OWN, OWN_STATUS = lock_name(os.geteuid()), status_name(os.geteuid())
@@ -138,7 +138,7 @@ def test_the_lock_is_for_its_user_alone_and_the_status_for_all_to_read(directory
 def test_whoever_has_the_descriptor_holds_it_too(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with MachineLock("experiment", directory) as lock:
         heir = subprocess.Popen(["sleep", "600"], pass_fds=[lock.descriptor])
-    monkeypatch.setattr("ajuste.target.machine_lock.CLEARING_SECONDS", 0.2)
+    monkeypatch.setattr("ajuste.executor.host.machine_lock.CLEARING_SECONDS", 0.2)
     try:
         uses: tuple[Use, ...] = ("experiment", "restoration")
         for use in uses:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.machine.installation import native_program
 from ajuste.model.error import RequestError
-from ajuste.native import native_program
 
 
 def test_the_named_directory_is_the_only_one(tmp_path: Path) -> None:

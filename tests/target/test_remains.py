@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.remains import note_of, remains
 from ajuste.model.plan import Command, Plan
-from ajuste.target.host import HostTarget
-from ajuste.target.remains import note_of, remains
 
 
 def run(*argv: str) -> list[str]:
     """What is said of a run of that command, from its begin to its end."""
     said: list[str] = []
-    with HostTarget(say=said.append) as host:
+    with HostExecutor(say=said.append) as host:
         assert host.run(Plan(id="t", workload=Command(argv=argv))).problem == ""
     return said
 

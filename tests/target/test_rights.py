@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+from ajuste.executor.host.availability import require_rights
 from ajuste.model.error import RequestError
-from ajuste.model.plan import Attributes, Command, File, Plan, Write
-from ajuste.target.rights import require_rights
+from ajuste.model.plan import Attributes, Command, FileLocation, Plan, Write
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_much_can_be_done_without_root(plan: Plan) -> None:
         (runs(policy="rr"), "the policy rr needs root"),
         (runs(cgroup_weight=50), "a control group of its own needs root"),
         (
-            Plan(id="p", writes=(Write(tunable="vm.x", location=File(path="/proc/sys/vm/x"), value="1"),)),
+            Plan(id="p", writes=(Write(tunable="vm.x", location=FileLocation(path="/proc/sys/vm/x"), value="1"),)),
             "changing vm.x needs root",
         ),
         (

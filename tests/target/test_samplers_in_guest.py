@@ -15,17 +15,17 @@ from signal import SIGALRM
 import psutil
 import pytest
 
-from ajuste.home import Home
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.machine.home import Home
 from ajuste.model.event import Sample, Sampled
 from ajuste.model.kernel import KernelImage
-from ajuste.model.plan import Command, File, Plan, Sampler, Write
-from ajuste.parse.timeline import Timeline, measure, sampling
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
+from ajuste.model.plan import Command, FileLocation, Plan, Sampler, Write
+from ajuste.outputs.timeline import Timeline, measure, sampling
 
 pytestmark = pytest.mark.vm
 
-EXPIRE = File(path="/proc/sys/vm/dirty_expire_centisecs")
+EXPIRE = FileLocation(path="/proc/sys/vm/dirty_expire_centisecs")
 PROGRAMS = ("sh", "dd", "mkfs.ext2", "mkdir", "mount", "sync")
 JOB = """set -e
 mkfs.ext2 -q -b 4096 /dev/ram0 16M
@@ -37,13 +37,13 @@ dd if=/dev/zero of=/mnt/file bs=1M count=5
 
 
 @pytest.fixture(scope="module")
-def disk(place: Home, kernel: Callable[[str], KernelImage]) -> Iterator[VmTarget]:
+def disk(place: Home, kernel: Callable[[str], KernelImage]) -> Iterator[GuestExecutor]:
     """A guest with a disk in memory and what is needed for a file system on it."""
     found = [shutil.which(name) for name in PROGRAMS]
     if None in found:
         pytest.skip(f"one of {', '.join(PROGRAMS)} is not installed")
     files = GuestFiles(programs=tuple(Path(str(path)) for path in found), modules=("brd", "ext4"))
-    with VmTarget(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:
+    with GuestExecutor(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:
         yield target
 
 
@@ -64,7 +64,7 @@ def plan(expire_centisecs: int) -> Plan:
 
 @pytest.mark.parametrize(("expire_centisecs", "least_s", "most_s"), [(3000, 30, 35), (1000, 10, 15)])
 def test_dirty_pages_are_written_after_their_time(
-    disk: VmTarget, expire_centisecs: int, least_s: float, most_s: float
+    disk: GuestExecutor, expire_centisecs: int, least_s: float, most_s: float
 ) -> None:
     observation = disk.run(plan(expire_centisecs))
     assert observation.problem == ""
@@ -76,7 +76,7 @@ def test_dirty_pages_are_written_after_their_time(
     assert measure(most_dirty, found) >= 5 << 20 >> 12
 
 
-def test_readings_come_on_time_and_are_the_same_to_the_bit(disk: VmTarget) -> None:
+def test_readings_come_on_time_and_are_the_same_to_the_bit(disk: GuestExecutor) -> None:
     first = disk.run(plan(1000))
     assert disk.run(plan(1000)).lines == first.lines
     times = [event.at_ns for event in first.events if isinstance(event, Sample) and event.source == "vmstat"]
@@ -117,7 +117,7 @@ def qemu_woken() -> Iterator[None]:
         thread.join()
 
 
-def test_what_wakes_qemu_meanwhile_changes_nothing(disk: VmTarget) -> None:
+def test_what_wakes_qemu_meanwhile_changes_nothing(disk: GuestExecutor) -> None:
     undisturbed = disk.run(plan(1000))
     with qemu_woken():
         assert all(disk.run(plan(1000)).lines == undisturbed.lines for _ in range(3))

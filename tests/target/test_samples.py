@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from ajuste.executor.stream import read_trial
 from ajuste.model.plan import Command, Plan, Sampler
-from ajuste.target.stream import read_trial
 
 PLAN = Plan(
     id="p",

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ajuste.executor.stream import read_boot, read_trial
 from ajuste.model.event import parse_event
-from ajuste.model.plan import Command, File, Plan, Read, Sampler, Trace, Write
-from ajuste.target.stream import read_boot, read_trial
+from ajuste.model.plan import Command, FileLocation, Plan, Read, Sampler, Trace, Write
 
 PLAN = Plan(
     id="b0p2",
-    reads=(Read(tunable="latency", location=File(path="/proc/sys/kernel/x")),),
-    writes=(Write(tunable="granularity", location=File(path="/proc/sys/kernel/y"), value="7500000"),),
+    reads=(Read(tunable="latency", location=FileLocation(path="/proc/sys/kernel/x")),),
+    writes=(Write(tunable="granularity", location=FileLocation(path="/proc/sys/kernel/y"), value="7500000"),),
     background=(Command(argv=("/bin/spin",)),),
     workload=Command(argv=("/bin/matrix",)),
     counters=("context-switches",),

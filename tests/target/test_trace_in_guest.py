@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.machine.home import Home
+from ajuste.machine.installation import WORKLOADS, native_program
 from ajuste.model.event import Exited, Sample, Traced
 from ajuste.model.kernel import KernelImage
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Command, Plan, Sampler, Trace
 from ajuste.model.scheduling import Recording
-from ajuste.native import WORKLOADS, native_program
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
+from ajuste.model.trial import Observation
 
 pytestmark = pytest.mark.vm
 
@@ -36,18 +36,18 @@ PIPES = Plan(
 
 
 @pytest.fixture(scope="module")
-def guest(place: Home, kernel: Callable[[str], KernelImage]) -> Iterator[VmTarget]:
+def guest(place: Home, kernel: Callable[[str], KernelImage]) -> Iterator[GuestExecutor]:
     with target(place, kernel("debian:5.10")) as guest:
         yield guest
 
 
-def target(place: Home, image: KernelImage) -> VmTarget:
+def target(place: Home, image: KernelImage) -> GuestExecutor:
     programs = (Path("/bin/sh"), native_program(WORKLOADS))
-    return VmTarget(image, clock="virtual", files=GuestFiles(programs=programs), home=place)
+    return GuestExecutor(image, clock="virtual", files=GuestFiles(programs=programs), home=place)
 
 
 @pytest.fixture(scope="module")
-def first(guest: VmTarget) -> Observation:
+def first(guest: GuestExecutor) -> Observation:
     return guest.run(PIPES)
 
 
@@ -106,11 +106,11 @@ def test_the_figures_agree_with_each_other(observed: Observation) -> None:
     assert sum(one.count for one in found.preemptions) == found.workload.switches.preempted
 
 
-def test_the_same_trial_is_recorded_alike(guest: VmTarget, first: Observation) -> None:
+def test_the_same_trial_is_recorded_alike(guest: GuestExecutor, first: Observation) -> None:
     assert guest.run(PIPES).lines == first.lines
 
 
-def test_where_there_is_no_room_for_all_it_is_known_of_what(guest: VmTarget, first: Observation) -> None:
+def test_where_there_is_no_room_for_all_it_is_known_of_what(guest: GuestExecutor, first: Observation) -> None:
     small = recording(guest.run(PIPES.model_copy(update={"trace": Trace(buffer_bytes=1 << 16)})))
     whole = recording(first)
     assert small.lost > 0

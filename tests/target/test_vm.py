@@ -14,26 +14,27 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ajuste.checksum import sha256_of
-from ajuste.home import Home
+from ajuste.executor.executor import NOTES
+from ajuste.executor.guest import guest as vm
+from ajuste.executor.guest import machine
+from ajuste.executor.guest import snapshot as booted
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.guest.snapshot import Snapshot
+from ajuste.machine.files import sha256_of
+from ajuste.machine.home import Home
+from ajuste.machine.installation import WORKLOADS, native_program
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited, Output, ReadBack, Written
 from ajuste.model.kernel import KernelImage
-from ajuste.model.observation import Observation
-from ajuste.model.plan import Attributes, Command, File, Perturbation, Plan, Read, User, Write
-from ajuste.native import WORKLOADS, native_program
+from ajuste.model.plan import Attributes, Command, FileLocation, Perturbation, Plan, Read, User, Write
+from ajuste.model.trial import Observation
 from ajuste.study.site import GUEST_USER
-from ajuste.target import vm
-from ajuste.target.target import NOTES
-from ajuste.target.vm import VmTarget
-from ajuste.vm import booted, machine
-from ajuste.vm.guest_files import GuestFiles
-from ajuste.vm.snapshot import Snapshot
 
 pytestmark = pytest.mark.vm
 
 BUNDLED = f"/ajuste/bin/{WORKLOADS}"
-GRANULARITY = File(path="/proc/sys/kernel/sched_min_granularity_ns")
+GRANULARITY = FileLocation(path="/proc/sys/kernel/sched_min_granularity_ns")
 
 
 def contest(granularity_ns: int = 750_000, seed: int = 0) -> Plan:
@@ -82,19 +83,19 @@ def emulators() -> list[psutil.Process]:
     return [p for p in psutil.Process().children(recursive=True) if "qemu" in p.name()]
 
 
-def switches(plan: Plan, guest: VmTarget) -> int:
+def switches(plan: Plan, guest: GuestExecutor) -> int:
     observation = guest.run(plan)
     assert observation.problem == ""
     return next(e.involuntary_switches for e in observation.events if isinstance(e, Exited) and e.role == "workload")
 
 
-def test_a_guest_says_what_it_is(guest: VmTarget, kernel: Callable[[str], KernelImage]) -> None:
+def test_a_guest_says_what_it_is(guest: GuestExecutor, kernel: Callable[[str], KernelImage]) -> None:
     assert guest.hello.kernel == guest.environment["kernel"] == kernel("debian:5.10").release
     assert (guest.hello.guest, guest.hello.cpus) == (True, 1)
     assert guest.environment["clock"] == "virtual, 2 ns for each instruction"
 
 
-def test_a_trial_is_exact_to_the_bit_also_on_a_busy_machine_and_in_parallel(guest: VmTarget) -> None:
+def test_a_trial_is_exact_to_the_bit_also_on_a_busy_machine_and_in_parallel(guest: GuestExecutor) -> None:
     first = guest.run(contest())
     assert first.problem == ""
     assert [e.after for e in first.events if isinstance(e, Written)] == ["750000"]
@@ -105,10 +106,10 @@ def test_a_trial_is_exact_to_the_bit_also_on_a_busy_machine_and_in_parallel(gues
 
 
 def test_booting_anew_is_as_exact_as_the_snapshot(
-    guest: VmTarget, place: Home, kernel: Callable[[str], KernelImage], hostile: Path
+    guest: GuestExecutor, place: Home, kernel: Callable[[str], KernelImage], hostile: Path
 ) -> None:
     files = GuestFiles(study_files={"hostile": hostile})
-    with VmTarget(kernel("debian:5.10"), clock="virtual", files=files, home=place, snapshot=False) as cold:
+    with GuestExecutor(kernel("debian:5.10"), clock="virtual", files=files, home=place, snapshot=False) as cold:
         assert cold.run(contest()).lines == guest.run(contest()).lines
 
 
@@ -120,7 +121,7 @@ def test_a_machine_that_has_booted_once_is_ready_at_once_the_next_time(
 
     def once(seed: int = 1) -> tuple[str, dict[str, str]]:
         files = GuestFiles()
-        with VmTarget(
+        with GuestExecutor(
             kernel("debian:5.10"), clock="virtual", files=files, home=elsewhere, seed=seed, say=said.append
         ) as target:
             return target.run(contest()).lines, target.environment
@@ -148,8 +149,8 @@ def test_a_kept_snapshot_with_a_flipped_bit_is_dropped_and_that_is_said(
     """Also one that is damaged while trials are restored from it: they never read it again."""
     elsewhere = Home(place.data, tmp_path / "cache", place.state)
 
-    def boot() -> VmTarget:
-        return VmTarget(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=elsewhere)
+    def boot() -> GuestExecutor:
+        return GuestExecutor(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=elsewhere)
 
     with boot() as target:
         first = target.run(contest()).lines
@@ -172,8 +173,8 @@ def test_a_snapshot_that_qemu_refuses_is_dropped_and_the_machine_booted_anew(
 ) -> None:
     elsewhere = Home(place.data, tmp_path / "cache", place.state)
 
-    def boot() -> VmTarget:
-        return VmTarget(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=elsewhere)
+    def boot() -> GuestExecutor:
+        return GuestExecutor(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=elsewhere)
 
     with boot() as target:
         first = target.run(contest()).lines
@@ -196,7 +197,9 @@ def test_a_snapshot_that_qemu_refuses_is_dropped_and_the_machine_booted_anew(
 def test_an_initramfs_that_changes_while_guests_boot_from_it_ends_the_run(
     place: Home, kernel: Callable[[str], KernelImage]
 ) -> None:
-    with VmTarget(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, snapshot=False) as target:
+    with GuestExecutor(
+        kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, snapshot=False
+    ) as target:
         assert target.run(Plan(id="before")).problem == ""
         archive = max(place.sessions.glob("vm-*/initramfs"), key=lambda one: one.stat().st_mtime_ns)
         content = bytearray(archive.read_bytes())
@@ -206,7 +209,7 @@ def test_an_initramfs_that_changes_while_guests_boot_from_it_ends_the_run(
             target.run(Plan(id="after"))
 
 
-def test_a_coarser_granularity_means_fewer_switches_and_each_trial_starts_afresh(guest: VmTarget) -> None:
+def test_a_coarser_granularity_means_fewer_switches_and_each_trial_starts_afresh(guest: GuestExecutor) -> None:
     fine, coarse = switches(contest(750_000), guest), switches(contest(75_000_000), guest)
     assert fine > 3 * coarse
     assert switches(contest(750_000), guest) == fine
@@ -231,7 +234,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_whatever_root_does_in_a_guest_is_a_problem_in_words_and_the_next_trial_is_fine(
-    guest: VmTarget, what: str, problem: str
+    guest: GuestExecutor, what: str, problem: str
 ) -> None:
     observation = guest.run(hostile_plan(what))
     assert problem in observation.problem
@@ -251,7 +254,7 @@ def test_whatever_root_does_in_a_guest_is_a_problem_in_words_and_the_next_trial_
         *("ptrace", "module", "kexec", "reboot"),
     ],
 )
-def test_nobody_in_a_guest_can_reach_the_agent_or_its_port(guest: VmTarget, what: str, user: User | None) -> None:
+def test_nobody_in_a_guest_can_reach_the_agent_or_its_port(guest: GuestExecutor, what: str, user: User | None) -> None:
     observation = guest.run(hostile_plan(what, user))
     exited = measured(observation)
     assert exited.exit_code == 0
@@ -261,7 +264,7 @@ def test_nobody_in_a_guest_can_reach_the_agent_or_its_port(guest: VmTarget, what
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("what", ["panic", "spin", "halt", "sysctl", "kmsg"])
-def test_an_ordinary_user_of_a_guest_cannot_disturb_its_kernel(guest: VmTarget, what: str) -> None:
+def test_an_ordinary_user_of_a_guest_cannot_disturb_its_kernel(guest: GuestExecutor, what: str) -> None:
     observation = guest.run(hostile_plan(what, GUEST_USER))
     assert measured(observation).exit_code == 0
     assert printed(observation).startswith("refused: ")
@@ -272,7 +275,7 @@ def test_an_ordinary_user_of_a_guest_cannot_disturb_its_kernel(guest: VmTarget, 
     ("what", "user"),
     [(what, user) for what in ("pids", "memory", "output") for user in (GUEST_USER, None)] + [("kmsg", None)],
 )
-def test_who_uses_up_a_guest_is_stopped_or_killed_and_told(guest: VmTarget, what: str, user: User | None) -> None:
+def test_who_uses_up_a_guest_is_stopped_or_killed_and_told(guest: GuestExecutor, what: str, user: User | None) -> None:
     observation = guest.run(hostile_plan(what, user))
     if not observation.problem:
         exited = measured(observation)
@@ -282,7 +285,7 @@ def test_who_uses_up_a_guest_is_stopped_or_killed_and_told(guest: VmTarget, what
     assert guest.run(Plan(id="next")).problem == ""
 
 
-def test_an_ordinary_user_has_a_home_and_the_priorities_of_a_trial(guest: VmTarget) -> None:
+def test_an_ordinary_user_has_a_home_and_the_priorities_of_a_trial(guest: GuestExecutor) -> None:
     def run(*argv: str, **attributes: object) -> str:
         asked = Attributes.model_validate(attributes)
         command = Command(argv=(BUNDLED, *argv), user=GUEST_USER, directory="/tmp", attributes=asked)
@@ -292,7 +295,7 @@ def test_an_ordinary_user_has_a_home_and_the_priorities_of_a_trial(guest: VmTarg
     assert run("hog", "--milliseconds", "10", policy="fifo", priority=99).startswith("hog ")
 
 
-def test_no_event_that_is_kept_has_the_key_of_the_trial(guest: VmTarget, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_event_that_is_kept_has_the_key_of_the_trial(guest: GuestExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = iter(["5" * 32, "a" * 32])
     monkeypatch.setattr(vm, "new_key", lambda: next(keys).encode())
     first, second = guest.run(contest()), guest.run(contest())
@@ -304,16 +307,16 @@ def test_no_event_that_is_kept_has_the_key_of_the_trial(guest: VmTarget, monkeyp
 @pytest.mark.parametrize("spec", ["debian:6.12"])
 def test_later_kernels_are_exact_too(place: Home, kernel: Callable[[str], KernelImage], spec: str) -> None:
     plan = contest().model_copy(update={"reads": (), "writes": ()})
-    with VmTarget(kernel(spec), clock="virtual", files=GuestFiles(), home=place) as target:
+    with GuestExecutor(kernel(spec), clock="virtual", files=GuestFiles(), home=place) as target:
         first = target.run(plan)
         assert first.problem == ""
         assert target.run(plan).lines == first.lines
 
 
 def test_several_cpus_are_exact_with_a_new_qemu(place: Home, kernel: Callable[[str], KernelImage]) -> None:
-    def boot(*, snapshot: bool) -> VmTarget:
+    def boot(*, snapshot: bool) -> GuestExecutor:
         image = kernel("debian:5.10")
-        return VmTarget(image, clock="virtual", cpus=2, files=GuestFiles(), home=place, snapshot=snapshot)
+        return GuestExecutor(image, clock="virtual", cpus=2, files=GuestFiles(), home=place, snapshot=snapshot)
 
     with boot(snapshot=True) as target:
         assert target.hello.cpus == 2
@@ -332,7 +335,7 @@ def test_the_wall_clock_has_several_cpus_too(
     quick = contest().model_copy(update={"timeout_ns": 10_000_000_000})
     # Now and then a machine that several threads emulate hangs for good, and so does every trial from its snapshot.
     for _ in range(2):
-        with VmTarget(kernel("debian:5.10"), clock="wall", cpus=2, files=GuestFiles(), home=place) as target:
+        with GuestExecutor(kernel("debian:5.10"), clock="wall", cpus=2, files=GuestFiles(), home=place) as target:
             assert target.hello.cpus == 2
             assert target.parallel == 1
             assert "AJUSTE_ACCELERATOR" in target.environment["accelerator"]
@@ -346,7 +349,7 @@ def test_the_wall_clock_has_several_cpus_too(
 
 
 def test_a_kernel_that_does_not_come_up_is_a_wrong_request(place: Home, kernel: Callable[[str], KernelImage]) -> None:
-    target = VmTarget(
+    target = GuestExecutor(
         kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, kernel_arguments=("rdinit=/none",)
     )
     with pytest.raises(RequestError, match=r"did not come up in a guest.*panic"), target:
@@ -360,7 +363,7 @@ def test_a_file_that_is_no_kernel_is_a_wrong_request(place: Home, tmp_path: Path
     image = KernelImage(spec="path:vmlinuz", release="6.1", vmlinuz=vmlinuz, sha256=sha256_of(vmlinuz))
     with (
         pytest.raises(RequestError, match="cannot be booted"),
-        VmTarget(image, clock="virtual", files=GuestFiles(), home=place),
+        GuestExecutor(image, clock="virtual", files=GuestFiles(), home=place),
     ):
         pass
 
@@ -368,7 +371,7 @@ def test_a_file_that_is_no_kernel_is_a_wrong_request(place: Home, tmp_path: Path
 @pytest.mark.parametrize("wrong", [{"cpus": 0}, {"cpus": 1000}, {"memory_mib": 1}, {"seed": -1}])
 def test_impossible_machines_are_refused(place: Home, kernel: Callable[[str], KernelImage], wrong: dict) -> None:
     with pytest.raises(RequestError, match="a guest cannot have"):
-        VmTarget(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, **wrong)
+        GuestExecutor(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, **wrong)
 
 
 VICTIM = """

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
+from ajuste.design.search.goal import Search, goal_of
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
-from ajuste.tuning.goal import Search, goal_of
 
 ELAPSED = Metric(name="elapsed", title="Elapsed", unit="s", direction="lower")
 RATE = Metric(name="rate", title="Rate", unit="1/s", direction="higher")

@@ -8,11 +8,10 @@ from typing import get_args
 
 import pytest
 
-from ajuste.model.configuration import Factor
-from ajuste.tuning.samplers.registry import make_sampler
-from ajuste.tuning.samplers.sampler import SamplerName, Task
-from ajuste.tuning.space import Point, space_of
-from ajuste.tuning.tried import Tried
+from ajuste.design.search.sampler import SamplerName, SamplerTask, Tried
+from ajuste.design.search.samplers import make_sampler
+from ajuste.design.search.space import Point, space_of
+from ajuste.model.trial import Factor
 
 LEVELS = tuple(str(number) for number in range(1, 11))
 SPACE = space_of([Factor(name=name, levels=LEVELS, baseline="1") for name in ("a", "b")])
@@ -26,7 +25,7 @@ def bowl(point: Point) -> float:
 def searched(
     name: SamplerName, surface: Callable[[Point], float], *, seed: int = 1, trials: int = 18, at_once: int = 3
 ) -> list[Tried]:
-    sampler = make_sampler(name, Task(SPACE, seed, trials))
+    sampler = make_sampler(name, SamplerTask(SPACE, seed, trials))
     tried: list[Tried] = []
     while len(tried) < trials:
         for point in sampler.suggest(tried, at_once):
@@ -45,7 +44,7 @@ def test_what_is_suggested_is_new_and_the_same_again(name: SamplerName) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_space_ends(name: SamplerName) -> None:
     small = space_of([Factor(name="a", levels=("on", "off", "auto"), baseline="on")])
-    sampler = make_sampler(name, Task(small, 1, 9))
+    sampler = make_sampler(name, SamplerTask(small, 1, 9))
     tried = [Tried((0,), (1.0, 0.0, 0.0), (0.0,))]
     found = sampler.suggest(tried, 9)
     assert sorted(found) == [(1,), (2,)]
@@ -56,7 +55,7 @@ def test_a_space_ends(name: SamplerName) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_known_to_become_something_tried_is_not_suggested(name: SamplerName) -> None:
     taken = {(place, column) for place in range(5, 10) for column in range(10)}
-    sampler = make_sampler(name, Task(SPACE, 1, 20))
+    sampler = make_sampler(name, SamplerTask(SPACE, 1, 20))
     assert not taken & set(sampler.suggest([], 10, taken))
 
 
@@ -72,7 +71,7 @@ def test_a_flat_surface_is_searched_like_any_other() -> None:
 
 def test_a_point_that_breaks_a_constraint_draws_nothing() -> None:
     """The bottom of the bowl is forbidden: what the sampler tries is soon on this side of the limit."""
-    sampler = make_sampler("gp", Task(SPACE, 1, 24, constraints=1))
+    sampler = make_sampler("gp", SamplerTask(SPACE, 1, 24, constraints=1))
     tried: list[Tried] = []
     while len(tried) < 24:
         for point in sampler.suggest(tried, 2):
@@ -84,7 +83,7 @@ def test_a_point_that_breaks_a_constraint_draws_nothing() -> None:
 
 
 def test_two_objectives_get_points_of_their_front() -> None:
-    sampler = make_sampler("gp", Task(SPACE, 1, 24, objectives=2))
+    sampler = make_sampler("gp", SamplerTask(SPACE, 1, 24, objectives=2))
     tried: list[Tried] = []
     while len(tried) < 24:
         for point in sampler.suggest(tried, 2):

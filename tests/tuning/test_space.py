@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.model.configuration import Factor
-from ajuste.model.span import Span
-from ajuste.tuning.space import Space, space_of
+from ajuste.design.search.space import Space, space_of
+from ajuste.model.trial import Factor
+from ajuste.model.tunable import Span
 
 
 def factor(name: str, *levels: str, span: Span | None = None) -> Factor:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
+from ajuste.executor.guest import emulator as accelerator
+from ajuste.executor.guest.emulator import choose_accelerator
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
-from ajuste.vm import accelerator
-from ajuste.vm.accelerator import choose_accelerator
 
 
 @pytest.fixture

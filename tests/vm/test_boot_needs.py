@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.vm.boot_needs import likely_causes
+from ajuste.executor.guest.boot import likely_causes
 
 WHOLE = "".join(
     f"CONFIG_{name}=y\n"

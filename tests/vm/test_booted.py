@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ajuste import cache
-from ajuste.checksum import sealed
-from ajuste.home import Home
+from ajuste.executor.guest.command_line import GuestMachine
+from ajuste.executor.guest.emulator import Emulator
+from ajuste.executor.guest.snapshot import Booted, Damaged, Snapshot, find, keep, name_of
+from ajuste.machine import cache
+from ajuste.machine.files import sealed
+from ajuste.machine.home import Home
 from ajuste.model.event import Gate, Hello
-from ajuste.vm.booted import Booted, Damaged, find, keep, name_of
-from ajuste.vm.command_line import Machine
-from ajuste.vm.emulator import Emulator
-from ajuste.vm.snapshot import Snapshot
 
 HELLO = Hello(
     at_ns=5, version=1, agent="0.1.0", kernel="6.1.0", build="#1", machine="x86_64", cpus=1, memory_bytes=1, guest=True
@@ -47,7 +46,7 @@ def held(snapshot: Snapshot) -> bytes:
         return file.read()
 
 
-def machine(qemu: Path, **changes: object) -> Machine:
+def machine(qemu: Path, **changes: object) -> GuestMachine:
     values = {
         "emulator": Emulator(binary=qemu, version="7.2.22"),
         "kernel": Path("/k/vmlinuz"),
@@ -55,7 +54,7 @@ def machine(qemu: Path, **changes: object) -> Machine:
         "clock": "virtual",
         **changes,
     }
-    return Machine.model_validate(values)
+    return GuestMachine.model_validate(values)
 
 
 def test_what_was_kept_is_found_and_outlives_its_removal(place: Home) -> None:
@@ -179,5 +178,5 @@ def test_a_build_that_starts_qemu_in_another_way_has_other_machines(
     qemu: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = name_of(machine(qemu), "k", "i")
-    monkeypatch.setattr("ajuste.vm.command_line.EVENT_PORT", 0x403)
+    monkeypatch.setattr("ajuste.executor.guest.command_line.EVENT_PORT", 0x403)
     assert name_of(machine(qemu), "k", "i") != name

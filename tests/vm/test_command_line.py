@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line, kernel_line
+from ajuste.executor.guest.emulator import Emulator
 from ajuste.model.error import RequestError
-from ajuste.model.memory_node import MemoryNode
-from ajuste.vm.command_line import Channels, Machine, command_line, kernel_line
-from ajuste.vm.emulator import Emulator
+from ajuste.model.plan import MemoryNode
 
 EMULATOR = Emulator(binary=Path("/usr/bin/qemu-system-x86_64"), version="7.2.22")
 CHANNELS = Channels(plan=Path("/s/plan"), console=Path("/s/console"), events=Path("/s/events"), monitor=7)
 
 
-def machine(**changes: object) -> Machine:
+def machine(**changes: object) -> GuestMachine:
     values = {
         "emulator": EMULATOR,
         "kernel": Path("/k/vmlinuz"),
@@ -21,7 +21,7 @@ def machine(**changes: object) -> Machine:
         "clock": "virtual",
         **changes,
     }
-    return Machine.model_validate(values)
+    return GuestMachine.model_validate(values)
 
 
 def option(arguments: list[str], name: str) -> str:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
+from ajuste.executor.guest import emulator
+from ajuste.executor.guest.emulator import choose_emulator, installed_emulator
 from ajuste.kernel.qemu import QemuImage
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
-from ajuste.vm import emulator
-from ajuste.vm.emulator import choose_emulator, installed_emulator
 
 
 @pytest.fixture

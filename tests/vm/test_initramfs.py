@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.executor.guest.initramfs import LARGEST_STUDY_FILE_BYTES, GuestFiles, build_initramfs
+from ajuste.machine.installation import AGENT, WORKLOADS, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
-from ajuste.native import AGENT, WORKLOADS, native_program
-from ajuste.vm.guest_files import GuestFiles
-from ajuste.vm.initramfs import LARGEST_STUDY_FILE_BYTES, build_initramfs
 
 pytestmark = pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.executor.guest.library import needed_by
 from ajuste.model.error import RequestError
-from ajuste.vm.library import needed_by
 
 compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 

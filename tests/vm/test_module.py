@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from ajuste.executor.guest.module import modules_for
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
-from ajuste.vm.module import modules_for
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.executor.guest.initramfs import scheduler_of
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
-from ajuste.vm.scheduler import scheduler_of
 
 
 def kernel(schedulers: Path | None, spec: str = "mine:fast") -> KernelImage:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.executor.guest.tree import check_self_contained, interpreters_of
 from ajuste.model.error import RequestError
-from ajuste.vm.script import check_self_contained, interpreters_of
 
 
 def script(folder: Path, first_line: bytes) -> Path:

@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ajuste.home import Home
+from ajuste.machine.home import Home
+from ajuste.machine.session import MARKER, MachineSession, remove_stale
 from ajuste.model.error import RequestError
-from ajuste.vm.session import MARKER, Session, remove_stale
 
 OWNER = """
 import sys
@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Home:
 
 
 def test_leaving_removes_the_directory_and_the_guardian(place: Home) -> None:
-    with Session(place) as session:
+    with MachineSession(place) as session:
         directory = session.directory
         assert directory.parent == place.sessions
         assert oct(directory.stat().st_mode & 0o777) == "0o700"
@@ -42,7 +42,7 @@ def test_leaving_removes_the_directory_and_the_guardian(place: Home) -> None:
 
 
 def test_an_error_inside_removes_it_as_well(place: Home) -> None:
-    with pytest.raises(KeyboardInterrupt), Session(place):
+    with pytest.raises(KeyboardInterrupt), MachineSession(place):
         raise KeyboardInterrupt
     assert list(place.sessions.iterdir()) == []
 
@@ -63,7 +63,7 @@ def test_a_killed_owner_leaves_nothing(place: Home) -> None:
 
 
 def test_directories_of_dead_owners_are_removed_and_others_kept(place: Home) -> None:
-    with Session(place) as session:
+    with MachineSession(place) as session:
         mine = json.loads((session.directory / MARKER).read_text())
         others = {
             "vm-dead": {**mine, "pid": 2**22 + 1},
@@ -86,6 +86,9 @@ def test_directories_of_dead_owners_are_removed_and_others_kept(place: Home) -> 
 def test_a_home_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
-    with pytest.raises(RequestError, match="no directory for a machine"), Session(Home(blocked, blocked, blocked)):
+    with (
+        pytest.raises(RequestError, match="no directory for a machine"),
+        MachineSession(Home(blocked, blocked, blocked)),
+    ):
         pass
     assert list(tmp_path.iterdir()) == [blocked]

@@ -12,24 +12,17 @@ from typing import Final, Literal
 import numpy as np
 
 from ajuste.analysis.answer import answer
-from ajuste.analysis.elsewhere import (
-    Comparison,
-    comparisons_of,
-    family_of,
-    summary_of,
-    verdict_of,
-    without_partner,
-)
-from ajuste.analysis.fixed import Contrast
-from ajuste.analysis.singles import points, thinned
+from ajuste.analysis.effects import FixedContrast
+from ajuste.analysis.elsewhere import Comparison, comparisons_of, family_of, summary_of, verdict_of, without_partner
+from ajuste.analysis.points import points, thinned
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.three_sigma import compared, fixed_chance, row_of
-from ajuste.analysis.wording import amount, listed, percent
 from ajuste.model.error import RequestError
+from ajuste.model.measurements import Sample, Summarised, Table, Values
 from ajuste.model.metric import Metric
 from ajuste.model.results import Elsewhere, Measured, Results, Summary, ThreeSigma
-from ajuste.model.table import Sample, Summarised, Table, Values
 from ajuste.model.verdict import Verdict
+from ajuste.model.wording import amount, listed, percent
 
 UNPAIRED: Final = (
     "The configurations were not measured in common blocks, so that whatever changed between their measurements "
@@ -210,7 +203,7 @@ def _with_intervals(only: Measured, table: Table, deciding: Sequence[str], alpha
     metrics = dict(only.metrics)
     for name in deciding:
         own = summary_of(table.samples[only.name, name])
-        half = Contrast(own.mean, own.sem, own.n - 1).half_width(alpha)
+        half = FixedContrast(own.mean, own.sem, own.n - 1).half_width(alpha)
         if math.isfinite(half):
             metrics[name] = metrics[name].model_copy(update={"low": own.mean - half, "high": own.mean + half})
     return only.model_copy(update={"metrics": metrics})

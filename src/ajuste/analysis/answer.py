@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from ajuste.analysis.precision import Precision
 from ajuste.analysis.trend import Trend
-from ajuste.analysis.wording import amount, change, listed, number, percent, quantity
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict, Word
+from ajuste.model.wording import amount, change, listed, number, percent, quantity
 
 MOST_NAMED = 4
 """With more configurations than this they are counted and only the best and worst are named."""
@@ -150,3 +150,142 @@ def _counted(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float
         if len(ranked) > 1:
             text += f"; highest {ranked[-1].configuration}, {_size(ranked[-1])}"
     return text + "."
+
+
+# Which factors matter, in a sentence.
+
+
+FACTOR_ANSWER_MOST_NAMED = 6
+"""Of more effects than this only the largest are named."""
+
+
+def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], smallest_effect: float) -> str:
+    """What the factors do to each of ``metrics``, and whether two depend on each other: of the first metric in full, of
+    further ones how many.
+    """
+    sentences: list[str] = []
+    for metric in metrics:
+        own = [effect for effect in effects if effect.metric == metric.name]
+        mains = [effect for effect in own if effect.kind == "main"]
+        interactions = [effect for effect in own if effect.kind == "interaction"]
+        named = not sentences
+        if mains:
+            said = _groups(mains, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
+            title = f"{metric.title[:1].upper()}{metric.title[1:]}"
+            sentences.append(f"{title}, of {_count(mains)} each averaged over the other factors: {said}.")
+        if interactions:
+            said = _groups(interactions, smallest_effect, ("is there", "are there", "is not", "are not"), named=named)
+            of = "1 interaction" if len(interactions) == 1 else f"{len(interactions)} interactions"
+            sentences.append(f"Of {of} of two factors: {said}.")
+    return " ".join(sentences)
+
+
+def _count(mains: Sequence[FactorEffect]) -> str:
+    factors = len({effect.factors for effect in mains})
+    if factors == len(mains):
+        return f"{factors} factors,"
+    return f"{factors} factors with {len(mains)} steps from a baseline,"
+
+
+def _groups(
+    effects: Sequence[FactorEffect], smallest_effect: float, words: tuple[str, str, str, str], *, named: bool
+) -> str:
+    one, some, no, none = words
+    certain = [e for e in effects if e.verdict in ("improves", "worsens", "differs")]
+    equivalent = [e for e in effects if e.verdict == "equivalent"]
+    undecided = [e for e in effects if e.verdict == "undecided"]
+    parts = []
+    if certain:
+        said = f": {_named(certain)}" if named else ""
+        parts.append(f"{len(certain)} {one if len(certain) == 1 else some}{said}")
+    if equivalent:
+        parts.append(f"{len(equivalent)} {no if len(equivalent) == 1 else none}, within ±{percent(smallest_effect)}")
+    if undecided:
+        few = (
+            f" ({listed([e.subject for e in undecided])})"
+            if named and len(undecided) <= FACTOR_ANSWER_MOST_NAMED
+            else ""
+        )
+        parts.append(f"{len(undecided)} {'is' if len(undecided) == 1 else 'are'} undecided{few}")
+    return "; ".join(parts)
+
+
+def _named(certain: Sequence[FactorEffect]) -> str:
+    """The largest of them, with estimate and interval."""
+    ranked = sorted(certain, key=_factor_answer_size, reverse=True)
+    said = [f"{effect.subject} ({_words(effect)})" for effect in ranked[:FACTOR_ANSWER_MOST_NAMED]]
+    if len(ranked) > FACTOR_ANSWER_MOST_NAMED:
+        said.append(f"{len(ranked) - FACTOR_ANSWER_MOST_NAMED} more")
+    return listed(said)
+
+
+def _factor_answer_size(effect: FactorEffect) -> float:
+    if effect.estimate is None:
+        return 0.0
+    return max(effect.estimate, 1 / effect.estimate) if effect.scale == "ratio" else abs(effect.estimate)
+
+
+def _words(effect: FactorEffect) -> str:
+    def say(value: float | None) -> str:
+        return change(value, effect.scale, effect.unit)
+
+    return f"{say(effect.estimate)}, interval {say(effect.low)} to {say(effect.high)}"
+
+
+# Which lines of a profile matter, in a sentence.
+
+
+_SAID: dict[Role, tuple[str, str]] = {
+    "helps": ("helps", "help"),
+    "harms": ("harms", "harm"),
+    "matters": ("matters", "matter"),
+    "depends": ("depends on the others", "depend on the others"),
+    "useless": ("is useless for this workload", "are useless for this workload"),
+    "undecided": ("is undecided", "are undecided"),
+}
+
+
+def lines_answer(lines: Sequence[LineEffect], metrics: Sequence[Metric]) -> str:
+    """What the whole does to each metric, and which lines do it: of further metrics than the first how many."""
+    of_metrics = [[one for one in lines if one.metric == metric.name] for metric in metrics if lines]
+    pairs = zip(of_metrics, metrics, strict=False)
+    return " ".join(_of_metric(own, metric, named=own is of_metrics[0]) for own, metric in pairs)
+
+
+def _of_metric(lines: Sequence[LineEffect], metric: Metric, *, named: bool) -> str:
+    whole = next(one for one in lines if one.kind == "whole")
+    title = f"{metric.title[:1].upper()}{metric.title[1:]}"
+    by_role = {role: [one for one in lines if one.kind == "line" and one.role == role] for role in _SAID}
+    said = [
+        _group(role, own) if named else _ablation_answer_count(role, len(own)) for role, own in by_role.items() if own
+    ]
+    return f"{title}: the whole profile {_whole(whole)}. {'; '.join(said)}."
+
+
+def _whole(whole: LineEffect) -> str:
+    interval = f"{change(whole.low, whole.scale, whole.unit)} to {change(whole.high, whole.scale, whole.unit)}"
+    by = f"{change(whole.estimate, whole.scale, whole.unit)} ({interval})"
+    words = {
+        "equivalent": "changes nothing that matters",
+        "undecided": "may do something or nothing",
+        "differs": "does",
+    }
+    return f"{words.get(whole.verdict, whole.verdict)}, {by}" if whole.estimate is not None else "is not measured yet"
+
+
+def _group(role: Role, lines: Sequence[LineEffect]) -> str:
+    one, several = _SAID[role]
+    ordered = sorted(lines, key=lambda line: -abs(line.part or 0))
+    named = [line.line + (f" ({_part(line)})" if role in ("helps", "harms", "matters") else "") for line in ordered]
+    return f"{listed(named)} {one if len(lines) == 1 else several}"
+
+
+def _ablation_answer_count(role: Role, lines: int) -> str:
+    return f"{lines} {'line' if lines == 1 else 'lines'} {_SAID[role][lines != 1]}"
+
+
+def _part(line: LineEffect) -> str:
+    """A part of the whole, or where lines act against each other what the line does."""
+    if line.part is not None and 0 < line.part <= 1:
+        return f"{100 * line.part:.0f} % of that"
+    return change(line.estimate, line.scale, line.unit)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.results import Measured
+from ajuste.model.trial import Configuration, Factor
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Verdicts for results that were measured elsewhere: their size is fixed, and so fixed-sample inference is right.
 
 Where both configurations name blocks, values of the same block are compared; otherwise the samples as a whole. See
-``analysis.fixed`` for the intervals and their sources.
+``analysis.effects`` for the intervals and their sources.
 """
 
 from __future__ import annotations
@@ -13,13 +13,22 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
+from ajuste.analysis.effects import (
+    SMALLEST_RELATIVE_STEP,
+    Array,
+    Effect,
+    FixedContrast,
+    margin,
+    of_log_means,
+    of_means,
+    paired,
+    unpaired,
+)
 from ajuste.analysis.evidence import not_evidence
-from ajuste.analysis.fixed import Array, Contrast, of_log_means, of_means, paired, unpaired
 from ajuste.analysis.sequence import Interval
 from ajuste.analysis.verdict import of_effect, reason_of, unmeasured, word_of
+from ajuste.model.measurements import Sample, Summarised, Table, Values
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.table import Sample, Summarised, Table, Values
 from ajuste.model.verdict import Verdict, Word
 
 Basis = Literal["blocks", "samples", "summaries"]
@@ -35,7 +44,7 @@ class Comparison:
     """
 
     effect: Effect
-    contrast: Contrast
+    contrast: FixedContrast
     basis: Basis
     n: tuple[int, int]
     spreads: tuple[float, ...]
@@ -137,7 +146,7 @@ def _by_block(sample: Values) -> dict[str, float]:
     return {block: math.fsum(values) / len(values) for block, values in found.items()}
 
 
-def _effect(contrast: Contrast, scale: Scale, metric: Metric, alpha: float, means: tuple[float, float]) -> Effect:
+def _effect(contrast: FixedContrast, scale: Scale, metric: Metric, alpha: float, means: tuple[float, float]) -> Effect:
     baseline, other = means
     step = metric.resolution or SMALLEST_RELATIVE_STEP * max(abs(baseline), abs(other))
     # Values that are all alike are known no better than a step of the figure (Sheppard's correction).

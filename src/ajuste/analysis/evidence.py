@@ -12,9 +12,9 @@ from typing import Final
 
 from scipy.special import nctdtr, ndtri, stdtrit
 
-from ajuste.analysis.fixed import Contrast
-from ajuste.analysis.wording import amount, change, number, percent
+from ajuste.analysis.effects import FixedContrast
 from ajuste.model.metric import Scale
+from ajuste.model.wording import amount, change, number, percent
 
 POWER: Final = 0.9
 MOST_VALUES: Final = 1_000_000
@@ -49,7 +49,7 @@ def _power(difference: float, variance: float, freedom: float, n: int, alpha: fl
 
 
 def not_evidence(
-    contrast: Contrast,
+    contrast: FixedContrast,
     spreads: tuple[float, ...],
     n: tuple[int, int],
     alpha: float,

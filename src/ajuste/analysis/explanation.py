@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.analysis.wording import amount, listed, number, percent, signed
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation, Part, Preemption, Recorded, Recording
 from ajuste.model.verdict import Verdict
+from ajuste.model.wording import amount, listed, number, percent, signed
 
 LEAST_RATIO: Final = 1.1
 """What changed by less counts as unchanged: it is one trial of each."""

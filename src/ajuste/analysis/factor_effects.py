@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.contrasts import Cells, Contrast, Weights, factorial_contrasts, interacting, screening_contrasts
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
 from ajuste.analysis.verdict import Family, more_blocks, reason_of, word_of
-from ajuste.analysis.wording import change, percent
-from ajuste.model.configuration import Configuration, Factor
+from ajuste.design.combinations import low_and_high
 from ajuste.model.metric import Metric, Scale
+from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import FactorCell, FactorEffect
+from ajuste.model.wording import change, percent
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def factor_effects(
     """The effects of ``factors`` on each of ``metrics``: of all their combinations, or of a screening design, where
     they are what decides.
 
-    For each complete block an effect is a weighted sum (see ``analysis.contrasts``) of the logarithms of its values, or
+    For each complete block an effect is a weighted sum (see ``analysis.factor_effects``) of the logarithms of its values, or
     of the values where ratios are not possible. The blocks' sums have the same anytime-valid interval as the pairs of
     two configurations. All effects on all metrics hold together with ``confidence`` (Bonferroni's inequality).
     """
@@ -177,3 +178,89 @@ def _correction(family: Family, effects: int, metrics: int) -> str:
         f"Bonferroni: {effects} effects × {named} = {family.comparisons}, each at {percent(1 - family.alpha)}, so that "
         f"all hold together at {percent(family.confidence)} whenever the study stops"
     )
+
+
+# Contrasts: main effects and interactions of factors as weighted sums over the configurations of a block.
+#
+# Those of Box, Hunter and Hunter (2005, "Statistics for Experimenters", chapter 5); with marginal means for factors
+# of more than two levels.
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """``weights`` has one figure for each configuration; they add up to 0. The rest as in ``FactorEffect``."""
+
+    kind: Literal["main", "interaction"]
+    factors: tuple[str, ...]
+    levels: tuple[str, ...]
+    against: tuple[str, ...]
+    weights: NDArray[np.float64]
+
+
+MOST_INTERACTIONS: Final = 200
+"""With more of them than this only main effects are computed: corrected for so many, little could be said of any."""
+
+Weights: TypeAlias = NDArray[np.float64]
+
+
+class Cells:
+    """The means over configurations with given levels, as weights."""
+
+    def __init__(self, factors: Sequence[Factor], configurations: Sequence[Configuration]) -> None:
+        self._have = {
+            (factor.name, level): np.array([c.levels[factor.name] == level for c in configurations])
+            for factor in factors
+            for level in factor.levels
+        }
+
+    def mean(self, *levels: tuple[str, str]) -> Weights:
+        """The weights of the mean over all configurations with these levels, each with its factor."""
+        chosen = np.all([self._have[each] for each in levels], axis=0).astype(np.float64)
+        weights: Weights = chosen / np.sum(chosen)
+        return weights
+
+
+def varied(factors: Sequence[Factor]) -> list[Factor]:
+    """Those with more than one level."""
+    return [factor for factor in factors if len(factor.levels) > 1]
+
+
+def interacting(factors: Sequence[Factor]) -> list[tuple[Factor, Factor]]:
+    """The pairs of factors whose interactions are computed: all, or none if there are too many."""
+    found = list(combinations(varied(factors), 2))
+    many = sum((len(one.levels) - 1) * (len(two.levels) - 1) for one, two in found)
+    return found if many <= MOST_INTERACTIONS else []
+
+
+def factorial_contrasts(factors: Sequence[Factor], configurations: Sequence[Configuration]) -> tuple[Contrast, ...]:
+    """Of all combinations: every other level of each factor against its baseline, and the interactions of two."""
+    cells = Cells(factors, configurations)
+    mains = [_main(factor, factor.baseline, level, cells) for factor in varied(factors) for level in _others(factor)]
+    return (*mains, *(each for one, two in interacting(factors) for each in _interactions(one, two, cells)))
+
+
+def screening_contrasts(factors: Sequence[Factor], configurations: Sequence[Configuration]) -> tuple[Contrast, ...]:
+    """Of a screening design: the main effect of each factor that varies."""
+    cells = Cells(factors, configurations)
+    return tuple(_main(factor, *low_and_high(factor), cells) for factor in varied(factors))
+
+
+def _others(factor: Factor) -> list[str]:
+    return [level for level in factor.levels if level != factor.baseline]
+
+
+def _main(factor: Factor, low: str, high: str, cells: Cells) -> Contrast:
+    weights = cells.mean((factor.name, high)) - cells.mean((factor.name, low))
+    return Contrast("main", (factor.name,), (high,), (low,), weights)
+
+
+def _interactions(one: Factor, two: Factor, cells: Cells) -> Iterator[Contrast]:
+    def at(first: str, second: str) -> Weights:
+        return cells.mean((one.name, first), (two.name, second))
+
+    for first in _others(one):
+        for second in _others(two):
+            step_there = at(first, second) - at(one.baseline, second)
+            step_here = at(first, two.baseline) - at(one.baseline, two.baseline)
+            names, against = (one.name, two.name), (one.baseline, two.baseline)
+            yield Contrast("interaction", names, (first, second), against, step_there - step_here)

@@ -18,13 +18,12 @@ from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.partition import partition
-from ajuste.analysis.surface.blocks import Array, Blocks, blocks_of
-from ajuste.analysis.surface.noise import believed
+from ajuste.analysis.surface.blocks import Array, Blocks, believed, blocks_of
 from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
-from ajuste.model.configuration import KERNEL_FACTOR, Configuration, Factor
-from ajuste.model.history import History, VersionChange, VersionPoint
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
+from ajuste.model.results import History, VersionChange, VersionPoint
+from ajuste.model.trial import KERNEL_FACTOR, Configuration, Factor
 
 FEWEST_VERSIONS: Final = 3
 MOST_LINES: Final = 6

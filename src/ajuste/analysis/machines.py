@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Pairs, pairs
 from ajuste.analysis.verdict import family, word_of
-from ajuste.analysis.wording import change, listed
-from ajuste.model.configuration import Configuration
-from ajuste.model.machine_effect import AcrossMachines, Agreement, MachineEffect
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.verdict import Finding, Verdict, Word
+from ajuste.model.trial import Configuration
+from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict, Word
+from ajuste.model.wording import change, listed
 
 Machines = Mapping[int, str]
 """The machine of every block; empty where there is only one."""

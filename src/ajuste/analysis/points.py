@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.model.measurements import Measurements
+from ajuste.model.measurements import Measurements, Table, Values
 from ajuste.model.results import MOST_REASONS, Point, Tally
+from ajuste.model.wording import number
 
 NO_MACHINES: Final[Mapping[int, str]] = MappingProxyType({})
 
@@ -76,3 +77,104 @@ def _point(measured: Measurements, row: int, machines: Mapping[int, str]) -> Poi
 
 def _count(which: NDArray[Any]) -> int:
     return int(np.count_nonzero(which))
+
+
+# The single values of a table, as the points that plots are drawn from.
+
+
+MOST_POINTS: Final = 5_000
+"""With more rows than this only one of every so many is shown; verdicts and summaries rest on all of them."""
+
+Row = tuple[str, dict[str, float]]
+"""A block's name, or nothing, and the metrics."""
+
+
+def points(table: Table) -> tuple[tuple[Point, ...], Tally]:
+    """Rows of all files, and how many rows there are; of very many some.
+
+    Blocks are numbered in the order of the files; where there are none, the values of each configuration are.
+    """
+    cells: dict[str, dict[str, Values]] = {name: {} for name in table.configurations}
+    for (name, metric), sample in table.samples.items():
+        if isinstance(sample, Values):
+            cells[name][metric] = sample
+    total = sum(_length(own) for own in cells.values())
+    step = -(-total // MOST_POINTS) or 1
+    numbers: dict[str, int] = {}
+    found = []
+    for name, own in cells.items():
+        for place, (block, metrics) in _rows(own, step):
+            at = numbers.setdefault(block, len(numbers) + 1) if block else place
+            found.append(Point(configuration=name, block=at, status="ok", metrics=metrics))
+    return tuple(found), Tally(trials=total, clean=total, warm_up=0, flagged=0, failed=0)
+
+
+def thinned(shown: int, tally: Tally) -> tuple[str, ...]:
+    """A sentence if not all rows are ``shown``."""
+    if shown == tally.trials:
+        return ()
+    return (
+        f"Of {number(tally.trials)} rows {number(shown)} are drawn and listed, evenly from each configuration; all "
+        f"figures and verdicts rest on all rows.",
+    )
+
+
+def _length(cells: Mapping[str, Values]) -> int:
+    return max((len(cell.values) for cell in cells.values()), default=0)
+
+
+def _rows(cells: Mapping[str, Values], step: int) -> Iterator[tuple[int, Row]]:
+    """One of every ``step`` rows of a configuration with its place, which counts from 1."""
+    if len({(len(cell.values), cell.blocks) for cell in cells.values()}) == 1:
+        blocks = next(iter(cells.values())).blocks
+        for place in range(0, _length(cells), step):
+            metrics = {metric: cell.values[place] for metric, cell in cells.items()}
+            yield place + 1, (blocks[place] if blocks else "", metrics)
+        return
+    rows: dict[tuple[str, int], dict[str, float]] = {}
+    for metric, cell in cells.items():
+        seen: Counter[str] = Counter()
+        for place, value in enumerate(cell.values):
+            block = cell.blocks[place] if cell.blocks else ""
+            rows.setdefault((block, seen[block]), {})[metric] = value
+            seen[block] += 1
+    for place, ((block, _), metrics) in list(enumerate(rows.items(), start=1))[::step]:
+        yield place, (block, metrics)
+
+
+# Lines with fewer points that look the same.
+
+
+Points = list[tuple[float, float]]
+
+
+def thin(points: Sequence[tuple[float, float]], most: int) -> Points:
+    """At most ``most`` (4 or more) of ``points``, which are in order of their first coordinate.
+
+    Points within a level stretch say nothing and go first; then, in each of as many equal spans as there is room for,
+    all but the lowest and the highest. First and last stay.
+    """
+    kept = _without_level(points)
+    if len(kept) <= most:
+        return kept
+    first, *inner, last = kept
+    spans = (most - 2) // 2
+    width = (last[0] - first[0]) / spans
+    groups: dict[int, Points] = {}
+    for point in inner:
+        groups.setdefault(min(spans - 1, int((point[0] - first[0]) / width)), []).append(point)
+    extremes = [point for own in groups.values() for point in _extremes(own)]
+    return [first, *extremes, last]
+
+
+def _without_level(points: Sequence[tuple[float, float]]) -> Points:
+    def says_something(place: int) -> bool:
+        at_an_end = place in (0, len(points) - 1)
+        return at_an_end or not (points[place - 1][1] == points[place][1] == points[place + 1][1])
+
+    return [point for place, point in enumerate(points) if says_something(place)]
+
+
+def _extremes(points: Points) -> Points:
+    lowest, highest = (which(points, key=lambda point: point[1]) for which in (min, max))
+    return sorted({lowest, highest})

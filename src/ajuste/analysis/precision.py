@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,3 +79,24 @@ def _precision(values: NDArray[np.float64], metric: Metric, alpha: float, smalle
         return Precision(metric, None, 0.0, alpha)
     interval = interval_of(values, metric, alpha)
     return Precision(metric, interval, smallest_effect * abs(interval.mean) or metric.resolution, alpha)
+
+
+# How many blocks an effect needs before anything is measured.
+
+
+MOST_BLOCKS: Final = 10_000
+"""Beyond this many blocks a prediction is not worth giving."""
+
+
+def pair_variance(run_spread: float) -> float:
+    """The variance of the log ratio of two independent runs that each scatter by ``run_spread`` (0.01 is 1 %)."""
+    return 2 * math.log1p(run_spread) ** 2
+
+
+def blocks_needed(effect: float, variance: float, alpha: float) -> int | None:
+    """About how many blocks tell an ``effect`` (0.02 is 2 %) from none at error rate ``alpha``, if the log ratios
+    within blocks have that ``variance``: those after which the interval of ``analysis.sequence`` is narrow enough.
+
+    ``None`` beyond ``MOST_BLOCKS``.
+    """
+    return values_needed(variance, math.log1p(effect), alpha, most=MOST_BLOCKS)

@@ -11,14 +11,19 @@ B(a + k, b + n − k) / (B(a, b) pᵏ (1 − p)ⁿ⁻ᵏ), a martingale that sta
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
+from ajuste.analysis.pairs import Clean
 from ajuste.analysis.sequence import Interval
+from ajuste.model.measurements import Measurements
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured
 
 MOST_VALUES = 1_000_000
 """Beyond this many values ``fewest_for`` is not asked."""
@@ -84,3 +89,33 @@ def quantile_bounds(values: NDArray[np.float64], p: float, alpha: float) -> tupl
     least, most = count_bounds(n, p, alpha)
     ordered = np.concatenate([[-np.inf], np.sort(values), [np.inf]])
     return float(ordered[least]), float(ordered[most + 1])
+
+
+# Metrics that are a quantile of another one's trials, as columns and summaries of their own.
+
+
+def with_quantile_columns(measured: Measurements, metrics: Sequence[Metric]) -> Measurements:
+    """``measured`` with the single values that each quantile of ``metrics`` is one of."""
+    own = [metric for metric in metrics if metric.quantile is not None and metric.column in measured.metrics]
+    if not own:
+        return measured
+    return replace(measured, metrics={**measured.metrics, **{m.name: measured.metrics[m.column] for m in own}})
+
+
+def with_quantiles(configurations: Sequence[Measured], clean: Clean, metrics: Sequence[Metric]) -> tuple[Measured, ...]:
+    """The summaries with each quantile of ``metrics`` where others have their mean; it has no standard error."""
+    own = [metric for metric in metrics if metric.quantile is not None]
+    return tuple(_with_quantiles(configuration, clean, own) for configuration in configurations)
+
+
+def _with_quantiles(configuration: Measured, clean: Clean, metrics: Sequence[Metric]) -> Measured:
+    summaries = dict(configuration.metrics)
+    missing = dict(configuration.not_supported)
+    for metric in metrics:
+        if metric.name in summaries and metric.quantile is not None:
+            values = clean.values(configuration.name, metric.column)
+            update = {"mean": float(np.quantile(values, metric.quantile)), "sd": None, "sem": None}
+            summaries[metric.name] = summaries[metric.name].model_copy(update=update)
+        elif metric.column in missing:
+            missing[metric.name] = missing[metric.column]
+    return configuration.model_copy(update={"metrics": summaries, "not_supported": missing})

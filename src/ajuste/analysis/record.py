@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Final, Protocol
 
-from ajuste.analysis.digest import digest
-from ajuste.model.measurements import Measurements, measurements
+from ajuste.model.measurements import Measured, Measurements, measurements
 from ajuste.model.trial import Trial
 
 
@@ -20,7 +21,7 @@ class Record(Protocol):
 
     @property
     def digest(self) -> str:
-        """See ``analysis.digest``."""
+        """See ``analysis.record``."""
         ...
 
     def whole(self, rows: Sequence[int]) -> Sequence[Trial]:
@@ -49,3 +50,49 @@ class ListedTrials:
 def record_of(trials: Iterable[Trial]) -> ListedTrials:
     """A record of ``trials``, in whatever order they come."""
     return ListedTrials(tuple(sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))))
+
+
+# The digest: one number for all that was measured, equal if and only if the measurements are.
+
+
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+_CHUNK: Final = 1 << 20
+
+
+def digest(trials: Iterable[Trial]) -> str:
+    """SHA-256 (hexadecimal) over the canonical JSON of all trials in the order of the design.
+
+    Covers configuration, seed, block, position, attempt, values read back, the agent's event lines, metrics and
+    status; no time or text of the host.
+    """
+    in_order = sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))
+    return digest_in_order(map(_measured, in_order))
+
+
+def digest_in_order(measured: Iterable[Measured]) -> str:
+    """As ``digest``, of trials that come in the order of the design one after the other: none is kept in memory."""
+    found = hashlib.sha256(b"[")
+    separator = b""
+    parts = bytearray()
+    for one in measured:
+        parts += separator
+        parts += _CANONICAL.encode(one).encode("ascii")
+        separator = b","
+        if len(parts) > _CHUNK:
+            found.update(parts)
+            parts.clear()
+    found.update(parts)
+    found.update(b"]")
+    return found.hexdigest()
+
+
+def _measured(trial: Trial) -> Measured:
+    return {
+        "slot": dict(trial.slot),
+        "attempt": trial.attempt,
+        "status": trial.status,
+        "written": [write.model_dump(exclude={"at_ns"}) for write in trial.written],
+        "events": trial.events,
+        "metrics": trial.metrics,
+        "not_supported": trial.not_supported,
+    }

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from ajuste.analysis.ablation import Lines, Rates, ablation
-from ajuste.analysis.ablation_answer import lines_answer
-from ajuste.analysis.answer import answer
+from ajuste.analysis.answer import answer, factor_answer, lines_answer
 from ajuste.analysis.as_run import AsRun, as_run
 from ajuste.analysis.diagnostics.diagnose import diagnose
-from ajuste.analysis.factor_answer import factor_answer
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.history import histories
 from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
@@ -22,8 +20,8 @@ from ajuste.analysis.outliers import outlier_notes
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks
 from ajuste.analysis.points import points_of, tally
 from ajuste.analysis.precision import Precision, precisions
-from ajuste.analysis.prediction.registry import agreement, predictions
-from ajuste.analysis.quantile_metrics import with_quantile_columns, with_quantiles
+from ajuste.analysis.prediction import agreement, predictions
+from ajuste.analysis.quantiles import with_quantile_columns, with_quantiles
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.summary import measured, with_intervals
 from ajuste.analysis.surface.correlation import correlations
@@ -34,18 +32,15 @@ from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.ablation import principal
 from ajuste.design.stopping import Why
-from ajuste.model.configuration import Configuration
-from ajuste.model.history import History
-from ajuste.model.machine_effect import AcrossMachines
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
-from ajuste.model.results import Explained, Results, Tally
+from ajuste.model.results import Explained, History, Results, Tally
 from ajuste.model.surface import Surface
-from ajuste.model.trial import Trial
-from ajuste.model.verdict import Finding, LineEffect, Verdict
-from ajuste.study.ablation import line_sets
-from ajuste.study.design_words import design_words
+from ajuste.model.trial import Configuration, Trial
+from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Verdict
+from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.settings import line_sets
 
 ONE_MACHINE: Machines = MappingProxyType({})
 

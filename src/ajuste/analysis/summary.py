@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ajuste.analysis.outliers import median
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.precision import Precision
-from ajuste.model.configuration import Configuration
 from ajuste.model.event import Written
 from ajuste.model.results import Measured, Summary
-from ajuste.model.value import same_value
+from ajuste.model.trial import Configuration
+from ajuste.model.tunable import same_value
 
 
 def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:

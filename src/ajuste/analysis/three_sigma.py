@@ -20,11 +20,11 @@ from scipy.special import stdtr
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.verdict import family
-from ajuste.analysis.wording import percent
-from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
 from ajuste.model.results import Summary, ThreeSigma
+from ajuste.model.trial import Configuration
 from ajuste.model.verdict import Verdict, Word
+from ajuste.model.wording import percent
 
 SIGMAS: Final = 3.0
 _DIFFERENT: Final[frozenset[Word]] = frozenset({"improves", "worsens", "differs"})

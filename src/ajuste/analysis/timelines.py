@@ -10,14 +10,14 @@ from typing import Final, Literal
 import numpy as np
 
 from ajuste.analysis.pairs import Clean, clean_trials
+from ajuste.analysis.points import Points, thin
 from ajuste.analysis.record import Record
-from ajuste.analysis.thinning import Points, thin
-from ajuste.catalogue.figures import figure_sources
+from ajuste.catalogue.loader import figure_sources
 from ajuste.model.event import Event, parse_event
 from ajuste.model.plan import SamplerSource
 from ajuste.model.results import SampledFigure, SampledLine, TimelineMark
 from ajuste.model.trial import Trial
-from ajuste.parse.timeline import Sampling, Series, sampling
+from ajuste.outputs.timeline import Sampling, TimeSeries, sampling
 from ajuste.study.resolved import ResolvedStudy
 
 MOST_FIGURES: Final = 8
@@ -139,12 +139,12 @@ def _line(one: _Read, where: _Where, shown: _Shown, interval_s: float) -> Sample
     )
 
 
-def _points(series: Series, *, growth: bool) -> Points:
+def _points(series: TimeSeries, *, growth: bool) -> Points:
     base = series.values[0] if growth else 0
     return [(at_s, float(value - base)) for at_s, value in zip(series.at_s, series.values, strict=True)]
 
 
-def _rates(series: Series, interval_s: float) -> Points:
+def _rates(series: TimeSeries, interval_s: float) -> Points:
     """The growth by second up to each reading; readings at the workload's ends are too near to others for a rate."""
     kept = [(series.at_s[0], series.values[0])]
     for at_s, value in zip(series.at_s, series.values, strict=True):

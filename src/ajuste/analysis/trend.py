@@ -9,8 +9,8 @@ from typing import Literal
 
 from ajuste.analysis.effects import Effect, effect
 from ajuste.analysis.pairs import Trials, clean_trials, pairs
-from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
+from ajuste.model.trial import Configuration, Factor
 
 FEWEST_LEVELS = 3
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from ajuste.analysis.effects import Effect, effect, margin
-from ajuste.analysis.needed import MOST_BLOCKS
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
+from ajuste.analysis.precision import MOST_BLOCKS
 from ajuste.analysis.quantiles import MOST_VALUES, fewest_for
 from ajuste.analysis.sequence import Interval, fewest, values_needed
-from ajuste.analysis.wording import change, number, percent, quantity, signed
-from ajuste.model.configuration import Configuration
 from ajuste.model.metric import Metric
+from ajuste.model.trial import Configuration
 from ajuste.model.verdict import Verdict, Word
+from ajuste.model.wording import change, number, percent, quantity, signed
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from rapidfuzz import process
 
@@ -10,7 +11,7 @@ from ajuste.catalogue.quantity import WrongStep, step, unit_of, whole_number
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
-from ajuste.model.workload import Parameter
+from ajuste.model.workload import PLACEHOLDER, Parameter, WorkloadKind
 
 OFF_WORDS = frozenset({"0", "off", "no", "n", "false", "disabled"})
 ON_WORDS = frozenset({"1", "on", "yes", "y", "true", "enabled"})
@@ -166,3 +167,45 @@ def _of(unit: str) -> str:
 
 def _in(unit: str) -> str:
     return f" {unit}" if unit else ""
+
+
+# How the parameters of a workload become the arguments of its program.
+
+
+def check_parameters(kind: WorkloadKind, given: Mapping[str, str]) -> dict[str, str]:
+    """All parameters of ``kind``: those ``given``, checked, and the defaults of the others.
+
+    Raises RequestError for an unknown parameter (with the nearest name) or a value that it cannot have.
+    """
+    for name in given:
+        if name not in kind.parameters:
+            near = process.extractOne(name, list(kind.parameters), score_cutoff=50)
+            known = ", ".join(kind.parameters) or "none"
+            raise RequestError(
+                f"the workload {kind.name} has no parameter {name!r}; it has {known}",
+                hint=f"did you mean {near[0]}?" if near else None,
+            )
+    return {
+        name: check_parameter(f"{kind.name}'s {name}", parameter, given.get(name, parameter.default))
+        for name, parameter in kind.parameters.items()
+    }
+
+
+def arguments(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
+    """The program's arguments (without the program) with the parameters ``given``; no shell ever reads them."""
+    values = check_parameters(kind, given)
+    words: list[str] = []
+    for argument in kind.arguments:
+        whole = PLACEHOLDER.fullmatch(argument)
+        if whole and kind.parameters[whole[1]].choices:
+            words += kind.parameters[whole[1]].choices[values[whole[1]]]
+        else:
+            words.append(PLACEHOLDER.sub(lambda match: values[match[1]], argument))
+    return tuple(words)
+
+
+def modules(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
+    """The kernel modules of Ajuste's own that the workload needs with the parameters ``given``, each once."""
+    values = check_parameters(kind, given)
+    needed = (kind.parameters[name].modules.get(value) for name, value in values.items())
+    return tuple(dict.fromkeys(name for name in needed if name))

@@ -15,18 +15,19 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 from rapidfuzz import fuzz, process
 
-from ajuste.catalogue import companion, instance, level, names, place
-from ajuste.catalogue.companion import CanChange, ListFiles
+from ajuste.catalogue import instance, level, place
+from ajuste.catalogue import instance as names
+from ajuste.catalogue import place as companion
+from ajuste.catalogue.place import CanChange, ListFiles
 from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.metric import Metric
-from ajuste.model.part import Part
-from ajuste.model.plan import Location
-from ajuste.model.results import Rule
-from ajuste.model.tunable import Marker, Tunable
+from ajuste.model.metric import FigureSource, Metric
+from ajuste.model.plan import Location, SamplerSource
+from ajuste.model.results import PredictionRule
+from ajuste.model.tunable import Marker, Part, Tunable
 from ajuste.model.workload import WorkloadKind
 
-M = TypeVar("M", Tunable, WorkloadKind, Metric, Part, Rule)
+M = TypeVar("M", Tunable, WorkloadKind, Metric, Part, PredictionRule)
 V = TypeVar("V")
 
 _ALIKE = 75
@@ -41,9 +42,9 @@ class Catalogue:
     workloads: Mapping[str, WorkloadKind]
     metrics: Mapping[str, Metric]
     parts: Mapping[str, Part] = field(default_factory=dict)
-    rules: dict[str, Rule] = field(default_factory=dict)
+    rules: dict[str, PredictionRule] = field(default_factory=dict)
     there: Callable[[Catalogue, Tunable, KernelVersion], tuple[str, ...]] = lambda *_: ()
-    """Which of several the machine has that is spoken of; none where no machine is (see ``target.listing``)."""
+    """Which of several the machine has that is spoken of; none where no machine is (see ``executor.host.machine``)."""
 
     def find_tunable(self, text: str) -> Tunable:
         """The tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.
@@ -107,7 +108,7 @@ class Catalogue:
         """What the kernel changes along with ``tunable`` (one instance, where there are several).
 
         To put everything back, read these too before writing it, and restore them, in this order, after it. ``files``
-        lists a directory of the machine (see ``target.listing``), ``can_change`` leaves out what it lacks or locks.
+        lists a directory of the machine (see ``executor.host.machine``), ``can_change`` leaves out what it lacks or locks.
         """
         return companion.companions(self.tunables, tunable, version, files, can_change)
 
@@ -150,7 +151,7 @@ def catalogue() -> Catalogue:
         workloads=load(folder / "workloads", "workload", WorkloadKind),
         metrics=load(folder / "metrics.toml", "metric", Metric),
         parts=load(folder / "parts.toml", "part", Part),
-        rules=load(folder / "rules.toml", "rule", Rule),
+        rules=load(folder / "rules.toml", "rule", PredictionRule),
     )
 
 
@@ -229,3 +230,14 @@ def _score(tunable: Tunable, words: list[str]) -> int:
 def _likeness(tunable: Tunable, words: list[str]) -> float:
     parts = re.split(r"[_\s]+", f"{tunable.name} {tunable.title}".lower())
     return min(max(fuzz.ratio(word, part) for part in parts) for word in words)
+
+
+# The figures that samplers read, from ``samplers.toml``.
+
+
+@cache
+def figure_sources() -> dict[SamplerSource, FigureSource]:
+    """Every source by name, in the order of the file."""
+    text = files("ajuste.catalogue").joinpath("samplers.toml").read_text(encoding="utf-8")
+    found = [FigureSource.model_validate(table) for table in tomllib.loads(text)["source"]]
+    return {source.name: source for source in found}

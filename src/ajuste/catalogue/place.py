@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
+from typing import Final
 
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Choice, Coalesce, Feature, File, Flag, Latency, Location, Qdisc, Ring
+from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, FileLocation, Flag, Location, Qdisc, Ring
 from ajuste.model.tunable import (
     CgroupLimit,
     Marker,
@@ -50,7 +54,7 @@ def location(where: Where) -> Location | Marker:
         case "choice":
             return Choice(path=where.path)
         case "feature":
-            return Feature(device=where.device, name=where.attribute)
+            return DeviceFeature(device=where.device, name=where.attribute)
         case "ring":
             return Ring.model_validate({"device": where.device, "name": where.attribute})
         case "coalesce":
@@ -58,9 +62,9 @@ def location(where: Where) -> Location | Marker:
         case "qdisc":
             return Qdisc(device=where.device)
         case "latency":
-            return Latency()
+            return CpuLatency()
         case _:
-            return File(path=where.path)
+            return FileLocation(path=where.path)
 
 
 def counterpart(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> Tunable | None:
@@ -115,3 +119,77 @@ def _absent(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVe
         )
     message = f"Linux {version} has no {tunable.name}; kernels that have it: {kernels(tunable)}"
     return RequestError(message + (f". {tunable.removed}" if tunable.removed else ""), hint=hint)
+
+
+# What the kernel changes along with a tunable, so that all of it can be put back.
+
+
+ListFiles = Callable[[str], Iterable[str]]
+"""From a directory to the paths of the files in it; none if it is not there."""
+
+
+CanChange = Callable[[Tunable], bool]
+"""Whether a machine can change a tunable: what it cannot, nothing else changes either."""
+
+
+def companions(
+    tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion, files: ListFiles, can_change: CanChange
+) -> tuple[Location, ...]:
+    """See ``Catalogue.companions``."""
+    named = (_same_instance(tunables[name], tunable) for name in tunable.companions)
+    places = (location(where) for other in named if (where := other.place_in(version)) and can_change(other))
+    found = [place for place in places if not isinstance(place, Marker)]
+    listed = chain.from_iterable(sorted(files(_of(path, tunable))) for path in tunable.companion_directories)
+    found += [FileLocation(path=path) for path in listed]
+    return tuple(dict.fromkeys(found))
+
+
+def _same_instance(other: Tunable, tunable: Tunable) -> Tunable:
+    return other.instance(tunable.chosen) if other.parts else other
+
+
+def _of(path: str, tunable: Tunable) -> str:
+    return re.sub(r"\{([a-z]+)\}", lambda match: tunable.chosen[match[1]], path)
+
+
+# What sysctl(8) calls the files below /proc/sys, and back.
+#
+# Source: sysctl.d(5): dots stand for slashes, and in a part that has a dot of its own it is the other way round.
+
+
+FOLDER: Final = "/proc/sys/"
+_SWAPPED: Final = str.maketrans("./", "/.")
+
+
+@lru_cache(4096)
+def sysctl_name(path: str) -> str | None:
+    """``vm.swappiness``, ``net.ipv4.conf.eth0/100.rp_filter``; ``None`` for what is no sysctl."""
+    return path.removeprefix(FOLDER).translate(_SWAPPED) if path.startswith(FOLDER) else None
+
+
+def sysctl_path(name: str) -> str:
+    """The file of a sysctl. A name whose first separator is a slash has dots that mean dots."""
+    dot, slash = name.find("."), name.find("/")
+    if slash >= 0 and (dot < 0 or slash < dot):
+        return FOLDER + name
+    return FOLDER + name.translate(_SWAPPED)
+
+
+# The value that a kernel gives a tunable at boot.
+
+
+_COUNTED_CPUS = 8
+
+
+def initial_value(tunable: Tunable, version: KernelVersion, cpus: int) -> str | None:
+    """The value after boot of a kernel of ``version`` on a machine with ``cpus`` CPUs, where the catalogue can say it.
+
+    Scaled ones grow with 1 + ⌊log2(CPUs)⌋, CPUs counted up to 8.
+    Source: kernel/sched/fair.c, get_update_sysctl_factor.
+    """
+    where = tunable.place_in(version)
+    if where is None or not where.initial:
+        return None
+    if not tunable.scaled:
+        return where.initial
+    return str(int(where.initial) * min(cpus, _COUNTED_CPUS).bit_length())

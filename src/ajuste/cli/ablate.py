@@ -8,15 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from ajuste.adhoc.ablation import ablation_document, ablation_study
-from ajuste.adhoc.origin import CommandLine
-from ajuste.adhoc.request import Request, split_commands
-from ajuste.adhoc.saving import save_study
-from ajuste.adhoc.study import adhoc_document, profile_target
 from ajuste.catalogue.loader import Catalogue, catalogue
-from ajuste.cli.choice import chosen_study
-from ajuste.cli.command_line import command_line
-from ajuste.cli.elsewhere import chosen_cluster
+from ajuste.cli.choice import chosen_cluster, chosen_study, placed
 from ajuste.cli.example import example
 from ajuste.cli.job_options import (
     AsRoot,
@@ -40,13 +33,17 @@ from ajuste.cli.job_options import (
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
 from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Jobs, Json, Quiet, Workers
-from ajuste.cli.planned import show_plan
-from ajuste.cli.profiles import placed
-from ajuste.experiment import Means
-from ajuste.home import home
+from ajuste.cli.plan import show_plan
+from ajuste.cli.saving import save_study
+from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
+from ajuste.run.experiment import RunOptions
 from ajuste.study.check import check
+from ajuste.study.command_line.ablation import ablation_document, ablation_study
+from ajuste.study.command_line.request import CommandLine, Request, split_commands
+from ajuste.study.command_line.study import adhoc_document, profile_target
 from ajuste.study.problem import error
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
@@ -117,7 +114,7 @@ def ablate(
         raise RequestError("which profile?", hint="--profile tuned:throughput-performance, for example")
     check_report(report)
     known = catalogue()
-    means = Means(home(), jobs=jobs, accept_risk=accept_risk)
+    means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk)
     request = Request(
         commands=split_commands(tuple(words or ())),
         profile=profile,
@@ -165,7 +162,7 @@ def ablate(
 
 
 def _of_command(
-    request: Request, known: Catalogue, means: Means, save: Path | None, command: str, *, tell: bool
+    request: Request, known: Catalogue, means: RunOptions, save: Path | None, command: str, *, tell: bool
 ) -> Study:
     if len(request.commands) > 1:
         raise RequestError("an ablation is of one command", hint="ajuste compare measures several")
@@ -180,7 +177,7 @@ def _of_command(
     return checked_study(apart, origin, known, parse_kernel=parse_spec)
 
 
-def _of_study(study: Study, profile: str, known: Catalogue, means: Means, *, tell: bool) -> Study:
+def _of_study(study: Study, profile: str, known: Catalogue, means: RunOptions, *, tell: bool) -> Study:
     (found,) = placed([profile], study.target, known, means, tell=tell)
     apart = ablation_study(study, found)
     if problems := check(apart, known, parse_spec):

@@ -11,21 +11,21 @@ from typing import Annotated, Final
 
 import typer
 
-from ajuste.adhoc.amount import share
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.cli.command_line import command_line
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
-from ajuste.foreign.collector import utf8
-from ajuste.foreign.files import Asked, read_files, split_names
-from ajuste.foreign.formats import NAMES
-from ajuste.home import home
+from ajuste.cli.showing import command_line
+from ajuste.machine.home import home
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
-from ajuste.report.elsewhere import print_analysis
+from ajuste.outputs.collector import utf8
+from ajuste.outputs.files import FileRequest, read_files, split_names
+from ajuste.outputs.formats import NAMES
+from ajuste.report.comparison import print_analysis
+from ajuste.report.console import Console
 from ajuste.report.html import write_report
-from ajuste.report.visible import Console
-from ajuste.version import ajuste_version
+from ajuste.study.command_line.request import share
 
 Names = list[str] | None
 _LEAST_CONFIDENCE: Final = 0.5
@@ -78,7 +78,7 @@ def analyse(
 
     Several files are several configurations; the first is the baseline.
     """
-    asked = Asked(format=format_, lower=lower or (), higher=higher or (), differences=difference or (), runs=runs)
+    asked = FileRequest(format=format_, lower=lower or (), higher=higher or (), differences=difference or (), runs=runs)
     wanted = Wanted(
         baseline=baseline,
         confidence=_confidence(confidence),

@@ -11,12 +11,12 @@ import typer
 from rapidfuzz import process
 from rich.table import Table
 
-from ajuste.cache import ASKED_FOR, KINDS, LEFTOVERS, Cleared, Kept, clear, survey
 from ajuste.cli.example import example, examples
 from ajuste.cli.options import Json
-from ajuste.home import home
+from ajuste.machine.cache import ASKED_FOR, KINDS, LEFTOVERS, Cleared, Kept, clear, survey
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.report.visible import Console
+from ajuste.report.console import Console
 
 app = typer.Typer(
     invoke_without_command=True,

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.commas import between_commas
+from ajuste.executor.cluster.channel import Channel, channel_to
+from ajuste.executor.cluster.connection import Cluster
 from ajuste.kernel.spec import parse_spec
+from ajuste.machine.home import home
 from ajuste.model.error import Place, RequestError
-from ajuste.study.builtin import find_study
+from ajuste.model.visible import visible_line
+from ajuste.profile.placing import Placed, notes_of
+from ajuste.profile.source import FORMS
+from ajuste.report.console import Console
+from ajuste.report.sheet import sheet
+from ajuste.run.experiment import RunOptions
+from ajuste.run.placement import placed_profiles
+from ajuste.study.command_line.request import between_commas
 from ajuste.study.job import DiskTable
-from ajuste.study.omission import without_levels
-from ajuste.study.parameters import with_parameters
-from ajuste.study.read import read_study
-from ajuste.study.relocation import Where, relocated
-from ajuste.study.schema import Study
+from ajuste.study.overrides import Where, relocated, with_parameters, without_levels
+from ajuste.study.read import find_study, read_study
+from ajuste.study.schema import Study, TargetTable
 
 
 def chosen_study(
@@ -66,3 +76,120 @@ def _named(text: str) -> tuple[str, str]:
     if not (equals and name.strip() and value.strip()):
         raise RequestError("expected NAME=VALUE, such as mode=pipes", place=Place(f"--parameter {text}"))
     return name.strip(), value.strip()
+
+
+# What a person says about where trials are carried out, if not in this process.
+
+
+def chosen_cluster(
+    study: Study,
+    address: str | None,
+    workers: int | None,
+    jobs: int | None = None,
+    *,
+    keys: Path | None = None,
+    insecure: bool = False,
+) -> Cluster | None:
+    """The cluster that was asked for. Raises RequestError for words that make no sense, or not for that study."""
+    if address is None and (keys is not None or insecure):
+        raise RequestError("--cluster-keys and --insecure require --cluster")
+    if address is None and workers is None:
+        return None
+    if address is not None and workers is not None:
+        raise RequestError("--cluster and --workers are two places; expected one of them")
+    if jobs is not None:
+        raise RequestError("--jobs is for guests of this process", hint="leave it out: workers have their own number")
+    channel = None
+    if address is not None:
+        channel = chosen_channel("--cluster", address, keys, insecure=insecure)
+    if study.target.clock == "wall":
+        _require_machines(study, workers)
+    return Cluster(channel, workers or 0)
+
+
+def _require_machines(study: Study, workers: int | None) -> None:
+    """By the clock of a machine one thing at a time can be measured there. Raises RequestError."""
+    if workers is not None:
+        raise RequestError(
+            "workers of one machine would disturb each other: what is measured by its clock goes one at a time",
+            hint="--cluster shares whole blocks out among machines (ajuste worker --bench)",
+        )
+    if study.target.kind != "host":
+        raise RequestError(
+            "guests by the clock of a machine cannot be shared out",
+            hint='leave --cluster out, or take clock = "virtual"',
+        )
+
+
+def chosen_channel(option: str, address: str, keys: Path | None, *, insecure: bool) -> Channel:
+    """The way to the scheduler at ``address``. Raises RequestError."""
+    return channel_to(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)
+
+
+# What the profiles of a command line come to on the study's target, told before anything is measured.
+
+
+def placed(
+    specs: Sequence[str], target: TargetTable, catalogue: Catalogue, means: RunOptions, *, tell: bool
+) -> tuple[Placed, ...]:
+    """As ``run.placement.placed_profiles``; with ``tell`` what came of it is printed."""
+    if not all(spec.strip() for spec in specs):
+        raise RequestError("a profile is missing between commas", hint=f"expected {FORMS}")
+    console = Console(file=sys.stderr)
+    if console.is_terminal:
+        with console.telling() as say:
+            told = RunOptions(
+                means.home,
+                means.jobs,
+                means.snapshot,
+                means.accept_risk,
+                say,
+            )
+            found = placed_profiles(specs, target, catalogue, told)
+    else:
+        found = placed_profiles(specs, target, catalogue, means)
+    if tell:
+        with sheet(Console(file=sys.stdout)) as out:
+            for note in notes_of(found):
+                out.say(visible_line(note))
+            out.blank()
+    return found
+
+
+# Kernels that ``ajuste compare`` builds itself: the source as it is, and with patches or options.
+
+
+def built_kernels(
+    source: str | None,
+    patches: Sequence[Path],
+    options: Sequence[str],
+    *,
+    kernel: str | None,
+    dry_run: bool,
+    quiet: bool,
+) -> str | None:
+    """What ``--kernel`` is to be: ``kernel`` as it was given, or else the two kernels of ``source``, without and with
+    the changes. Raises RequestError, RunError where one cannot be built.
+    """
+    if source is None:
+        if patches or options:
+            raise RequestError("of which kernel? patches and options need its source", hint="--source debian:6.1")
+        return kernel
+    if not (patches or options):
+        raise RequestError(
+            f"--source {source}: what is it to be compared with?",
+            hint="--patch FILE or --option NAME=VALUE; a kernel by itself: ajuste kernel build",
+        )
+    if kernel is not None:
+        raise RequestError(f"--source {source} gives the kernels; leave --kernel {kernel} out")
+    if dry_run:
+        raise RequestError("--dry-run builds no kernels", hint="ajuste kernel build makes them ahead of time")
+    from ajuste.kernel.building.build import BuildRequest, build_kernel
+    from ajuste.report.progress import BuildProgress
+
+    with BuildProgress(quiet=quiet) as progress:
+        base = build_kernel(BuildRequest(source), home(), progress)
+        changed = build_kernel(BuildRequest(source, settings=tuple(options), patches=tuple(patches)), home(), progress)
+    if base.key == changed.key:
+        raise RequestError("with these changes it is the very same kernel: there is nothing to compare")
+    return f"{base.image.spec},{changed.image.spec}"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ajuste.cli.example import example, examples
-from ajuste.home import home
+from ajuste.machine.home import home
 
 app = typer.Typer(
     help=examples("Keys for machines that measure together.", "ajuste cluster keys"),
@@ -32,7 +32,7 @@ def keys(
 
     Give every machine authority.pem and the file of what it is, and no other: a worker's key gives no orders.
     """
-    from ajuste.target.cluster.keys import make_keys
+    from ajuste.executor.cluster.keys import make_keys
 
     for path in make_keys(directory or home().cluster_keys):
         typer.echo(path)

@@ -8,12 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ajuste.adhoc.request import Request, split_commands
-from ajuste.adhoc.saving import save_study
-from ajuste.adhoc.study import adhoc_document, adhoc_study, profile_target
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.command_line import command_line
-from ajuste.cli.elsewhere import chosen_cluster
+from ajuste.cli.choice import built_kernels, chosen_cluster, placed
 from ajuste.cli.example import example
 from ajuste.cli.job_options import (
     AsRoot,
@@ -37,12 +33,14 @@ from ajuste.cli.job_options import (
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
 from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Json, Quiet, Workers
-from ajuste.cli.planned import show_plan
-from ajuste.cli.profiles import placed
-from ajuste.cli.variants import built_kernels
-from ajuste.experiment import Means
-from ajuste.home import home
+from ajuste.cli.plan import show_plan
+from ajuste.cli.saving import save_study
+from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec
+from ajuste.machine.home import home
+from ajuste.run.experiment import RunOptions
+from ajuste.study.command_line.request import Request, split_commands
+from ajuste.study.command_line.study import adhoc_document, adhoc_study, profile_target
 
 Words = Annotated[
     list[str] | None,
@@ -179,7 +177,7 @@ def compare(
     )
     check_report(report)
     known = catalogue()
-    means = Means(home(), accept_risk=accept_risk)
+    means = RunOptions(home(), accept_risk=accept_risk)
     tell = not (as_json or dry_run or quiet)
     profiles = placed(profile.split(","), profile_target(request, known), known, means, tell=tell) if profile else ()
     study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)

@@ -17,7 +17,8 @@ import typer
 from rich.text import Text
 
 from ajuste.model.error import AjusteError
-from ajuste.report.visible import Console, made_visible, shortened, visible_line
+from ajuste.model.visible import shortened, visible_line
+from ajuste.report.console import Console, made_visible
 
 INTERRUPTED = 130
 

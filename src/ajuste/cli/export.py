@@ -10,17 +10,16 @@ import typer
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
-from ajuste.export.configuration import export_of
-from ajuste.export.document import Export, File, Rendered
-from ajuste.export.formats import RENDER, Format
-from ajuste.export.selection import supported
-from ajuste.home import home
+from ajuste.machine.files import write_text
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.event import Written
-from ajuste.outcome import results_of
-from ajuste.ownership import write_text
-from ajuste.record import KeptRecord
-from ajuste.report.visible import visible_line
+from ajuste.model.visible import visible_line
+from ajuste.profile.formats import RENDER, Format
+from ajuste.profile.formats.document import Export, ExportFile, Rendered
+from ajuste.report.winner import export_of, supported
+from ajuste.run.outcome import results_of
+from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 
@@ -83,7 +82,7 @@ def _other_formats(export: Export, format: Format) -> str | None:
     return f"--format {' or '.join(able)} can say some of it" if able else None
 
 
-def _write(files: tuple[File, ...], directory: Path, force: bool) -> None:
+def _write(files: tuple[ExportFile, ...], directory: Path, force: bool) -> None:
     there = [directory / file.name for file in files if (directory / file.name).exists()]
     if there and not force:
         raise RequestError(f"{there[0]} is there already; nothing was written", hint="--force writes over it")

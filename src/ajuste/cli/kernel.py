@@ -16,16 +16,17 @@ from ajuste.cli.kernel_build import build, described, remove
 from ajuste.cli.kernel_diff import diff
 from ajuste.cli.kernel_prove import prove_kernel
 from ajuste.cli.options import Json
-from ajuste.cli.telling import telling
-from ajuste.home import Home, home
+from ajuste.cli.showing import telling
 from ajuste.kernel.available import AvailableKernel, available_kernels
-from ajuste.kernel.build.built import BuiltKernel, built_kernels
+from ajuste.kernel.building.built import BuiltKernel, built_kernels
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 from ajuste.kernel.spec import parse_spec
+from ajuste.machine.home import Home, home
 from ajuste.model.kernel import KernelImage
-from ajuste.report.visible import Console, visible_line
-from ajuste.target.target import Say
+from ajuste.model.visible import visible_line
+from ajuste.model.wording import Say
+from ajuste.report.console import Console
 
 QEMU = "qemu"
 

@@ -8,18 +8,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ajuste.cli.command_line import command_line
 from ajuste.cli.example import example
 from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed
-from ajuste.cli.telling import telling
-from ajuste.home import home
-from ajuste.report.build_progress import BuildProgress
-from ajuste.report.visible import Console
+from ajuste.cli.showing import command_line, telling
+from ajuste.machine.home import home
+from ajuste.report.console import Console
+from ajuste.report.progress import BuildProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ajuste.kernel.bisect.session import Session
+    from ajuste.run.bisection.session import BisectionSession
+from collections.abc import Mapping
+from typing import Final
+
+from rich.text import Text
+
+from ajuste.design.bisection import Outcome
+from ajuste.model.metric import Scale
+from ajuste.model.visible import visible_line
+from ajuste.report.format import count_of
+from ajuste.report.sheet import INDENT, plain_table, sheet
+from ajuste.report.verdicts import EffectStyle, effect_style
+from ajuste.run.bisection.session import BisectionResult, Step
 
 
 @example(
@@ -56,8 +67,8 @@ def bisect(
     Every step is a study of its own with a verdict, so that noise does not mislead the search. The same command goes on
     where it stopped.
     """
-    from ajuste.kernel.bisect.bisect import Ask, Workshop
-    from ajuste.kernel.bisect.bisect import bisect as carry_out
+    from ajuste.run.bisection.bisect import Ask, Workshop
+    from ajuste.run.bisection.bisect import bisect as carry_out
 
     place, say = home(), telling(quiet=quiet)
 
@@ -71,7 +82,6 @@ def bisect(
     if as_json:
         print(found.model_dump_json(indent=2))
         return
-    from ajuste.cli.kernel_bisect_sheet import print_found
 
     print_found(found, Console(file=sys.stdout))
 
@@ -84,18 +94,80 @@ def _sessions(
     jobs: int | None,
     quiet: bool,
     say: Callable[[str], None],
-) -> Callable[[str, int], Session]:
+) -> Callable[[str, int], BisectionSession]:
     """What opens a session for a good kernel. Raises RequestError for what is wrong with the study."""
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.choice import chosen_study
-    from ajuste.experiment import Means
-    from ajuste.kernel.bisect.measuring import Measuring
-    from ajuste.kernel.bisect.session import Session, step_study
+    from ajuste.run.bisection.session import BisectionSession, Measuring, step_study
+    from ajuste.run.experiment import RunOptions
     from ajuste.study.measures import find_metric
 
     known = catalogue()
     chosen = chosen_study(study, known, None, seed, None, parameter)
     decides = find_metric(metric or chosen.analysis.metrics[0], chosen, known).name
     step_study(chosen, decides, "", "", 1)
-    measuring = Measuring(known, Means(home(), jobs=jobs), command_line(), quiet)
-    return lambda good, tests: Session(chosen, decides, good, measuring, tests, say)
+    measuring = Measuring(known, RunOptions(home(), jobs=jobs), command_line(), quiet)
+    return lambda good, tests: BisectionSession(chosen, decides, good, measuring, tests, say)
+
+
+# How ``ajuste kernel bisect`` looks on a terminal.
+
+
+_WIDEST: Final = 32
+"""Of the column of kernels: longer names are broken, so that there is room for the figures."""
+
+_SAID: Final[dict[Outcome, str]] = {
+    "there": "there",
+    "absent": "not there",
+    "undecided": "undecided",
+    "unusable": "not measured",
+    "impossible": "no such kernel",
+}
+
+
+def print_found(found: BisectionResult, console: Console) -> None:
+    """The answer, then every step with its verdict and where its report is."""
+    with sheet(console) as out:
+        out.say(Text(visible_line(found.answer()), style="bold"))
+        out.blank()
+        out.say(visible_line(f"{found.metric} in the study {found.study}, each kernel against the good one"))
+        table = plain_table()
+        widest = max(len(word) for step in found.steps for word in visible_line(step.candidate).split(" "))
+        for title in ("step", "kernel", "effect", "interval", "blocks", "difference"):
+            table.add_column(title, overflow="fold", min_width=min(widest, _WIDEST) if title == "kernel" else None)
+        styles = effect_style([one.verdict for one in found.steps if one.verdict], _unit(found))
+        for number, step in enumerate(found.steps):
+            table.add_row(*_cells(number, step, styles))
+        out.table(table)
+        for step in found.steps:
+            if step.note:
+                out.say(visible_line(f"{step.candidate}: {step.note}"), style="dim", indent=INDENT)
+        out.blank()
+        for step in found.steps:
+            if step.report:
+                out.line(f"{visible_line(step.candidate)}: {step.report}")
+        if found.kind != "versions":
+            built = sum(step.kernel.startswith("mine:bisect-") for step in found.steps)
+            out.say(
+                f"{count_of(built, 'kernel')} built for this: see ajuste kernel list, ajuste kernel remove", style="dim"
+            )
+
+
+def _cells(number: int, step: Step, styles: Mapping[Scale, EffectStyle]) -> list[Text]:
+    name = "ends" if number == 0 else str(number)
+    if step.verdict is None:
+        return [Text(text) for text in (name, visible_line(step.candidate), "", "", "", _SAID[step.outcome])]
+    style = styles[step.verdict.scale]
+    words = (
+        name,
+        visible_line(step.candidate),
+        style.estimate(step.verdict),
+        style.interval(step.verdict),
+        str(step.verdict.blocks),
+        _SAID[step.outcome],
+    )
+    return [Text(word) for word in words]
+
+
+def _unit(found: BisectionResult) -> str:
+    return next((step.verdict.unit for step in found.steps if step.verdict), "")

@@ -10,13 +10,13 @@ import typer
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json, Quiet
-from ajuste.home import home
-from ajuste.kernel.build.build import BuildRequest, build_kernel
-from ajuste.kernel.build.built import BuiltKernel, remove_built
+from ajuste.kernel.building.build import BuildRequest, build_kernel
+from ajuste.kernel.building.built import BuiltKernel, remove_built
 from ajuste.kernel.spec import BUILT
-from ajuste.report.build_progress import BuildProgress
+from ajuste.machine.home import home
+from ajuste.model.visible import visible_line
 from ajuste.report.format import duration
-from ajuste.report.visible import visible_line
+from ajuste.report.progress import BuildProgress
 
 
 @example(

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
 
 import typer
+from rich.text import Text
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
-from ajuste.cli.telling import telling
-from ajuste.home import home
-from ajuste.kernel.diff.difference import Difference
-from ajuste.report.visible import Console
+from ajuste.cli.showing import telling
+from ajuste.kernel.difference.difference import KernelDifference, OptionDifference, Reason, Side
+from ajuste.kernel.difference.named import series_of
+from ajuste.machine.home import home
+from ajuste.model.visible import visible_line
+from ajuste.report.console import Console
+from ajuste.report.format import count_of
+from ajuste.report.sheet import INDENT, Sheet, sheet
 
 
 @example(
@@ -41,9 +47,8 @@ def diff(
 
     Why an option has its value is told by the kernel's source, where it is here (`ajuste kernel build` fetches it).
     """
-    from ajuste.kernel.diff.compare import compare
-    from ajuste.kernel.diff.kconfig_source import kconfig_sources
-    from ajuste.kernel.diff.named import named_config
+    from ajuste.kernel.difference.compare import compare
+    from ajuste.kernel.difference.named import kconfig_sources, named_config
 
     place, say = home(), telling()
     first, second = (named_config(text, place, say) for text in (a, b))
@@ -54,12 +59,11 @@ def diff(
     if as_json:
         print(json.dumps(_document(found, every=every), indent=2, ensure_ascii=False))
         return
-    from ajuste.cli.kernel_diff_sheet import print_difference
 
     print_difference(found, Console(file=sys.stdout), every=every, only=only or "")
 
 
-def _document(found: Difference, *, every: bool) -> dict[str, Any]:
+def _document(found: KernelDifference, *, every: bool) -> dict[str, Any]:
     shown = found.changes if every else found.effective
     return {
         "a": found.a.model_dump(mode="json"),
@@ -67,3 +71,105 @@ def _document(found: Difference, *, every: bool) -> dict[str, Any]:
         "counts": found.counts(),
         "changes": [{**change.model_dump(mode="json"), "subsystem": change.subsystem()} for change in shown],
     }
+
+
+# How ``ajuste kernel diff`` looks on a terminal.
+
+
+MOST_SHOWN: Final = 60
+"""With more changes than that only some are shown of each subsystem, unless ``every`` is wanted."""
+_MOST_OF_A_GROUP: Final = 6
+
+_COUNTED: Final[dict[Reason, str]] = {
+    "asked": "asked for",
+    "follows": "following from others",
+    "default": "by another default",
+    "rules": "by other rules of the source",
+    "compiler": "by other tools",
+    "unknown": "whose reason is not known",
+}
+
+
+def print_difference(difference: KernelDifference, console: Console, *, every: bool, only: str = "") -> None:
+    """Both kernels, what differs by subsystem, and what is lacking to say why."""
+    with sheet(console) as out:
+        _print_side(out, "A", difference.a)
+        _print_side(out, "B", difference.b)
+        out.blank()
+        out.say(_summary(difference, only))
+        short = not every and len(difference.effective) > MOST_SHOWN
+        for name, changes in difference.groups(1 if short else 2).items():
+            _print_group(out, name, changes, short=short)
+        if every:
+            _print_neither(out, difference)
+        _print_lacking(out, difference)
+        if short:
+            out.blank()
+            out.say("--all shows every option, --only TEXT those of a subsystem", style="dim")
+
+
+def _print_side(out: Sheet, letter: str, side: Side) -> None:
+    version = f", kernel {side.kernel}" if side.kernel else ""
+    out.say(
+        Text(f"{letter}  ", style="bold") + Text(visible_line(f"{side.name}{version}, {side.options:,} options on"))
+    )
+    if side.compiler:
+        out.say(visible_line(side.compiler), style="dim", indent=3)
+
+
+def _summary(difference: KernelDifference, only: str) -> str:
+    counts = difference.counts()
+    total = counts.pop("total")
+    neither = counts.pop("in_neither")
+    which = f" with {visible_line(only)!r}" if only else ""
+    if not total:
+        text = f"No option{which} is otherwise in B."
+    else:
+        parts = [f"{counts[reason]:,} {words}" for reason, words in _COUNTED.items() if reason in counts]
+        text = f"{count_of(total, 'option')}{which} {'is' if total == 1 else 'are'} otherwise in B: {', '.join(parts)}."
+    new = sum(change.kind == "new" for change in difference.effective)
+    gone = sum(change.kind == "gone" for change in difference.effective)
+    if new or gone:
+        text += f" {new:,} of them A's version does not have, {gone:,} B's does not."
+    if neither:
+        text += f" {neither:,} more are on in neither, but could be chosen in one."
+    return text
+
+
+def _print_group(out: Sheet, name: str, changes: Sequence[OptionDifference], *, short: bool) -> None:
+    out.heading(f"{visible_line(name)} ({len(changes):,})")
+    for change in changes[:_MOST_OF_A_GROUP] if short else changes:
+        _print_change(out, change, with_help=not short)
+    if short and len(changes) > _MOST_OF_A_GROUP:
+        out.say(f"… and {count_of(len(changes) - _MOST_OF_A_GROUP, 'more option')}", style="dim", indent=INDENT)
+
+
+def _print_change(out: Sheet, change: OptionDifference, *, with_help: bool) -> None:
+    line = Text(change.name, style="bold" if change.reason == "asked" else "")
+    line.append(f": {visible_line(change.a)} → {visible_line(change.b)}")
+    if change.said:
+        line.append(f", {visible_line(change.said)}", style="dim")
+    out.say(line, indent=INDENT)
+    if change.title:
+        words = f"{change.title}: {change.help}" if with_help and change.help else change.title
+        out.say(visible_line(words), style="dim", indent=3 * INDENT)
+
+
+def _print_neither(out: Sheet, difference: KernelDifference) -> None:
+    names = [change.name for change in difference.changes if change.in_neither]
+    if names:
+        out.heading(f"On in neither, but to be chosen in one ({len(names):,})")
+        out.say(", ".join(names), style="dim", indent=INDENT)
+
+
+def _print_lacking(out: Sheet, difference: KernelDifference) -> None:
+    sides = [side for side in (difference.a, difference.b) if side.lacking]
+    if not sides:
+        return
+    out.heading("Not known")
+    for side in sides:
+        text = f"Why {side.name} has its values: {side.lacking}."
+        series = series_of(side.kernel)
+        out.say(visible_line(text), indent=INDENT)
+        if series and not side.source:
+            out.line(f"    --source debian:{series} fetches it, --source DIR takes a directory")

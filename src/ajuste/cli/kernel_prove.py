@@ -6,13 +6,17 @@ import json
 from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
-from ajuste.cli.proof_sheet import print_proof
-from ajuste.cli.telling import telling
-from ajuste.home import home
-from ajuste.report.visible import Console
+from ajuste.cli.showing import telling
+from ajuste.machine.home import home
+from ajuste.model.proof import Proof, Shown
+from ajuste.model.visible import visible_line
+from ajuste.report.console import Console
+from ajuste.report.sheet import sheet
 
 
 @example("ajuste kernel prove debian:6.1 numa kyber no-sched_ext")
@@ -37,8 +41,8 @@ def prove_kernel(
     Exit code 1 if something that was named is not so.
     """
     from ajuste.kernel.fetch import fetch_kernel
-    from ajuste.kernel.prove.prove import prove
-    from ajuste.kernel.prove.registry import parse_claims
+    from ajuste.run.proofs.prove import prove
+    from ajuste.run.proofs.registry import parse_claims
 
     claimed = parse_claims(claims or ())
     place, say = home(), telling()
@@ -49,3 +53,32 @@ def prove_kernel(
         print_proof(proof, Console())
     if proof.broken:
         raise typer.Exit(1)
+
+
+# How ``ajuste kernel prove`` looks on a terminal.
+
+
+def print_proof(proof: Proof, console: Console) -> None:
+    """A line for each feature, below it what was seen and the options of the kernel's configuration."""
+    with sheet(console) as out:
+        out.heading(f"{visible_line(proof.kernel)}: {visible_line(proof.release)}")
+        out.say(visible_line(proof.build), style="dim")
+        for shown in proof.features:
+            out.blank()
+            out.table(_table(shown), indent=0)
+
+
+def _table(shown: Shown) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(min_width=12, no_wrap=True)
+    table.add_column(overflow="fold")
+    state = Text(shown.state, style="bold" if shown.present else "bold yellow")
+    table.add_row(Text(shown.feature, style="bold"), state + Text(f"  {shown.title}", style="dim"))
+    if shown.claim:
+        words = "holds" if shown.holds else "does NOT hold"
+        table.add_row(Text(""), Text(f"claimed: {shown.claim}; it {words}", style="green" if shown.holds else "red"))
+    for sight in shown.evidence:
+        table.add_row(Text(""), Text(f"{sight.what}: ", style="dim") + Text(visible_line(sight.found)))
+    options = "  ".join(f"{name}={value}" for name, value in shown.options.items())
+    table.add_row(Text(""), Text(f"configuration: {options}", style="dim"))
+    return table

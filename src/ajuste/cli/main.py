@@ -11,7 +11,7 @@ import typer
 
 from ajuste.cli.edge import exit_code, leave
 from ajuste.cli.example import examples
-from ajuste.version import ajuste_version
+from ajuste.machine.installation import ajuste_version
 
 COMMANDS: Final = (
     "run",

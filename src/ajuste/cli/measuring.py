@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.showing import show_results
-from ajuste.experiment import Experiment, Means, conduct, goes_on, prepare
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.metric import Metric
-from ajuste.outcome import results_of
 from ajuste.report.progress import Progress
+from ajuste.run.experiment import Experiment, RunOptions, conduct, goes_on, prepare
+from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
 from ajuste.study.measures import measures
 from ajuste.study.schema import Study
@@ -45,7 +45,7 @@ def measure(
     showing: Showing,
     *,
     named: str,
-    means: Means,
+    means: RunOptions,
     fresh: Callable[[Experiment, Store], bool],
 ) -> None:
     """Carry out ``study`` and show what came out.
@@ -55,7 +55,7 @@ def measure(
     """
     check_report(showing.report)
     if means.cluster and means.cluster.workers:
-        from ajuste.target.cluster.local import begin_nursery
+        from ajuste.executor.cluster.local import begin_nursery
 
         begin_nursery()
     budget = study.budget

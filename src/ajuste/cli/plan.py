@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from ajuste.catalogue.loader import catalogue
+import sys
+
+import typer
+
+from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_study, require_disk_wanted
 from ajuste.cli.example import example
 from ajuste.cli.options import Disk, Json, Kernel, Parameter, Seed, StudyName, Target, Without
-from ajuste.cli.planned import show_plan
-from ajuste.experiment import Means
-from ajuste.home import home
-from ajuste.target.disk import disk_in_plan
+from ajuste.executor.host.caller import user_here
+from ajuste.executor.host.current import current_values
+from ajuste.executor.host.disk import disk_in_plan
+from ajuste.executor.host.host import HostExecutor
+from ajuste.machine.home import home
+from ajuste.report.console import Console
+from ajuste.report.plan import print_plan
+from ajuste.run.experiment import RunOptions, resolved_study
+from ajuste.run.planning import planned_study
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.schema import Study
 
 
 @example(
@@ -32,4 +43,30 @@ def plan(
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk), without)
     require_disk_wanted(chosen, disk)
-    show_plan(chosen, known, Means(home()), as_json=as_json)
+    show_plan(chosen, known, RunOptions(home()), as_json=as_json)
+
+
+# Showing what a study would do; for ``plan`` and ``compare --dry-run``.
+
+
+def show_plan(study: Study, catalogue: Catalogue, means: RunOptions, *, as_json: bool) -> None:
+    """Print every write, command and trial of ``study``, and do nothing."""
+    resolved = resolved_study(study, catalogue, means)
+    if study.target.kind == "host":
+        planned = planned_study(resolved, catalogue, _values_here(resolved, catalogue), user_here())
+    else:
+        planned = planned_study(resolved, catalogue)
+    if as_json:
+        typer.echo(planned.model_dump_json(indent=2))
+    else:
+        print_plan(planned, Console(file=sys.stdout))
+
+
+def _values_here(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, str]:
+    """What the tunables that would be written are now, or why that cannot be said."""
+    names = dict.fromkeys(write.tunable for one in resolved.configurations for write in one.writes)
+    if not names:
+        return {}
+    with HostExecutor() as host:
+        found = current_values(host, [catalogue.find_tunable(name) for name in names])
+    return {name: found[name].problem if (value := found[name].value) is None else value for name in names}

@@ -11,15 +11,15 @@ import typer
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
 from ajuste.cli.showing import show_results
-from ajuste.home import home
+from ajuste.machine.files import write_text
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
-from ajuste.outcome import results_of
-from ajuste.ownership import write_text
+from ajuste.model.visible import visible
 from ajuste.report.format import count_of
 from ajuste.report.markdown import markdown as as_markdown
 from ajuste.report.pictures.files import PictureFormat, write_pictures
-from ajuste.report.visible import visible
+from ajuste.run.outcome import results_of
 from ajuste.store.store import Run, Store
 from ajuste.study.problem import nearest
 

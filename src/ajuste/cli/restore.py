@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
-from ajuste.cli.verifying import show_verification
-from ajuste.home import home
-from ajuste.model.error import RequestError, RunError
-from ajuste.model.plan import Location, location_words
-from ajuste.report.visible import visible_line
-from ajuste.target.journals import (
+from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.journals import (
     JournalLeft,
     OldValue,
     Scope,
@@ -26,7 +25,12 @@ from ajuste.target.journals import (
     restore_from,
     scope_of,
 )
-from ajuste.target.machine_lock import MachineLock
+from ajuste.executor.host.kept_state import StateDifference, verify
+from ajuste.executor.host.machine_lock import MachineLock
+from ajuste.machine.home import Home, home
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.plan import Location, location_words
+from ajuste.model.visible import visible_line
 
 
 @example("ajuste restore --dry-run")
@@ -147,3 +151,43 @@ def _would(step: OldValue, allowed: tuple[Location, ...]) -> str:
     if step.location in allowed:
         return f"{step.tunable} would be {step.before} again, in {where}"
     return f"{step.tunable} would not be written: the catalogue has no such tunable in {where} in this kernel"
+
+
+# ``ajuste restore --verify``: whether the machine is as it was before the last run that changed it.
+
+
+def show_verification(home: Home, *, as_json: bool) -> None:
+    """Read the machine and say what is otherwise. Raises RunError if a tunable is that Ajuste wrote."""
+    with HostExecutor() as target:
+        found = verify(home, target, catalogue())
+    own = [one for one in found.differences if one.by_ajuste]
+    others = [one for one in found.differences if not one.by_ajuste]
+    before = f"before run {found.since.run} ({found.since.kept})"
+    if as_json:
+        document = {
+            "run": found.since.run,
+            "kept": found.since.kept,
+            "checked": found.checked,
+            "restored": not own,
+            "differences": [asdict(one) for one in found.differences],
+        }
+        typer.echo(json.dumps(document, indent=2))
+    elif not found.differences:
+        typer.echo(visible_line(f"All {found.checked} tunables that were read are as they were {before}."))
+    else:
+        typer.echo(visible_line(f"{len(found.differences)} of {found.checked} tunables differ from {before}."))
+        _verifying_show("Written by Ajuste, and not as before:", own)
+        _verifying_show("Changed since, not by Ajuste:", others)
+    if own:
+        raise RunError(
+            f"{len(own)} of the tunables that Ajuste wrote {'is' if len(own) == 1 else 'are'} not as before the run",
+            hint="run `ajuste restore`; if there is nothing to put back, somebody has changed them since",
+        )
+
+
+def _verifying_show(title: str, differences: Sequence[StateDifference]) -> None:
+    if differences:
+        typer.echo(title)
+    for one in differences:
+        now = f"is {one.now}" if one.now is not None else "cannot be read"
+        typer.echo(visible_line(f"  {one.tunable} {now}, was {one.before}"))

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import chosen_study, require_disk_wanted
-from ajuste.cli.elsewhere import chosen_cluster
+from ajuste.cli.choice import chosen_cluster, chosen_study, require_disk_wanted
 from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
 from ajuste.cli.options import (
@@ -32,10 +31,10 @@ from ajuste.cli.options import (
     Without,
     Workers,
 )
-from ajuste.experiment import Means
-from ajuste.home import home
+from ajuste.executor.host.disk import disk_for_run
+from ajuste.machine.home import home
+from ajuste.run.experiment import RunOptions
 from ajuste.study.job import DiskTable
-from ajuste.target.disk import disk_for_run
 
 
 @example(
@@ -83,7 +82,7 @@ def run(
             known,
             Showing(report, quiet, as_json),
             named=_named(study, {"--kernel": _several(kernel), "--parameter": parameter, "--without": without}),
-            means=Means(
+            means=RunOptions(
                 home(),
                 jobs=jobs,
                 snapshot=snapshot,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.elsewhere import chosen_channel
+from ajuste.cli.choice import chosen_channel
 from ajuste.cli.example import example
 from ajuste.cli.options import ClusterKeys, Insecure
 
@@ -29,6 +29,6 @@ def scheduler(
     It needs no rights and keeps nothing; only who has a key of the cluster gets in.
     """
     channel = chosen_channel("--listen", listen, cluster_keys, insecure=insecure)
-    from ajuste.target.cluster.listening import listen_at
+    from ajuste.executor.cluster.channel import listen_at
 
     listen_at(channel, lambda text: typer.echo(text, err=True))

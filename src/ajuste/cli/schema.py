@@ -8,7 +8,7 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.example import example
-from ajuste.study.json_schema import json_schema
+from ajuste.study.read import json_schema
 
 
 @example("ajuste schema > study.schema.json")

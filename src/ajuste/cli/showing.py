@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
+from typing import Final
 
 import typer
 
-from ajuste.cache import REPORTS, make_room
-from ajuste.home import home
+from ajuste.machine.cache import REPORTS, make_room
+from ajuste.machine.home import home
 from ajuste.model.results import Results
+from ajuste.model.wording import Say
 from ajuste.report.comparison import print_comparison
+from ajuste.report.console import Console
 from ajuste.report.html import write_report
 from ajuste.report.terminal import print_results
-from ajuste.report.visible import Console
 
 
 def show_results(results: Results, path: Path, *, as_json: bool, answer_first: bool = False) -> None:
@@ -27,3 +30,28 @@ def show_results(results: Results, path: Path, *, as_json: bool, answer_first: b
         print_comparison(results, Console(file=sys.stdout), report=path)
     else:
         print_results(results, Console(file=sys.stdout), report=path)
+
+
+# What happens now, for whoever watches a command.
+
+
+def telling(*, quiet: bool = False) -> Say:
+    """Tells on stderr what happens now, a line each; nothing if ``quiet``."""
+    if quiet:
+        return lambda _: None
+    console = Console(stderr=True)
+    return lambda text: console.print(text, style="dim", soft_wrap=True)
+
+
+# The command that a person gave.
+
+
+_SHOWING: Final = frozenset({"--quiet", "--json", "--fresh"})
+
+
+def command_line() -> str:
+    """As one line for a shell, without the words that only say how its results are shown or that old ones are not."""
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    own = [word for word in words[:end] if word not in _SHOWING]
+    return shlex.join(["ajuste", *own, *words[end:]])

@@ -11,10 +11,10 @@ import typer
 
 from ajuste.cli.example import example, examples
 from ajuste.cli.options import Json
-from ajuste.home import home
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.visible import visible_line
 from ajuste.report.format import count_of
-from ajuste.report.visible import visible_line
 from ajuste.store.engine import shown
 from ajuste.store.remains import inspect_store
 from ajuste.store.salvage import salvage as salvage_store

@@ -8,8 +8,8 @@ import typer
 
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
-from ajuste.report.visible import Console
-from ajuste.study.builtin import builtin_studies
+from ajuste.report.console import Console
+from ajuste.study.read import builtin_studies
 
 
 @example("ajuste studies")

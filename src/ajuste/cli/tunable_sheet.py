@@ -13,19 +13,18 @@ from rich.text import Text
 from ajuste.catalogue.instance import kind
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import ALWAYS_ON, kernels, location, span
+from ajuste.executor.host.current import Current, Here
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import location_words
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
-from ajuste.report.visible import visible_line
-from ajuste.target.current import Current
-from ajuste.target.here import Here
+from ajuste.model.visible import visible_line
 
 _SHOWN = 16
 """Instances whose values are shown."""
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TunableSheet:
     """A tunable with what was found ``on`` a machine. ``read_as`` is the tunable or the instance of it that was read;
     ``instead`` what the kernel has in its place, ``initial`` the value at boot where it is known. ``found`` are all
     instances of this machine.
@@ -60,7 +59,7 @@ def print_list(found: list[Tunable], console: Console, *, grouped: bool) -> None
     console.print("ajuste tunables show NAME explains one, with its value; --kernel K asks a guest with that kernel")
 
 
-def print_sheet(sheet: Sheet, console: Console) -> None:
+def print_sheet(sheet: TunableSheet, console: Console) -> None:
     """All of the entry, with the value on top."""
     tunable = sheet.tunable
     console.print(Text(tunable.name, style="bold") + Text(f"  {tunable.title}"))
@@ -83,7 +82,7 @@ def _rows(found: list[Tunable], width: int) -> Table:
     return table
 
 
-def _lines(sheet: Sheet) -> list[tuple[str, RenderableType]]:
+def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
     tunable = sheet.tunable
     lines: list[tuple[str, RenderableType]] = [("Value", _value(sheet))]
     lines += [("", _other(here)) for here in sheet.found[1:_SHOWN]]
@@ -119,7 +118,7 @@ def _lines(sheet: Sheet) -> list[tuple[str, RenderableType]]:
     return lines
 
 
-def _value(sheet: Sheet) -> Text:
+def _value(sheet: TunableSheet) -> Text:
     current = sheet.current
     if any(where.kind in WORKLOAD_KINDS for where in sheet.tunable.where):
         return Text(current.problem)

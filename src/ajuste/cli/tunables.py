@@ -9,27 +9,25 @@ from typing import Annotated, Any
 
 import typer
 
-from ajuste.catalogue.initial import initial_value
 from ajuste.catalogue.loader import catalogue
-from ajuste.catalogue.place import kernels
+from ajuste.catalogue.place import initial_value, kernels
 from ajuste.cli.example import example
 from ajuste.cli.options import Json
-from ajuste.cli.tunable_sheet import Sheet, print_list, print_sheet
+from ajuste.cli.tunable_sheet import TunableSheet, print_list, print_sheet
 from ajuste.cli.tunables_here import here_document, list_here
-from ajuste.home import home
+from ajuste.executor.executor import Executor
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.host.current import Current, Here, current_values, tunables_here
+from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.machine import HostMachine
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.machine.home import home
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
-from ajuste.report.visible import Console
-from ajuste.target.current import Current, current_values
-from ajuste.target.here import Here, tunables_here
-from ajuste.target.host import HostTarget
-from ajuste.target.machine import Machine
-from ajuste.target.target import Target
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
+from ajuste.report.console import Console
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -62,8 +60,8 @@ def tunables(
     if here and kernel:
         raise RequestError("--here is this machine, with its own kernel; leave out --kernel")
     if here:
-        with HostTarget() as target:
-            list_here(tunables_here(target, catalogue(), list(catalogue().tunables.values()), Machine()), as_json)
+        with HostExecutor() as target:
+            list_here(tunables_here(target, catalogue(), list(catalogue().tunables.values()), HostMachine()), as_json)
         return
     version = _version(kernel) if kernel else None
     _list([t for t in catalogue().tunables.values() if version is None or t.place_in(version)], version, as_json)
@@ -105,33 +103,35 @@ def show(
         print_sheet(sheet, Console())
 
 
-def _host(tunable: Tunable) -> Sheet:
+def _host(tunable: Tunable) -> TunableSheet:
     try:
-        with HostTarget() as target:
-            found = tunables_here(target, catalogue(), [tunable], Machine())
+        with HostExecutor() as target:
+            found = tunables_here(target, catalogue(), [tunable], HostMachine())
             return _sheet(found[0].tunable, target, "this machine", of=tunable, found=found)
     except AjusteError as error:
         # The explanation is worth showing where this machine cannot be asked.
-        return Sheet(tunable=tunable, on="this machine", current=Current(problem=f"not readable: {error.message}"))
+        return TunableSheet(
+            tunable=tunable, on="this machine", current=Current(problem=f"not readable: {error.message}")
+        )
 
 
-def _guest(tunable: Tunable, kernel: str, cpus: int) -> Sheet:
+def _guest(tunable: Tunable, kernel: str, cpus: int) -> TunableSheet:
     with ExitStack() as stack:
         say = _say(stack)
         image = fetch_kernel(kernel, home(), say=say)
         clock: Any = "virtual" if cpus == 1 else "wall"
-        guest = VmTarget(image, clock=clock, cpus=cpus, files=GuestFiles(), home=home(), say=say)
+        guest = GuestExecutor(image, clock=clock, cpus=cpus, files=GuestFiles(), home=home(), say=say)
         say(f"booting {kernel}")
         return _sheet(catalogue().example(tunable), stack.enter_context(guest), kernel, of=tunable)
 
 
-def _sheet(asked: Tunable, target: Target, on: str, *, of: Tunable, found: Sequence[Here] = ()) -> Sheet:
+def _sheet(asked: Tunable, target: Executor, on: str, *, of: Tunable, found: Sequence[Here] = ()) -> TunableSheet:
     """The sheet ``of`` an entry with the value of ``asked``, or with all that was ``found`` here."""
     version = KernelVersion.parse(target.hello.kernel)
     other = None if of.place_in(version) else catalogue().counterpart(of, version)
     wanted = [*(() if found else (asked,)), *((catalogue().example(other),) if other else ())]
     values = current_values(target, wanted) | {here.tunable.name: here.current for here in found}
-    return Sheet(
+    return TunableSheet(
         tunable=of,
         on=on,
         kernel=target.hello.kernel,
@@ -144,7 +144,7 @@ def _sheet(asked: Tunable, target: Target, on: str, *, of: Tunable, found: Seque
     )
 
 
-def _document(sheet: Sheet) -> dict[str, Any]:
+def _document(sheet: TunableSheet) -> dict[str, Any]:
     instead = None
     if sheet.instead:
         other, current = sheet.instead

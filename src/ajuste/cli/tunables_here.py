@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.report.visible import Console, visible_line
-from ajuste.target.here import Here
+from ajuste.executor.host.current import Here
+from ajuste.model.visible import visible_line
+from ajuste.report.console import Console
 
 
 def list_here(found: Sequence[Here], as_json: bool) -> None:

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import chosen_study
-from ajuste.cli.command_line import command_line
-from ajuste.cli.elsewhere import chosen_cluster
+from ajuste.cli.choice import chosen_cluster, chosen_study
 from ajuste.cli.example import example
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import (
@@ -28,16 +26,16 @@ from ajuste.cli.options import (
     Target,
     Workers,
 )
-from ajuste.cli.showing import show_results
-from ajuste.experiment import Experiment, Means, conduct, goes_on, prepare_search
-from ajuste.home import home
+from ajuste.cli.showing import command_line, show_results
+from ajuste.design.search.goal import Search
+from ajuste.design.search.sampler import SamplerName
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
-from ajuste.outcome import results_of
-from ajuste.report.search_progress import SearchProgress
+from ajuste.report.progress import SearchProgress
+from ajuste.run.experiment import Experiment, RunOptions, conduct, goes_on, prepare_search
+from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
 from ajuste.study.schema import Study
-from ajuste.tuning.goal import Search
-from ajuste.tuning.samplers.sampler import SamplerName
 
 
 @example(
@@ -101,7 +99,7 @@ def tune(
             "a search by the clock of a machine goes block by block on one machine: each block follows from the last",
             hint="leave --cluster out; `ajuste compare --cluster` checks on many machines what was found",
         )
-    means = Means(home(), jobs=jobs, accept_risk=accept_risk, cluster=where)
+    means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk, cluster=where)
     named = command_line()
     with SearchProgress(allowed=search.trials, quiet=quiet) as progress:
         watched = replace(means, say=progress.say)

@@ -13,14 +13,14 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.cli.example import example
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import AcceptRisk, Json
-from ajuste.experiment import Means, record
-from ajuste.home import home
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.results import Results
-from ajuste.outcome import results_of
+from ajuste.report.console import Console
 from ajuste.report.html import write_report
 from ajuste.report.scheduling import print_explanation
-from ajuste.report.visible import Console
+from ajuste.run.experiment import RunOptions, record
+from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
 from ajuste.study.problem import nearest
 
@@ -49,7 +49,7 @@ def why(
         found = store.find_run(run)
         results = results_of(found, store)
         chosen = _chosen(results, configuration)
-        means = Means(place, accept_risk=accept_risk, say=_say)
+        means = RunOptions(place, accept_risk=accept_risk, say=_say)
         record(found, chosen, store, catalogue(), means, fresh=fresh)
         results = results_of(found, store)
     explanation = next(one for one in results.explanations if one.configuration == chosen)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.elsewhere import chosen_channel
+from ajuste.cli.choice import chosen_channel
 from ajuste.cli.example import example
 from ajuste.cli.options import ClusterKeys, Insecure
-from ajuste.home import home
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 
 
@@ -37,6 +37,6 @@ def worker(
     channel = chosen_channel("--scheduler", scheduler, cluster_keys, insecure=insecure)
     if bench and threads is not None:
         raise RequestError("--threads is for guests; a machine that measures does one thing at a time (--bench)")
-    from ajuste.target.cluster.serving import serve
+    from ajuste.executor.cluster.serving import serve
 
     serve(channel, home(), lambda text: typer.echo(text, err=True), threads=threads, bench=bench)

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import combinations
 from typing import Final, TypeAlias
 
-from ajuste.design.bits import raw_bits
+from ajuste.design.blocks import raw_bits
 
 Subset: TypeAlias = frozenset[int]
 """The lines that are set, by their places."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ajuste.design.bits import raw_bits
-from ajuste.design.latin import latin_order
+import numpy as np
+
+from ajuste.model.plan import Perturbation
 from ajuste.model.trial import Slot
+from ajuste.model.verdict import Finding
 
 SEED_BITS = 53
 """Seeds of blocks stay below 2⁵³, so that every JSON reader and database keeps them exactly."""
@@ -50,4 +52,103 @@ def block(
             warm_up=number < warm_up,
         )
         for position, name in enumerate(ordered)
+    )
+
+
+# Latin squares balanced for what comes before: each configuration once at each position, each after every other.
+#
+# E. J. Williams (1949), "Experimental designs balanced for the estimation of residual effects of treatments",
+# Australian Journal of Scientific Research A 2. docs/designs.md says what the random relabelling is good for.
+
+
+_SQUARES = 1
+"""Keeps the random numbers of squares apart from those of blocks."""
+
+
+def square(size: int) -> list[list[int]]:
+    """A Latin square of Williams: ``size`` rows, the order of a block each.
+
+    For an even size every one of 0 … size − 1 follows every other exactly once. For an odd one it takes this square and
+    the same with every row backwards, where each follows each other twice.
+    """
+    first = [0]
+    for step in range(1, size):
+        first.append((first[-1] + (step if step % 2 else -step)) % size)
+    return [[(place + shift) % size for place in first] for shift in range(size)]
+
+
+def latin_order(place: int, configurations: Sequence[str], entropy: Sequence[int]) -> list[str]:
+    """The order of the block at ``place`` (0 …) of an endless series of squares over ``configurations``.
+
+    Each square (each two, of an odd number) has its configurations relabelled at random, and its rows in random order.
+    """
+    size = len(configurations)
+    number, row = divmod(place, size)
+    group, mirrored = divmod(number, 2) if size % 2 else (number, 0)
+    words = raw_bits((*entropy, group, _SQUARES), 3 * size)
+    labels, rows = _shuffled(words[:size]), _shuffled(words[size * (1 + mirrored) : size * (2 + mirrored)])
+    own = square(size)[rows[row]]
+    return [configurations[labels[which]] for which in (reversed(own) if mirrored else own)]
+
+
+def _shuffled(keys: Sequence[int]) -> list[int]:
+    return sorted(range(len(keys)), key=lambda place: (keys[place], place))
+
+
+# Random bits that never change.
+
+
+def raw_bits(entropy: Sequence[int], count: int) -> list[int]:
+    """``count`` random 64-bit numbers that follow from ``entropy`` alone.
+
+    The raw output of PCG64 and SeedSequence never changes between NumPy versions and platforms (NEP 19); the methods
+    of ``Generator`` may, and so they are not used.
+    """
+    source = np.random.PCG64(np.random.SeedSequence(list(entropy)))
+    return [int(word) for word in source.random_raw(count)]
+
+
+# Allocation: which configurations later blocks hold, once some of them are decided.
+
+
+Allocation = Literal["undecided", "all", "refine"]
+"""``undecided``: later blocks hold the baseline and what is still undecided; ``all``: every block holds everything;
+``refine``: blocks hold what the surface over a grid of levels needs (see ``design.refinement``).
+"""
+
+
+def members(names: Sequence[str], baseline: str, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """The configurations of the blocks that follow ``findings``, in the order of ``names``.
+
+    The baseline, and what is undecided on a metric that decides. Where nothing is, and yet it goes on (for the least
+    time that was asked for), all of them: a block of the baseline alone would tell nothing.
+
+    Every comparison is a confidence sequence of its own over the blocks that hold its pair. Up to when it is measured
+    depends on its past only, and the sequence holds at every such time: a comparison that ended stays as it was then.
+    """
+    undecided = {v.subject for v in findings if v.deciding and v.verdict == "undecided" and not v.depends_on_machine}
+    if not undecided:
+        return tuple(names)
+    return tuple(name for name in names if name == baseline or name in undecided)
+
+
+# What the seed of a block changes in the machine, so that replicates under a virtual clock are not one trial.
+
+
+TICK_NS = 4_000_000
+"""One timer tick at 250 Hz, the rate of Debian's kernels."""
+
+PADDING_STEP = 16
+"""Bytes: the alignment of the stack on x86-64. A page has 256 such places."""
+
+
+def perturbation(seed: int) -> Perturbation:
+    """The perturbation that belongs to a block's ``seed``. All configurations of a block share it.
+
+    Other address-space layouts, one of 256 stack layouts within a page (Mytkowicz et al., "Producing wrong data
+    without doing anything obviously wrong", ASPLOS 2009), and a start anywhere within a timer tick.
+    """
+    entropy, padding, delay = raw_bits((seed,), 3)
+    return Perturbation(
+        entropy=entropy, environment_bytes=PADDING_STEP * (padding % 256), start_delay_ns=delay % TICK_NS
     )

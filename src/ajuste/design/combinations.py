@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from itertools import product
-from typing import Literal
+from fractions import Fraction
+from itertools import count, pairwise, product
+from typing import Final, Literal
 
 from ajuste.design.ablation import subsets
-from ajuste.design.screening import signs
-from ajuste.model.configuration import Factor
+from ajuste.model.trial import Factor
+from ajuste.model.tunable import Scale
 
 Combine = Literal["all", "one-at-a-time", "screening", "ablation"]
 
@@ -18,7 +20,7 @@ def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str,
 
     ``all``: every combination (the full factorial), the last factor changing fastest. ``one-at-a-time``: the baseline,
     then every other level of each factor with all others at their baseline. ``screening``: the baseline, then the
-    others of a screening design (see ``design.screening``) of the factors that vary, which all have two levels or all
+    others of a screening design (see ``design.combinations``) of the factors that vary, which all have two levels or all
     have three. ``ablation``: the baseline, then all that an ablation (see ``design.ablation``) tries of the factors
     that vary, which have two levels each.
     """
@@ -40,7 +42,7 @@ def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str,
     ]
 
 
-def count(factors: Sequence[Factor], combine: Combine) -> int:
+def combination_count(factors: Sequence[Factor], combine: Combine) -> int:
     """How many there are, without making them (but for screening and ablation, of which there are few)."""
     if combine in ("screening", "ablation"):
         return len(combinations(factors, combine))
@@ -82,3 +84,99 @@ def _ablation(factors: Sequence[Factor]) -> list[tuple[str, ...]]:
 def _level(factor: Factor, sign: int) -> str:
     low, high = low_and_high(factor)
     return factor.baseline if sign == 0 else high if sign > 0 else low
+
+
+# Levels over a range: evenly spaced whole numbers, by differences or by ratios, exact where that can be.
+
+
+TIDY: Final = 20
+"""A level that is no whole number anyway is moved by less than the distance to its neighbour divided by so many."""
+
+
+def spaced(low: int, high: int, points: int, scale: Scale) -> tuple[int, ...]:
+    """``points`` levels from ``low`` to ``high``, each once: fewer where the range has no more whole numbers.
+
+    Both ends are exact, and so is every level that comes out whole. Of the others those are taken that are said
+    shortly: 1 ms … 30 ms in 7 steps by ratios has 3.1 ms, not 3.107232506 ms. Raises ValueError for what is no range.
+    """
+    if low >= high or points < 2:
+        raise ValueError(f"{points} points from {low} to {high}")
+    if scale == "log" and low <= 0:
+        raise ValueError(f"ratios from {low} to {high}")
+    ideal = _by_ratios(low, high, points) if scale == "log" else _by_differences(low, high, points)
+    gaps = [b - a for a, b in pairwise(ideal)]
+    inner = [_tidy(value, min(pair)) for value, pair in zip(ideal[1:-1], pairwise(gaps), strict=True)]
+    return tuple(sorted({low, high, *(min(max(value, low), high) for value in inner)}))
+
+
+def stepped(low: int, high: int, step: int) -> tuple[int, ...]:
+    """``low``, ``low + step``, … up to ``high``. Raises ValueError for a step that does not lead there."""
+    if low >= high or step <= 0 or step > high - low:
+        raise ValueError(f"steps of {step} from {low} to {high}")
+    return tuple(range(low, high + 1, step))
+
+
+def _by_differences(low: int, high: int, points: int) -> Sequence[Fraction]:
+    return [low + Fraction((high - low) * place, points - 1) for place in range(points)]
+
+
+def _by_ratios(low: int, high: int, points: int) -> Sequence[Fraction]:
+    return [_root(Fraction(high, low), place, points - 1) * low for place in range(points)]
+
+
+def _root(ratio: Fraction, power: int, root: int) -> Fraction:
+    """``ratio`` to the power of ``power / root``, exact where that is a whole number."""
+    value = math.exp(math.log(ratio) * power / root)
+    whole = Fraction(round(value))
+    return whole if whole**root == ratio**power else Fraction(value)
+
+
+def _tidy(value: Fraction, gap: Fraction) -> int:
+    """A whole number near ``value`` with few digits; ``value`` itself if it is one."""
+    if value.denominator == 1:
+        return int(value)
+    room = gap / TIDY
+    unit = 10 ** math.floor(math.log10(room)) if room >= 1 else 1
+    return round(value / unit) * unit
+
+
+# Screening: which of many factors matter, from few combinations of their levels.
+
+
+FEWEST: Final = {2: 5, 3: 4}
+"""By the number of levels: with fewer factors than this, all combinations are hardly more than a screening design."""
+
+
+def signs(factors: int, levels: int) -> list[tuple[int, ...]]:
+    """A screening design: for each configuration the level of each factor, -1 low, 0 middle, 1 high; the baseline
+    first, which is all low of two levels and all middle of three.
+
+    Of two levels the design of Plackett and Burman (1946, "The design of optimum multifactorial experiments",
+    Biometrika 33) with its fold-over, the same with all levels exchanged (Box and Wilson 1951, "On the experimental
+    attainment of optimum conditions", Journal of the Royal Statistical Society B 13). Of three a definitive screening
+    design (Jones and Nachtsheim 2011, Journal of Quality Technology 43). In both, no main effect is correlated with
+    another one or with an interaction of two factors.
+    """
+    if levels == 3:
+        from pydoe import definitive_screening_design  # takes long to load, and only screening needs it
+
+        return sorted(_rows(definitive_screening_design(factors)), key=lambda row: any(row))
+    half = _plackett_burman(factors)
+    rows = [*half, *(tuple(-sign for sign in row) for row in half)]
+    return sorted(rows, key=lambda row: any(sign > 0 for sign in row))
+
+
+def _plackett_burman(factors: int) -> list[tuple[int, ...]]:
+    """The smallest design that there is for so many factors: not every multiple of four is known to the library."""
+    from pydoe import pbdesign  # takes long to load, and only screening needs it
+
+    for columns in count(factors):
+        try:
+            return [row[:factors] for row in _rows(pbdesign(columns))]
+        except ValueError:
+            continue
+    raise AssertionError("there is a Hadamard matrix for every power of two")
+
+
+def _rows(matrix: object) -> list[tuple[int, ...]]:
+    return [tuple(int(sign) for sign in row) for row in matrix]  # type: ignore[attr-defined]

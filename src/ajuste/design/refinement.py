@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.design.surface import Array, Surface, surface
-from ajuste.model.configuration import Configuration, Factor
+from ajuste.design.surface import Array, PosteriorSurface, surface
+from ajuste.model.trial import Configuration, Factor
 
 SURE: Final = 2.0
 """So many standard errors must be less than the error that is allowed: about 95 % at each point."""
@@ -73,7 +73,7 @@ def _coarse(levels: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledPoint:
     """What was measured of one metric: for each configuration the differences from the baseline of the same block (of
     logarithms, where ratios are compared). ``allowed`` is the error of the surface that is small enough, alike.
     """
@@ -83,7 +83,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSurface:
     """How well the surfaces are known. ``worst`` is the largest error at any point as a multiple of what is allowed: up
     to 1 they are known. ``following`` are the configurations of the next block, in the order of the grid: the baseline,
     and the points known worst. ``measured`` are as many of ``points``.
@@ -95,7 +95,7 @@ class Known:
     points: int
 
 
-def known(grid: Grid, metrics: Sequence[Sampled], given_up: Collection[str] = ()) -> Known:
+def known(grid: Grid, metrics: Sequence[SampledPoint], given_up: Collection[str] = ()) -> KnownSurface:
     """How well the surface of each of ``metrics`` is known. What is ``given_up`` is not asked for any more.
 
     Each point of the next block is chosen as if those before it had been measured already, so that they do not all lie
@@ -117,14 +117,14 @@ def known(grid: Grid, metrics: Sequence[Sampled], given_up: Collection[str] = ()
         surfaces = [s.measured_at(worst, float(n[worst])) for s, n in zip(surfaces, noises, strict=True)]
     following = tuple(name for place, name in enumerate(grid.names) if place in chosen)
     measured = 1 + len({name for one in metrics for name in one.values})
-    return Known(largest or 0.0, following, measured, len(grid.names))
+    return KnownSurface(largest or 0.0, following, measured, len(grid.names))
 
 
-def _need(known: Surface, sampled: Sampled) -> Array:
+def _need(known: PosteriorSurface, sampled: SampledPoint) -> Array:
     return np.asarray(SURE * known.error / sampled.allowed, np.float64)
 
 
-def surface_over(grid: Grid, sampled: Sampled) -> Surface:
+def surface_over(grid: Grid, sampled: SampledPoint) -> PosteriorSurface:
     """The surface of one metric, in differences from the baseline, through what was measured of it."""
     rows, means = _means(grid, sampled)
     counts = np.array([len(sampled.values.get(name, ())) for name in grid.names])
@@ -133,7 +133,7 @@ def surface_over(grid: Grid, sampled: Sampled) -> Surface:
     return surface(grid.points, rows, means, noise)
 
 
-def _means(grid: Grid, sampled: Sampled) -> tuple[NDArray[np.int64], Array]:
+def _means(grid: Grid, sampled: SampledPoint) -> tuple[NDArray[np.int64], Array]:
     """The points that were measured, the baseline (0 by definition) among them, and the mean at each."""
     found = [
         (row, 0.0 if name == grid.baseline else float(np.mean(sampled.values[name])))
@@ -143,7 +143,7 @@ def _means(grid: Grid, sampled: Sampled) -> tuple[NDArray[np.int64], Array]:
     return np.array([row for row, _ in found], np.int64), np.array([mean for _, mean in found])
 
 
-def _noise(grid: Grid, sampled: Sampled) -> Array:
+def _noise(grid: Grid, sampled: SampledPoint) -> Array:
     """The variance of one trial at each point: its own as far as it is known, otherwise that of all."""
     own = [np.asarray(sampled.values.get(name, ()), float) for name in grid.names]
     squares = np.array([float(np.sum((values - values.mean()) ** 2)) if len(values) > 1 else 0.0 for values in own])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import count
+from typing import Final, Literal
 
-from ajuste.design.looks import look_from
-from ajuste.design.refinement import Known
+from ajuste.design.blocks import Allocation
+from ajuste.design.refinement import KnownSurface
 from ajuste.model.results import Clock
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Finding
@@ -27,7 +29,7 @@ Why = Literal["decided", "budget", "time", "interrupted", "failed"]
 
 
 @dataclass(frozen=True)
-class Limits:
+class StoppingLimits:
     """The budget: measured blocks (without warm-up), minutes of the host's time, and seconds of it at least."""
 
     min_blocks: int
@@ -54,7 +56,7 @@ class Stop:
 
 
 def stop(
-    findings: Sequence[Finding], blocks: int, minutes: float, limits: Limits, means: Sequence[Mean] = ()
+    findings: Sequence[Finding], blocks: int, minutes: float, limits: StoppingLimits, means: Sequence[Mean] = ()
 ) -> Stop | None:
     """Whether to stop after ``blocks`` measured blocks and ``minutes``; ``None`` means: go on.
 
@@ -80,7 +82,7 @@ def stop(
     return None
 
 
-def stop_refining(surfaces: Known, blocks: int, minutes: float, limits: Limits) -> Stop | None:
+def stop_refining(surfaces: KnownSurface, blocks: int, minutes: float, limits: StoppingLimits) -> Stop | None:
     """Whether to stop a study that is refined: when its surfaces are known, or the budget is spent."""
     done = f"{_blocks(blocks)}, with {surfaces.measured} of {surfaces.points} configurations measured"
     if surfaces.worst <= 1 and blocks >= limits.min_blocks and 60 * minutes >= limits.min_seconds:
@@ -95,9 +97,9 @@ def stop_refining(surfaces: Known, blocks: int, minutes: float, limits: Limits) 
     return None
 
 
-def is_look(blocks: int, looked: int, limits: Limits) -> bool:
+def is_look(blocks: int, looked: int, limits: StoppingLimits) -> bool:
     """Whether to analyse after ``blocks`` measured blocks, if it was done last after ``looked``: when one of the looks
-    (see ``design.looks``) lies in between, and at the end of the budget.
+    (see ``design.stopping``) lies in between, and at the end of the budget.
     """
     return blocks >= limits.max_blocks or look_from(looked + 1) <= blocks
 
@@ -171,7 +173,7 @@ def _named(findings: list[Finding]) -> str:
     return ", ".join(f"{v.metric} under {v.subject}" for v in findings[:3]) + (" …" if len(findings) > 3 else "")
 
 
-def in_a_moment(seconds: float, measured: int, limits: Limits) -> int:
+def in_a_moment(seconds: float, measured: int, limits: StoppingLimits) -> int:
     """How many more blocks to measure before looking again, if the last one took ``seconds``; ``measured`` are before
     this one. Not beyond the least that must be measured, nor beyond the budget.
     """
@@ -182,9 +184,115 @@ def in_a_moment(seconds: float, measured: int, limits: Limits) -> int:
     return max(0, min(wanted, end - measured - 1))
 
 
-def up_to_a_look(wanted: int, measured: int, limits: Limits) -> int:
+def up_to_a_look(wanted: int, measured: int, limits: StoppingLimits) -> int:
     """As many more blocks as are ``wanted``, but not beyond the next look at which it may be time to stop;
     ``measured`` are before this one.
     """
     end = limits.min_blocks if measured < limits.min_blocks else min(look_from(measured + 1), limits.max_blocks)
     return max(0, min(wanted, end - measured - 1))
+
+
+# When the trials are looked at: a schedule of numbers of blocks that nothing measured has any influence on.
+#
+# Any choice of looks that does not depend on the figures leaves the intervals valid (see ``analysis.sequence``). That
+# it does not depend on where a run was interrupted either makes an interrupted run end as an undisturbed one.
+
+
+LOOKS_EACH: Final = 40
+"""Up to so many blocks the trials are looked at after every one."""
+
+RARER: Final = 1.05
+"""From then on, whenever there are so many times as many."""
+
+REVIEW: Final = 1.1
+"""So many times as many blocks lie between two reviews of what goes on being measured, at least."""
+
+
+def looks() -> Iterator[int]:
+    """The numbers of measured blocks after which there is a look, without end."""
+    yield from range(1, LOOKS_EACH)
+    number = LOOKS_EACH
+    while True:
+        yield number
+        number = math.ceil(RARER * number)
+
+
+def look_from(blocks: int) -> int:
+    """The first look at ``blocks`` measured blocks or later."""
+    if blocks <= LOOKS_EACH:
+        return max(1, blocks)
+    return next(number for number in looks() if number >= blocks)
+
+
+def reviews(min_blocks: int) -> Iterator[int]:
+    """The looks after which it is settled what goes on being measured; the first at ``min_blocks`` or soon after."""
+    number = look_from(min_blocks)
+    for _ in count():
+        yield number
+        number = look_from(max(number + 1, math.ceil(REVIEW * number)))
+
+
+def last_review(measured: int, min_blocks: int) -> int | None:
+    """The last review at ``measured`` blocks or before; ``None`` before the first."""
+    found = None
+    for number in reviews(min_blocks):
+        if number > measured:
+            return found
+        found = number
+    return found
+
+
+def review_from(blocks: int, min_blocks: int) -> int:
+    """The first review at ``blocks`` measured blocks or later."""
+    return next(number for number in reviews(min_blocks) if number >= blocks)
+
+
+# How long a run will probably go on, told before it has.
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """``blocks`` are those that all have (the baseline at least) until the end; ``own`` tells of each configuration
+    that is left out of some of them how many it has. ``at_most``: the budget ends it, or nobody knows.
+    """
+
+    blocks: int
+    own: Mapping[str, int]
+    at_most: bool
+
+    def seconds(self, mean_seconds: Mapping[str, float]) -> float:
+        """How long all of it takes, from the mean time of a trial of every configuration."""
+        return sum(self.own.get(name, self.blocks) * each for name, each in mean_seconds.items())
+
+
+def remaining(
+    done: int, findings: Sequence[Finding], *, min_blocks: int, max_blocks: int, allocation: Allocation = "all"
+) -> Remaining:
+    """What is still to be measured after ``done`` measured blocks, if the deciding ``findings`` need as many more
+    blocks as they say.
+
+    A configuration that is undecided goes on until the review after it is decided; the run, until the look after
+    everything is.
+    """
+    budget = max(0, max_blocks - done)
+    deciding = [one for one in findings if one.deciding]
+    wanted: dict[str, int | None] = {one.subject: 0 for one in deciding}
+    for one in deciding:
+        if one.verdict == "undecided":
+            known = wanted[one.subject]
+            more = one.more_blocks
+            wanted[one.subject] = None if more is None or known is None else max(known, more)
+    if not wanted:
+        return Remaining(budget, {}, at_most=True)
+    ends = {name: None if more is None else max(done + more, min_blocks) for name, more in wanted.items()}
+    known_ends = [budget + done if end is None else look_from(end) for end in ends.values()]
+    blocks = max(0, min(max(known_ends), max_blocks) - done)
+    at_most = any(end is None or end > max_blocks for end in ends.values())
+    if allocation == "all":
+        return Remaining(blocks, {}, at_most)
+    own = {
+        name: min(blocks, review_from(end, min_blocks) - done if wanted[name] or done < min_blocks else 0)
+        for name, end in ends.items()
+        if end is not None
+    }
+    return Remaining(blocks, own, at_most)

@@ -30,7 +30,7 @@ _NEAREST: Final = 3
 
 
 @dataclass(frozen=True)
-class Surface:
+class PosteriorSurface:
     """``mean`` and ``error`` (the standard error, adjusted) at every point of the grid; ``covariance`` of all of them,
     not adjusted, and ``scale``, the factor by which each standard error was adjusted.
     """
@@ -43,14 +43,14 @@ class Surface:
     def error(self) -> Array:
         return self.scale * np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
 
-    def measured_at(self, point: int, noise: float) -> Surface:
+    def measured_at(self, point: int, noise: float) -> PosteriorSurface:
         """As it will be known once ``point`` is measured (again) with variance ``noise``; the mean stays as it is."""
         column = self.covariance[:, point]
         gain = np.outer(column, column) / (column[point] + noise + _SMALLEST)
-        return Surface(self.mean, self.covariance - gain, self.scale)
+        return PosteriorSurface(self.mean, self.covariance - gain, self.scale)
 
 
-def surface(grid: Array, measured: NDArray[np.int64], values: Array, noise: Array) -> Surface:
+def surface(grid: Array, measured: NDArray[np.int64], values: Array, noise: Array) -> PosteriorSurface:
     """The surface over ``grid`` (points × factors, each from 0 to 1).
 
     ``measured`` are the rows of it that have ``values``, with the variance of each value in ``noise``.
@@ -64,7 +64,7 @@ def surface(grid: Array, measured: NDArray[np.int64], values: Array, noise: Arra
     across = variance * _correlation(grid, at, lengths)
     covariance = variance * _correlation(grid, grid, lengths) - across @ inverse @ across.T
     missed = np.abs(residuals) / np.sqrt(np.diag(inverse))  # by how many standard errors, were it left out
-    return Surface(centre + across @ residuals, covariance, _adjustment(grid / lengths, at / lengths, missed))
+    return PosteriorSurface(centre + across @ residuals, covariance, _adjustment(grid / lengths, at / lengths, missed))
 
 
 def _adjustment(grid: Array, at: Array, missed: Array) -> Array:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict
 
-from ajuste.home import Home
-from ajuste.kernel.cache import CachedKernel, cached_entries
+from ajuste.kernel.cache import CachedKernel, cached_entries, keeping_in
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.kernel.space import keeping_in
+from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError
 from ajuste.model.kernel import KernelVersion
-
-Say = Callable[[str], None]
+from ajuste.model.wording import Say
 
 
 class AvailableKernel(BaseModel):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from debian.debian_support import Version
 
 from ajuste.kernel.apt import Apt, Package
-from ajuste.kernel.source import KernelSource, Series
+from ajuste.kernel.source import KernelSeries, KernelSource
 from ajuste.model.kernel import KernelVersion
 
 _RELEASE = re.compile(r"[0-9]+\.[0-9]+[+~.\-0-9a-zA-Z]*")
@@ -23,7 +23,7 @@ class Candidate:
     source: str
     release: str
     flavour: str
-    series: Series
+    series: KernelSeries
     packages: tuple[Package, ...]
 
     @property
@@ -85,7 +85,7 @@ def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
 
 
 def _ways(
-    series: Series, release: str, version: str, known: dict[tuple[str, str], Package]
+    series: KernelSeries, release: str, version: str, known: dict[tuple[str, str], Package]
 ) -> Iterator[tuple[Package, ...]]:
     """The sets of packages that make up one kernel, best first: signed or, if that is not there, unsigned."""
     parts = [

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from ajuste.cache import KERNELS, make_room
-from ajuste.checksum import sha256_of
-from ajuste.home import Home
-from ajuste.kernel.apt import Apt, PackageGone
-from ajuste.kernel.build.built import find_built
-from ajuste.kernel.bzimage import read_release
-from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, read_entry
+from ajuste.kernel.apt import Apt, PackageGone, machine_mirrors, origins
+from ajuste.kernel.building.built import find_built
+from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, keeping_in, put_in_place, read_entry
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
-from ajuste.kernel.download import TREE, unpacked
-from ajuste.kernel.inventory import put_in_place
-from ajuste.kernel.mirror import machine_mirrors, origins
 from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.kernel.space import keeping_in
 from ajuste.kernel.spec import KernelFile, OwnKernel, PackagedKernel, parse_spec
-from ajuste.kernel.unpack import arrange
-from ajuste.lock import hold, locked
+from ajuste.kernel.unpack import TREE, arrange, read_release, unpacked
+from ajuste.machine.cache import KERNELS, make_room
+from ajuste.machine.files import sha256_of
+from ajuste.machine.home import Home
+from ajuste.machine.lock import hold, locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
-
-Say = Callable[[str], None]
+from ajuste.model.wording import Say
 
 # An index can name versions whose files are gone; beyond so many of them something else is wrong.
 MOST_ATTEMPTS = 24

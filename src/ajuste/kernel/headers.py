@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from debian.deb822 import PkgRelation
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ajuste.cache import HEADERS, make_room
-from ajuste.checksum import read_kept
-from ajuste.home import Home
 from ajuste.kernel.apt import Apt, Package, PackageGone
-from ajuste.kernel.download import TREE, unpacked
+from ajuste.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.inventory import find_any_damage, find_damage, put_in_place, write_inventory
 from ajuste.kernel.source import kernel_sources
-from ajuste.kernel.space import keeping_in
-from ajuste.lock import hold, locked
+from ajuste.kernel.unpack import TREE, unpacked
+from ajuste.machine.cache import HEADERS, make_room
+from ajuste.machine.files import read_kept
+from ajuste.machine.home import Home
+from ajuste.machine.lock import hold, locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
-
-Say = Callable[[str], None]
+from ajuste.model.wording import Say
 
 RECORD = "headers.json"
 _SPARE_BYTES = 16_000_000

@@ -7,23 +7,22 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ajuste.cache import MODULES, make_room
-from ajuste.home import Home
-from ajuste.kernel.build.make import REPRODUCIBLE, first_error
-from ajuste.kernel.build.toolchain import compiler
+from ajuste.kernel.building.make import REPRODUCIBLE, first_error
+from ajuste.kernel.building.toolchain import compiler
+from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.headers import Headers, fetch_headers
-from ajuste.kernel.inventory import find_any_damage, put_in_place, write_inventory
-from ajuste.kernel.space import keeping_in
-from ajuste.lock import hold, locked
-from ajuste.model.error import RequestError, RunError
+from ajuste.machine.cache import MODULES, make_room
+from ajuste.machine.home import Home
+from ajuste.machine.installation import module_source
+from ajuste.machine.lock import hold, locked
+from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
-from ajuste.native import module_source
-
-Say = Callable[[str], None]
+from ajuste.model.wording import Say
+from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 
 _PROGRAMS: Final = {"make": "make", "gcc": "gcc", "ld": "binutils", "strip": "binutils", "setpriv": "util-linux"}
 
@@ -125,3 +124,44 @@ def _failure(name: str, headers: Headers, said: str) -> RunError:
         f"the module {name} does not build with {headers.packages[0]}: {shown[0]}",
         hint=below if below.strip() else None,
     )
+
+
+# Which kernel modules of Ajuste's own the machines of a study need, and their building before anything is measured.
+
+
+def built_modules(
+    resolved: ResolvedStudy, images: Mapping[str, KernelImage], home: Home, say: Say
+) -> dict[Machine, tuple[Path, ...]]:
+    """The files of the modules by the machine that loads them; a machine that needs none is left out.
+
+    Raises RequestError where one cannot be built on this machine, with how to do without, and RunError where it does
+    not build.
+    """
+    found: dict[Machine, dict[str, Path]] = {}
+    for configuration in resolved.configurations:
+        for name in configuration.modules:
+            of_machine = found.setdefault(configuration.machine, {})
+            if name not in of_machine:
+                of_machine[name] = _built(name, images[configuration.kernel], configuration, resolved, home, say)
+    return {machine: tuple(files.values()) for machine, files in found.items()}
+
+
+def _built(
+    name: str, image: KernelImage, wanting: ResolvedConfiguration, resolved: ResolvedStudy, home: Home, say: Say
+) -> Path:
+
+    try:
+        return build_module(name, image, home, say)
+    except AjusteError as failure:
+        hints = [failure.hint, _without(wanting, resolved)]
+        raise type(failure)(failure.message, hint="\n".join(filter(None, hints)) or None) from failure
+
+
+def _without(wanting: ResolvedConfiguration, resolved: ResolvedStudy) -> str | None:
+    """How to leave out the level that needs a module, if it is one level that does."""
+    for factor in resolved.factors:
+        level = wanting.configuration.levels[factor.name]
+        needing = {c.configuration.levels[factor.name] for c in resolved.configurations if c.modules}
+        if needing == {level} and level != factor.baseline:
+            return f'or leave out what needs it: --without "{factor.name}={level}"'
+    return None

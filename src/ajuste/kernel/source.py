@@ -37,7 +37,7 @@ class Repository(_Table):
     known_by: tuple[str, ...] = ()
 
 
-class Series(_Table):
+class KernelSeries(_Table):
     """Kernels ``since`` ≤ major.minor < ``before``, which are packaged and scheduled alike.
 
     ``parts``: for each package that is needed, the names it may have, best first. ``granularity`` is the file of the
@@ -79,9 +79,9 @@ class KernelSource(_Table):
     keyring_package: str
     flavours: dict[str, Flavour]
     repositories: tuple[Repository, ...]
-    series: tuple[Series, ...]
+    series: tuple[KernelSeries, ...]
 
-    def series_of(self, version: KernelVersion) -> Series | None:
+    def series_of(self, version: KernelVersion) -> KernelSeries | None:
         return next((s for s in self.series if s.holds_for(version)), None)
 
     def flavour_of(self, release: str) -> str | None:

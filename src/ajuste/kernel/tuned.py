@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ajuste.checksum import read_kept
-from ajuste.home import Home
 from ajuste.kernel.apt import PackageGone
+from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, require_space, write_inventory
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.inventory import find_any_damage, put_in_place, write_inventory
 from ajuste.kernel.source import kernel_sources
-from ajuste.kernel.space import keeping_in, require_space
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.kernel.unpack import unpack
-from ajuste.lock import hold, locked
+from ajuste.machine.files import read_kept
+from ajuste.machine.home import Home
+from ajuste.machine.lock import hold, locked
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.wording import Say
 from ajuste.profile.source import TunedTree
-
-Say = Callable[[str], None]
 
 _SOURCE: Final = "debian"
 _RECORD: Final = "package.json"

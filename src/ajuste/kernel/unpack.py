@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
-from ajuste.checksum import sha256_of
-from ajuste.kernel.bzimage import read_release
-from ajuste.kernel.cache import write_record
+from ajuste.kernel.apt import Apt, Package
+from ajuste.kernel.cache import out_of_space, require_space, write_record
 from ajuste.kernel.candidate import Candidate
-from ajuste.kernel.space import out_of_space
+from ajuste.machine.files import sha256_of
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 
@@ -73,3 +76,80 @@ def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
 
 def _first(tree: Path, *names: str) -> Path | None:
     return next((tree / name for name in names if (tree / name).is_file()), None)
+
+
+# The header of an x86 kernel image.
+#
+# Source: Documentation/arch/x86/boot.rst of the Linux kernel, "The Real-Mode Kernel Header".
+
+
+_SETUP_SECTS = 0x1F1
+_BOOT_FLAG = 0x1FE
+_MAGIC = 0x202
+_KERNEL_VERSION = 0x20E
+_LONGEST_VERSION = 512
+
+
+def read_release(vmlinuz: Path) -> str:
+    """The release (``uname -r``) that a bzImage says it has. Raises RequestError if it is none."""
+    try:
+        with vmlinuz.open("rb") as file:
+            head = file.read(65 * 512 + _LONGEST_VERSION)
+    except OSError as error:
+        raise RequestError(f"cannot read the kernel {vmlinuz}: {error.strerror}") from error
+    marked = head[_BOOT_FLAG : _BOOT_FLAG + 2] == b"\x55\xaa" and head[_MAGIC : _MAGIC + 4] == b"HdrS"
+    if not marked or len(head) < _KERNEL_VERSION + 2:
+        raise RequestError(
+            f"{vmlinuz} is no x86 kernel image (bzImage): {_what(head)}",
+            hint="a kernel tree has it as arch/x86/boot/bzImage, a system as /boot/vmlinuz-RELEASE",
+        )
+    (pointer,) = struct.unpack_from("<H", head, _KERNEL_VERSION)
+    # The pointer counts from 0x200 and is only valid within the setup sectors (0 means 4, for old boot loaders).
+    if pointer == 0 or pointer >= 0x200 * (head[_SETUP_SECTS] or 4):
+        raise RequestError(f"{vmlinuz} does not say which release it is (no version string in its header)")
+    text = head[pointer + 0x200 :].partition(b"\0")[0]
+    release = text[:_LONGEST_VERSION].split(b" ")[0].decode("ascii", "replace")
+    if not release[:1].isdigit() or not release.isprintable() or "/" in release:
+        raise RequestError(f"{vmlinuz} has no sensible version string in its header: {release[:60]!r}")
+    return release
+
+
+def _what(head: bytes) -> str:
+    if head[:4] == b"\x7fELF":
+        return "it is an ELF file, such as an uncompressed vmlinux"
+    if head[:2] == b"\x1f\x8b":
+        return "it is a gzip file"
+    if head[0x38:0x3C] == b"ARM\x64":
+        return "it is a kernel for arm64"
+    return "it is empty" if not head else 'there is no "HdrS" at offset 0x202'
+
+
+# Packages of the mirror, unpacked beside where something of theirs is to be kept.
+
+
+TREE: Final = "tree"
+
+
+@contextmanager
+def unpacked(
+    packages: Sequence[Package], root: Path, apt: Apt, what: str, say: Callable[[str], None], *, spare_bytes: int
+) -> Iterator[Path]:
+    """A directory in ``root``, gone afterwards, whose ``tree`` has what all ``packages`` unpack to.
+
+    The caller holds the lock of ``root``: what killed processes left there is removed. ``spare_bytes`` must be free
+    beside what they take.
+
+    Raises PackageGone where the mirror does not have one, RunError for a lack of space for ``what`` and other failures.
+    """
+    size_bytes = sum(package.size_bytes for package in packages)
+    require_space(root, size_bytes + sum(package.installed_bytes for package in packages) + spare_bytes, what)
+    say(f"downloading {packages[0]} ({size_bytes / 1e6:.0f} MB)")
+    for leftover in root.glob(".fetching-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as name:
+        temporary = Path(name)
+        (temporary / "packages").mkdir()
+        files = apt.download(packages, temporary / "packages")
+        say(f"extracting {packages[0]}")
+        unpack(files, temporary / TREE)
+        yield temporary

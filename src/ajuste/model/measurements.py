@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.model.event import Written
+from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ Measured: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Coded(Generic[T]):
+class Categorical(Generic[T]):
     """A column of few different ``values``; ``codes`` has the place of each row's."""
 
     values: tuple[T, ...]
@@ -58,12 +59,12 @@ class Measurements:
     attempt: Whole
     seed: NDArray[np.uint64]
     warm_up: NDArray[np.bool_]
-    configuration: Coded[str]
-    status: Coded[str]
-    reason: Coded[str]
+    configuration: Categorical[str]
+    status: Categorical[str]
+    reason: Categorical[str]
     metrics: Mapping[str, NDArray[np.float64]]
-    not_supported: Coded[Mapping[str, str]]
-    written: Coded[tuple[Written, ...]]
+    not_supported: Categorical[Mapping[str, str]]
+    written: Categorical[tuple[Written, ...]]
 
     def __len__(self) -> int:
         return len(self.block)
@@ -106,8 +107,8 @@ class _Coding(Generic[T]):
     def extend(self, keys: Sequence[Hashable]) -> None:
         self._rows.append(np.fromiter(map(self._codes.__getitem__, keys), np.int32, len(keys)))
 
-    def column(self, order: Order) -> Coded[T]:
-        return Coded(tuple(self._decode(key) for key in self._codes), _joined(self._rows, np.int32)[order])
+    def column(self, order: Order) -> Categorical[T]:
+        return Categorical(tuple(self._decode(key) for key in self._codes), _joined(self._rows, np.int32)[order])
 
 
 def _text(key: str) -> str:
@@ -221,3 +222,39 @@ def _order(block: Whole, position: Whole, attempt: Whole) -> Order:
 
 def _joined(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.array([], kind)
+
+
+# Results that were measured elsewhere: configurations, metrics, and for each pair of them what was measured.
+
+
+@dataclass(frozen=True)
+class Values:
+    """Single values in the order of the file. ``blocks`` names the block of each, or is empty if they have none."""
+
+    values: tuple[float, ...]
+    blocks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Summarised:
+    """Only a summary is known: the mean of ``n`` values and the standard error of that mean."""
+
+    n: int
+    mean: float
+    sem: float
+
+
+Sample = Values | Summarised
+
+
+@dataclass(frozen=True)
+class Table:
+    """``samples`` by configuration and metric name. ``format`` is what kind of file it was read from; ``notes`` are
+    sentences on what of the file is in no sample.
+    """
+
+    format: str
+    configurations: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    samples: Mapping[tuple[str, str], Sample] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -6,9 +6,10 @@ parsed, compared and written again by the tests of both sides, so that neither c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, Strict
 
 CONTRACT_VERSION: Final = 1
 
@@ -19,7 +20,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class File(_Part):
+class FileLocation(_Part):
     """A tunable that is a file of its own: a sysctl, a debugfs or sysfs file."""
 
     kind: Literal["file"] = "file"
@@ -48,7 +49,7 @@ DeviceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}$")
 """A network interface (IFNAMSIZ is 16 with the final zero byte)."""
 
 
-class Feature(_Part):
+class DeviceFeature(_Part):
     """An offload of a network interface, by ethtool's own interface; ``name`` is the kernel's (netdev_features_strings)
     or ethtool's for a group (``tx-checksumming``). Its value is ``"1"`` or ``"0"``.
     """
@@ -81,13 +82,15 @@ class Qdisc(_Part):
     device: DeviceName
 
 
-class Latency(_Part):
+class CpuLatency(_Part):
     """The bound on wake-up latency from idle states, in µs: /dev/cpu_dma_latency, held open for the trial."""
 
     kind: Literal["latency"] = "latency"
 
 
-Location = Annotated[File | Flag | Choice | Feature | Ring | Coalesce | Qdisc | Latency, Field(discriminator="kind")]
+Location = Annotated[
+    FileLocation | Flag | Choice | DeviceFeature | Ring | Coalesce | Qdisc | CpuLatency, Field(discriminator="kind")
+]
 
 
 def location_words(location: Location) -> str:
@@ -95,13 +98,13 @@ def location_words(location: Location) -> str:
     match location:
         case Flag():
             return f"{location.path} ({location.name})"
-        case File() | Choice():
+        case FileLocation() | Choice():
             return location.path
         case Qdisc():
             return f"the root qdisc of {location.device}"
-        case Latency():
+        case CpuLatency():
             return "/dev/cpu_dma_latency"
-        case Feature() | Ring() | Coalesce():
+        case DeviceFeature() | Ring() | Coalesce():
             return f"{location.kind} {location.name} of {location.device}"
 
 
@@ -263,3 +266,59 @@ class Plan(_Part):
     observe_ns: int = Field(default=0, ge=0)
     after: tuple[Command, ...] = ()
     perturbation: Perturbation = Perturbation()
+
+
+# The nodes of a machine whose memory is not all equally near (NUMA).
+
+
+NEAREST: Final = 10
+"""The distance of a node from itself (ACPI 6.5, section 5.2.17, System Locality Information Table)."""
+FARTHEST: Final = 254
+"""255 stands for a node that cannot be reached."""
+
+_Whole = Annotated[int, Strict()]
+
+
+class MemoryNode(BaseModel):
+    """One node: CPUs, which are numbered from node to node, memory, and how far each node is from here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    cpus: _Whole = Field(default=0, ge=0, le=64, description="CPUs of the node; one node at least has some.")
+    memory_mib: _Whole = Field(ge=16, le=1048576, description="Memory of the node, in MiB.")
+    distances: tuple[_Whole, ...] = Field(
+        default=(),
+        description="From this node to each, itself included: 10 to itself, more (up to 254) to others; "
+        "20 if not given.",
+    )
+
+
+def nodes_in_words(nodes: Sequence[MemoryNode]) -> str:
+    """For people."""
+    return "; ".join(
+        f"node {number}: {node.cpus} CPUs, {node.memory_mib} MiB"
+        + (f", distances {' '.join(map(str, node.distances))}" if node.distances else "")
+        for number, node in enumerate(nodes)
+    )
+
+
+def problem_of(nodes: Sequence[MemoryNode]) -> str:
+    """What is wrong with a machine of these nodes, or nothing."""
+    if len(nodes) == 1:
+        return "a machine with nodes has two at least"
+    if nodes and not any(node.cpus for node in nodes):
+        return "one node at least must have CPUs"
+    for number, node in enumerate(nodes):
+        if node.distances and (problem := _problem_of_distances(node.distances, number, len(nodes))):
+            return problem
+    return ""
+
+
+def _problem_of_distances(distances: tuple[int, ...], number: int, count: int) -> str:
+    if len(distances) != count:
+        return f"node {number} has {len(distances)} distances; there are {count} nodes"
+    if distances[number] != NEAREST:
+        return f"the distance of node {number} to itself is {NEAREST}, not {distances[number]}"
+    far = [distance for other, distance in enumerate(distances) if other != number]
+    if not all(NEAREST < distance <= FARTHEST for distance in far):
+        return f"distances of node {number} to others are {NEAREST + 1} to {FARTHEST}"
+    return ""

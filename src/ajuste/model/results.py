@@ -8,15 +8,65 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ajuste.model.configuration import Factor
 from ajuste.model.diagnostic import Diagnostics
-from ajuste.model.history import History
-from ajuste.model.machine_effect import AcrossMachines
-from ajuste.model.metric import Metric
+from ajuste.model.metric import Metric, Scale
 from ajuste.model.scheduling import Explanation
 from ajuste.model.surface import Correlation, Surface
+from ajuste.model.trial import Factor
 from ajuste.model.tuning import Tuning
-from ajuste.model.verdict import FactorCell, FactorEffect, LineEffect, Verdict, Word
+from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Verdict, Word
+
+# Histories: one metric over the versions of the kernel.
+
+
+class _Doc(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class VersionPoint(_Doc):
+    """The metric of one kernel (``level`` as the factor has it, ``version`` such as ``6.12``, its ``scheduler``), in
+    its unit, with what blocks have in common taken out.
+
+    ``low`` and ``high`` hold for all points of the history together; None while there are too few blocks.
+    """
+
+    configuration: str
+    level: str
+    version: str
+    scheduler: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class VersionChange(_Doc):
+    """A change point: from the version ``before`` to the next that was measured, ``after``. ``change`` is the mean of
+    the stretch that begins there against that of the stretch before, a ratio or a difference as the history's ``scale``
+    says.
+    """
+
+    before: str
+    after: str
+    change: float
+
+
+class History(_Doc):
+    """One metric over ``points`` in the order of versions, of kernels of one ``flavour`` with other factors ``fixed``.
+
+    ``known`` says whether there is enough to look for ``changes``; what is smaller than the study's smallest effect is
+    none.
+    """
+
+    metric: str
+    scale: Scale
+    flavour: str
+    fixed: dict[str, str] = Field(default_factory=dict)
+    points: tuple[VersionPoint, ...]
+    changes: tuple[VersionChange, ...] = ()
+    known: bool = False
+    level: float
+    blocks: int
+
 
 Clock = Literal["virtual", "wall"]
 InstructionNs = Literal[1, 2, 4, 8, 16]
@@ -26,10 +76,6 @@ DEFAULT_INSTRUCTION_NS: Final = 2
 
 MOST_REASONS: Final = 20
 """Of so many different reasons for leaving trials out each is told."""
-
-
-class _Doc(BaseModel):
-    model_config = ConfigDict(frozen=True)
 
 
 class Summary(_Doc):
@@ -131,7 +177,7 @@ class ThreeSigma(_Doc):
     why: str = ""
 
 
-class Rule(_Doc):
+class PredictionRule(_Doc):
     """A rule of the kernel that predicts a metric: ``says`` in a sentence or two, ``source`` in the kernel's tree."""
 
     name: str
@@ -282,7 +328,7 @@ class Results(_Doc):
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None
     tuning: Tuning | None = None
-    rule: Rule | None = None
+    rule: PredictionRule | None = None
     predictions: tuple[Prediction, ...] = ()
     timelines: tuple[SampledFigure, ...] = ()
     explanations: tuple[Explanation, ...] = ()

@@ -15,7 +15,7 @@ class _Doc(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Axis(_Doc):
+class SurfaceAxis(_Doc):
     """A numeric factor: its ``levels`` as they are written, in the order of their ``values``. ``scale`` is how it is
     drawn and how slopes along it are meant: logarithmic where the levels span a decade.
     """
@@ -75,7 +75,7 @@ class Surface(_Doc):
     metric: str
     scale: Scale
     deciding: bool
-    axes: tuple[Axis, ...]
+    axes: tuple[SurfaceAxis, ...]
     fixed: dict[str, str] = Field(default_factory=dict)
     points: tuple[SurfacePoint, ...]
     curves: tuple[Curve, ...] = ()

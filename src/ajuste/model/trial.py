@@ -6,7 +6,43 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ajuste.model.event import Written
+from ajuste.model.event import Event, Written
+from ajuste.model.tunable import Span
+
+# Factors and configurations: what is varied, and one choice of it.
+
+
+KERNEL_FACTOR = "kernel"
+COMMAND_FACTOR = "command"
+SETTINGS_FACTOR = "settings"
+"""What a factor is called whose levels speak for themselves: ``vm.swappiness=10 nice=5``."""
+
+
+class Factor(BaseModel):
+    """A tunable, process attribute, workload parameter (``workload.NAME``), ``kernel``, ``command``, or a name for
+    several settings at once, with the levels under study.
+
+    Levels are text as they are written, in the order given; ``baseline`` is one of them. ``span`` is the range of a
+    numeric one that was given as a range.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    levels: tuple[str, ...] = Field(min_length=1)
+    baseline: str
+    span: Span | None = None
+
+
+class Configuration(BaseModel):
+    """One level for every factor, in the factors' order. ``name`` is unique in a study, e.g. ``nice=4
+    base_slice_ns=3000000``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    levels: dict[str, str]
+    baseline: bool = False
+
 
 Status = Literal["ok", "flagged", "failed"]
 
@@ -43,4 +79,30 @@ class Trial(BaseModel):
     events: str = ""
     console: str = ""
     started: str = ""
+    host_seconds: float = 0.0
+
+
+# What a target gives back for one plan.
+
+
+class Observation(BaseModel):
+    """``lines`` are the agent's event lines for this plan as they came, from ``accepted`` to ``end``; ``events``
+    the same,
+    parsed.
+
+    ``problem`` is empty when the stream is complete and well-formed (from ``accepted`` to an ``end`` that counts them
+    all); otherwise it says in one line what went wrong: the guest panicked, hung, ended early, said something
+    malformed.
+    A complete stream may still contain ``failed`` events. ``console`` is the end of the guest's console;
+    ``host_seconds``
+    is the host's time from asking to answer and no part of what was measured. On a host ``console`` says what else the
+    machine did, and ``disturbances`` what of that makes the trial doubtful.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    lines: str = ""
+    events: tuple[Event, ...] = ()
+    problem: str = ""
+    console: str = ""
+    disturbances: tuple[str, ...] = ()
     host_seconds: float = 0.0

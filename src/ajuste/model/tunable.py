@@ -159,7 +159,7 @@ class Tunable(BaseModel):
     regular expression ``also`` matches as a whole. ``scaled``: ``initial`` is for one CPU and grows with the CPUs as
     the kernel's tunable scaling says.
 
-    ``instances`` names the parts (``model.part``) by which one of several is chosen, as in ``cpu/domain``; its name is
+    ``instances`` names the parts (``model.tunable``) by which one of several is chosen, as in ``cpu/domain``; its name is
     then ``NAME[cpu0/domain0]``, and ``chosen`` has these parts. ``companions`` are other tunables, of the same instance
     where they have one, that the kernel changes along with this one, ``companion_directories`` directories of files
     that it does. ``aliases`` are other names that people know it by.
@@ -245,3 +245,77 @@ class Tunable(BaseModel):
                 "where": tuple(where.of(chosen) for where in self.where),
             }
         )
+
+
+# Values of tunables as the kernel shows them.
+
+
+def same_value(one: str, other: str) -> bool:
+    """Whether two texts are one value to the kernel: blanks and the way that numbers are written do not matter."""
+    return _normalised(one) == _normalised(other)
+
+
+def _normalised(text: str) -> list[str | int]:
+    words: list[str | int] = []
+    for word in text.split():
+        try:
+            words.append(int(word, 0) if word.lower().startswith("0x") else int(word))
+        except ValueError:
+            # A mask of CPUs is shown without leading zeros.
+            words.append({"Y": 1, "N": 0}.get(word, word.lstrip("0,")))
+    return words
+
+
+# Parts: the kinds of things that a machine has several of, each with settings of its own.
+
+
+class Part(BaseModel):
+    """A kind of thing that there are several of, such as a CPU, a disk or a network interface.
+
+    In the paths of the catalogue ``{name}`` stands for one of them. ``pattern`` is the regular expression of a whole
+    name; its first group, if it has one, is what stands in the path. ``there`` is where the kernel shows them: a glob
+    pattern whose last component matches them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = Field(pattern=r"^[a-z]+$")
+    title: str
+    pattern: str
+    example: str
+    there: str = Field(pattern=r"^/(proc|sys)/")
+
+    @model_validator(mode="after")
+    def _example_fits(self) -> Self:
+        if self.read(self.example) != self.example:
+            raise ValueError(f"the example {self.example!r} is no {self.title} by the pattern")
+        return self
+
+    def read(self, text: str) -> str | None:
+        """The name that ``text`` means, fit to stand in a path, or ``None`` if it can be no such thing.
+
+        Never has a slash or two dots in a row, whatever the pattern lets through.
+        """
+        match = re.fullmatch(self.pattern, text, re.ASCII)
+        if not match:
+            return None
+        name: str = match[1] if match.re.groups else match[0]
+        return name if name and "/" not in name and ".." not in name and name != "." else None
+
+
+# Spans: the range of a numeric factor, in the unit that its tunable counts in.
+
+
+Scale = Literal["linear", "log"]
+"""How levels are spaced: by equal differences, or by equal ratios."""
+
+
+class Span(BaseModel):
+    """``low`` … ``high``, both included, in the tunable's own unit. ``points`` levels were made from it; 0 where the
+    levels were given one by one, and it only says where others may be sought.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    low: int
+    high: int
+    scale: Scale = "linear"
+    points: int = 0

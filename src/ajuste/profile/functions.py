@@ -5,13 +5,82 @@ anything. Source: tuned's manual, "Built-in functions".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
-from ajuste.profile.cpus import mask_of, of_mask, packed, read_cpus, written
-from ajuste.profile.facts import Facts
+from ajuste.profile.profile import MachineFacts
 
-Function = Callable[[Sequence[str], Facts], str | None]
+# Lists and masks of CPUs as tuned writes them: ``0,2-4,^3``, ``0x1f``, ``00000000,0000001f``.
+
+
+MOST_CPUS: Final = 8192
+
+
+def read_cpus(text: str) -> list[int]:
+    """The CPUs of a list, in order; numbers behind ``^`` or ``!`` are left out. Masks are in hexadecimal with ``0x``,
+    their groups separated by commas; two commas end one.
+
+    Nothing of a list that is none, as tuned has it.
+    """
+    chosen: set[int] = set()
+    without: set[int] = set()
+    mask = ""
+    for word in [*text.strip().strip("'\"").split(","), ""]:
+        if mask and word:
+            mask += word
+            continue
+        try:
+            if mask:
+                chosen |= set(of_mask(mask))
+                mask = ""
+            elif word[:2].lower() == "0x":
+                mask = word
+            elif word[:1] in ("^", "!"):
+                without |= _range(word[1:])
+            elif word:
+                chosen |= _range(word)
+        except ValueError:
+            return []
+    return sorted(chosen - without)
+
+
+def _range(word: str) -> set[int]:
+    first, dash, last = word.partition("-")
+    begin, end = int(first), int(last if dash else first)
+    if not 0 <= begin <= MOST_CPUS or end > MOST_CPUS:
+        raise ValueError(word)
+    return set(range(begin, end + 1))
+
+
+def of_mask(text: str) -> list[int]:
+    """The CPUs of a mask. Raises ValueError for what is none."""
+    bits = int(text.replace(",", ""), 16)
+    if bits < 0 or bits.bit_length() > MOST_CPUS:
+        raise ValueError(text)
+    return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1]
+
+
+def written(cpus: Iterable[int]) -> str:
+    """``0,1,2``."""
+    return ",".join(map(str, cpus))
+
+
+def packed(cpus: Iterable[int]) -> str:
+    """``0-2,7``."""
+    runs = ([cpu for _, cpu in run] for _, run in groupby(enumerate(cpus), key=lambda pair: pair[1] - pair[0]))
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def mask_of(cpus: Iterable[int]) -> str:
+    """As the kernel writes it, in groups of eight digits: ``00000001,00000000``."""
+    bits = sum(1 << cpu for cpu in cpus)
+    digits = f"{bits:x}"
+    digits = digits.zfill(8 * max(1, -(-len(digits) // 8)))
+    return ",".join(digits[start : start + 8] for start in range(0, len(digits), 8))
+
+
+Function = Callable[[Sequence[str], MachineFacts], str | None]
 
 
 class CannotCompute(Exception):
@@ -22,7 +91,7 @@ class Refused(Exception):
     """An assertion of the profile that does not hold, or a function that is called wrongly."""
 
 
-def call(name: str, arguments: Sequence[str], facts: Facts) -> str | None:
+def call(name: str, arguments: Sequence[str], facts: MachineFacts) -> str | None:
     """What function ``name`` gives; ``None`` where its call is left as it stands.
 
     Raises CannotCompute or Refused, with why.
@@ -53,17 +122,17 @@ _OF_THE_MACHINE: Final[Mapping[str, str]] = {
 }
 
 
-def _assertion(arguments: Sequence[str], facts: Facts) -> None:
+def _assertion(arguments: Sequence[str], facts: MachineFacts) -> None:
     if arguments[1] != arguments[2]:
         raise Refused(f"the profile asserts that {arguments[0]}: {arguments[1]!r} is not {arguments[2]!r}")
 
 
-def _assertion_non_equal(arguments: Sequence[str], facts: Facts) -> None:
+def _assertion_non_equal(arguments: Sequence[str], facts: MachineFacts) -> None:
     if arguments[1] == arguments[2]:
         raise Refused(f"the profile asserts that {arguments[0]}, and it is {arguments[1]!r}")
 
 
-def _cpuinfo_check(arguments: Sequence[str], facts: Facts) -> str:
+def _cpuinfo_check(arguments: Sequence[str], facts: MachineFacts) -> str:
     if facts.cpuinfo is None:
         raise CannotCompute("${f:cpuinfo_check} asks for the processor, which the guest emulates")
     for pattern, value in zip(arguments[::2], arguments[1::2], strict=False):
@@ -72,11 +141,11 @@ def _cpuinfo_check(arguments: Sequence[str], facts: Facts) -> str:
     return arguments[-1] if len(arguments) % 2 else ""
 
 
-def _online(arguments: Sequence[str], facts: Facts) -> str:
+def _online(arguments: Sequence[str], facts: MachineFacts) -> str:
     return written(cpu for cpu in _cpus(arguments) if cpu in facts.cpus)
 
 
-def _others(arguments: Sequence[str], facts: Facts) -> list[int]:
+def _others(arguments: Sequence[str], facts: MachineFacts) -> list[int]:
     return sorted(set(facts.cpus) - set(_cpus(arguments)))
 
 
@@ -104,3 +173,61 @@ _FUNCTIONS: Final[Mapping[str, tuple[int, Function]]] = {
     "virt_check": (2, lambda given, facts: given[0] if facts.virtual else given[1]),
 }
 """By name: how many arguments it takes at least, and what it does."""
+
+
+# Variables and functions in the values of tuned's profiles: ``${name}`` and ``${f:function:argument}``.
+#
+# A backslash before the dollar keeps what follows from being read. Source: tuned's manual, "Variables in TuneD
+# profiles".
+
+
+_VARIABLE: Final = re.compile(r"(?<!\\)\$\{(\w+)\}")
+_KEPT: Final = re.compile(r"\\(\$\{\w+\})")
+_KEPT_CALL: Final = re.compile(r"\\(\$\{f:.*\})")
+_COLON: Final = re.compile(r"(?<!\\):")
+_MOST_CALLS: Final = 100
+
+
+def expand(text: str, variables: Mapping[str, str], facts: MachineFacts) -> str:
+    """``text`` with all that is known put in. What names no variable stays as it is (see ``unknown``).
+
+    Raises CannotCompute for a function that cannot be computed here, Refused for one that is called wrongly or an
+    assertion that does not hold.
+    """
+    static = _KEPT.sub(r"\1", _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text))
+    return _KEPT_CALL.sub(r"\1", _with_functions(static, facts))
+
+
+def unknown(text: str) -> str | None:
+    """The name of a variable in ``text`` that nothing was put in for."""
+    match = _VARIABLE.search(text)
+    return match[1] if match else None
+
+
+def _with_functions(text: str, facts: MachineFacts) -> str:
+    """Calls are done from the inside out, from left to right; one that gives nothing stays as it stands."""
+    begun: list[tuple[bool, int]] = []
+    place = calls = 0
+    while place < len(text):
+        if text.startswith("${", place):
+            begun.append((place > 0 and text[place - 1] == "\\", place))
+        elif text[place] == "}" and begun:
+            kept, start = begun.pop()
+            inner = text[start + 2 : place]
+            calls += 1
+            if calls > _MOST_CALLS:
+                raise Refused(f"more than {_MOST_CALLS} functions in one value")
+            if not kept and inner.startswith("f:"):
+                given = _call(inner, facts)
+                if given is not None:
+                    text = text[:start] + given + text[place + 1 :]
+                    place = start + len(given) - 1
+        place += 1
+    if any(not kept and text.startswith("${f:", start) for kept, start in begun):
+        raise Refused("a ${f:… without its closing }")
+    return text
+
+
+def _call(inner: str, facts: MachineFacts) -> str | None:
+    _, name, *arguments = (part.replace("\\:", ":") for part in _COLON.split(inner))
+    return call(name, arguments, facts)

@@ -20,7 +20,7 @@ _OPTION: Final = re.compile(r"\s*([^=#;\[\s][^=]*?)\s*(?:=|$)")
 
 
 @dataclass(frozen=True)
-class Option:
+class IniOption:
     """The value of an option, and the line where it is given."""
 
     value: str
@@ -28,7 +28,7 @@ class Option:
     number: int | None
 
 
-Sections = dict[str, dict[str, Option]]
+Sections = dict[str, dict[str, IniOption]]
 
 
 def read_text(path: Path) -> str:
@@ -70,7 +70,7 @@ def read_sections(text: str, path: Path, *, section: str = "") -> Sections:
     numbers = _numbers(text, section)
     return {
         name: {
-            option: Option(value or "", path, numbers.get((name, option)))
+            option: IniOption(value or "", path, numbers.get((name, option)))
             for option, value in parser.items(name, raw=True)
         }
         for name in parser.sections()

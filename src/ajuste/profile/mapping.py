@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ajuste.catalogue.sysctl import sysctl_name
+from ajuste.catalogue.place import sysctl_name
 from ajuste.model.tunable import Tunable, Where
 
 OPTIONS: Final[Mapping[tuple[str, str], str]] = {

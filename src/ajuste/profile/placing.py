@@ -13,12 +13,12 @@ from typing import Final
 
 from ajuste.catalogue.level import OFF_WORDS, ON_WORDS
 from ajuste.catalogue.loader import Catalogue
-from ajuste.catalogue.sysctl import sysctl_path
+from ajuste.catalogue.place import sysctl_path
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.profile.mapping import ENERGY_BIAS, NOT_SETTINGS, OPTIONS, PAIRED, paired_tunable
-from ajuste.profile.profile import Line, Profile
+from ajuste.profile.profile import Profile, ProfileLine
 
 _NO_DISK: Final = re.compile(r"(dm-|fd|loop|md|nbd|ram|sr|zram)\d")
 """Block devices that tuned leaves alone."""
@@ -31,7 +31,7 @@ Instances = Callable[[Tunable], Sequence[str]]
 class Wish:
     """One tunable that ``line`` sets, with what it says of the value."""
 
-    line: Line
+    line: ProfileLine
     tunable: Tunable
     text: str
 
@@ -40,15 +40,15 @@ class Wish:
 class Unmapped:
     """A line that is left out, with the reason: it completes a sentence that begins with the line."""
 
-    line: Line
+    line: ProfileLine
     reason: str
 
 
 @dataclass(frozen=True)
-class Setting:
+class PlacedSetting:
     """What one line comes to: ``levels`` by the tunable's name. ``now`` are the values there were, where known."""
 
-    line: Line
+    line: ProfileLine
     levels: Mapping[str, str]
     now: Mapping[str, str]
 
@@ -58,13 +58,13 @@ class Placed:
     """``settings`` change something. ``unchanged`` are those that are so already, ``unmapped`` what is left out."""
 
     profile: Profile
-    settings: tuple[Setting, ...]
-    unchanged: tuple[Setting, ...]
+    settings: tuple[PlacedSetting, ...]
+    unchanged: tuple[PlacedSetting, ...]
     unmapped: tuple[Unmapped, ...]
 
 
 @dataclass(frozen=True)
-class Reading:
+class PlacedProfile:
     """A value that was read, or the ``problem``."""
 
     value: str | None
@@ -89,7 +89,7 @@ def place(
     profile: Profile,
     wanted: Sequence[Wish],
     unmapped: Sequence[Unmapped],
-    read: Mapping[str, Reading],
+    read: Mapping[str, PlacedProfile],
     catalogue: Catalogue,
     version: KernelVersion,
 ) -> Placed:
@@ -97,11 +97,11 @@ def place(
 
     Raises RequestError with file and line for a value that the tunable cannot have.
     """
-    settings: dict[Line, Setting] = {}
+    settings: dict[ProfileLine, PlacedSetting] = {}
     left = list(unmapped)
     for wish in wanted:
         name, line = wish.tunable.name, wish.line
-        now = read.get(name, Reading(None, "was not read"))
+        now = read.get(name, PlacedProfile(None, "was not read"))
         try:
             if now.value is None:
                 raise _Left(now.problem or "cannot be read")
@@ -109,9 +109,9 @@ def place(
         except _Left as reason:
             left.append(Unmapped(line, str(reason)))
             continue
-        before = settings.get(line, Setting(line, {}, {}))
+        before = settings.get(line, PlacedSetting(line, {}, {}))
         if level is not None:
-            settings[line] = Setting(line, {**before.levels, name: level}, {**before.now, name: now.value})
+            settings[line] = PlacedSetting(line, {**before.levels, name: level}, {**before.now, name: now.value})
     settings = _said_last(settings)
     same = {line for line, one in settings.items() if _is_so(one)}
     order = {line: place for place, line in enumerate(profile.lines)}
@@ -124,14 +124,14 @@ def place(
     )
 
 
-def _said_last(settings: Mapping[Line, Setting]) -> dict[Line, Setting]:
+def _said_last(settings: Mapping[ProfileLine, PlacedSetting]) -> dict[ProfileLine, PlacedSetting]:
     """Two lines may set the same: the later one holds, as it would be written last."""
     owner = {name: line for line, one in settings.items() for name in one.levels}
     found = {}
     for line, one in settings.items():
         own = {name: level for name, level in one.levels.items() if owner[name] == line}
         if own:
-            found[line] = Setting(line, own, {name: one.now[name] for name in own})
+            found[line] = PlacedSetting(line, own, {name: one.now[name] for name in own})
     return found
 
 
@@ -139,7 +139,7 @@ class _Left(Exception):
     """Why a line is left out."""
 
 
-def _of_line(line: Line, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
+def _of_line(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
     if line.unless:
         raise _Left(line.unless)
     if line.plugin in NOT_SETTINGS:
@@ -157,7 +157,7 @@ def _of_line(line: Line, catalogue: Catalogue, version: KernelVersion, instances
         yield Wish(line, tunable, line.value)
 
 
-def _of_place(line: Line, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
+def _of_place(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
     """A sysctl by its name, or a file of sysfs by a path that may be a pattern."""
     path = sysctl_path(line.option) if line.plugin == "sysctl" else line.option
     if any(c in path for c in "*?["):
@@ -174,7 +174,7 @@ def _of_place(line: Line, catalogue: Catalogue, version: KernelVersion, instance
 
 
 def _of_pattern(
-    line: Line, pattern: str, catalogue: Catalogue, version: KernelVersion, instances: Instances
+    line: ProfileLine, pattern: str, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> Iterator[Wish]:
     found = False
     for entry in catalogue.tunables.values():
@@ -197,7 +197,7 @@ def _may_match(template: str, pattern: str) -> bool:
     return len(own) == len(wanted) and all("{" in one or fnmatchcase(one, other) for one, other in both)
 
 
-def _of_pairs(line: Line, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
+def _of_pairs(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
     words = line.value.replace(",", " ").split()
     if len(words) % 2:
         raise RequestError(f"{line.words}: expected pairs of a name and a value", place=line.place)
@@ -210,7 +210,7 @@ def _of_pairs(line: Line, catalogue: Catalogue, version: KernelVersion, instance
 
 
 def _instances(
-    line: Line, tunable: Tunable, catalogue: Catalogue, version: KernelVersion, instances: Instances
+    line: ProfileLine, tunable: Tunable, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> Iterator[Tunable]:
     """The tunable itself, or that of each device that the line is for."""
     _place_of(tunable, catalogue, version)
@@ -302,10 +302,41 @@ def _kib(text: str) -> str:
     return str(int(number) // 2) if unit.strip().startswith("s") and number.isdigit() else number
 
 
-def _is_so(setting: Setting) -> bool:
+def _is_so(setting: PlacedSetting) -> bool:
     """Whether every value is what the line says already."""
     return all(_same(level, setting.now[name]) for name, level in setting.levels.items())
 
 
 def _same(level: str, now: str) -> bool:
     return level.split() == now.split()
+
+
+# What a profile came to, in words.
+
+
+def notes_of(placed: Sequence[Placed]) -> tuple[str, ...]:
+    """For each profile where it is from and what it sets, what is so already, and what is left out and why."""
+    return tuple(note for one in placed for note in _notes(one))
+
+
+def _notes(placed: Placed) -> list[str]:
+    name = placed.profile.name
+    sets = "; ".join(map(setting_words, placed.settings)) or "nothing"
+    notes = [f"The profile {name}, from {placed.profile.origin}, sets here: {sets}."]
+    if placed.unchanged:
+        same = "; ".join(one.line.words for one in placed.unchanged)
+        notes.append(f"Lines of {name} that change nothing, as it is so already: {same}.")
+    if placed.unmapped:
+        left = "; ".join(f"{one.line.words} ({one.reason.rstrip('.')})" for one in placed.unmapped)
+        notes.append(f"Lines of {name} that are left out: {left}.")
+    return notes
+
+
+def setting_words(setting: PlacedSetting) -> str:
+    """``vm.swappiness = 10 (was 60)``; of several tunables how many there are."""
+    line = setting.line
+    if len(setting.levels) != 1:
+        return f"{line.words} ({len(setting.levels)} places)"
+    ((name, level),) = setting.levels.items()
+    now = " ".join(setting.now[name].split())
+    return f"{line.name} = {level} (was {now})"

@@ -9,7 +9,7 @@ from ajuste.model.error import Place
 
 
 @dataclass(frozen=True)
-class Line:
+class ProfileLine:
     """One setting of a profile. ``plugin`` says what ``option`` is of: ``sysctl``, or one of tuned's plug-ins.
 
     ``devices`` are the devices that it is for, as tuned has them (``*``, ``sd*``, ``!sda``). ``unless`` says why it
@@ -48,4 +48,19 @@ class Profile:
     name: str
     spec: str
     origin: str
-    lines: tuple[Line, ...]
+    lines: tuple[ProfileLine, ...]
+
+
+# What a profile may ask of the machine that it is for.
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """``cpus`` are the numbers of those online. ``cpuinfo`` is /proc/cpuinfo, ``None`` where it is not known before
+    the machine runs; ``architecture`` as ``uname -m`` says it; ``virtual``: it is a guest.
+    """
+
+    cpus: tuple[int, ...]
+    architecture: str = "x86_64"
+    cpuinfo: str | None = None
+    virtual: bool = False

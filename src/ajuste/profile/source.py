@@ -12,9 +12,8 @@ from rapidfuzz import process
 
 from ajuste.model.error import RequestError
 from ajuste.profile import sysctld, tuned
-from ajuste.profile.facts import Facts
 from ajuste.profile.ini import read_text
-from ajuste.profile.profile import Profile
+from ajuste.profile.profile import MachineFacts, Profile
 
 FORMS: Final = "tuned:NAME, tuned@SUITE:NAME, sysctl:FILE, sysctl:FOLDER, sysctl:system or a path"
 
@@ -53,7 +52,7 @@ class Sources:
     root: Path = Path("/")
 
 
-def read_profile(spec: str, sources: Sources, facts: Facts) -> Profile:
+def read_profile(spec: str, sources: Sources, facts: MachineFacts) -> Profile:
     """The profile that ``spec`` names. Raises RequestError for one that is not there or is not right, and what
     ``sources.fetch`` raises.
     """
@@ -79,7 +78,7 @@ def _guess(spec: str, sources: Sources) -> str | None:
     return None
 
 
-def _of_tuned(spec: str, suite: str, name: str, sources: Sources, facts: Facts) -> Profile:
+def _of_tuned(spec: str, suite: str, name: str, sources: Sources, facts: MachineFacts) -> Profile:
     folders, of = sources.installed, "this machine's tuned"
     if suite or sources.elsewhere or not folders.names():
         tree = sources.fetch(suite)

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from ajuste.catalogue.sysctl import FOLDER, sysctl_path
+from ajuste.catalogue.place import FOLDER, sysctl_path
 from ajuste.model.error import Place, RequestError
 from ajuste.profile.ini import read_text
-from ajuste.profile.profile import Line, Profile
+from ajuste.profile.profile import Profile, ProfileLine
 
 FOLDERS: Final = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
 """A file of an earlier folder takes the place of those of the same name in later ones."""
@@ -23,8 +23,8 @@ def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec
 
     ``known`` are the sysctls that patterns can mean. Raises RequestError with file and line for what is no line.
     """
-    said: dict[str, Line] = {}
-    patterns: list[Line] = []
+    said: dict[str, ProfileLine] = {}
+    patterns: list[ProfileLine] = []
     excluded: set[str] = set()
     for line in (line for file in files for line in _lines(file)):
         if line.value == "" and line.may_fail:
@@ -34,12 +34,12 @@ def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec
         else:
             said.pop(line.option, None)
             said[line.option] = line
-    named: dict[str, Line] = {}
+    named: dict[str, ProfileLine] = {}
     for pattern in patterns:
         meant = [one for one in known if fnmatchcase(one.replace(".", "/"), pattern.option.replace(".", "/"))]
         for one in meant:
             if one not in said and one not in excluded:
-                named[one] = Line("sysctl", one, pattern.value, pattern.file, pattern.number, may_fail=True)
+                named[one] = ProfileLine("sysctl", one, pattern.value, pattern.file, pattern.number, may_fail=True)
         if not meant:
             named[pattern.option] = pattern
     return Profile(name, spec, origin, (*named.values(), *said.values()))
@@ -54,7 +54,7 @@ def files_of(folders: Sequence[Path]) -> list[Path]:
     return [found[name] for name in sorted(found)]
 
 
-def _lines(path: Path) -> list[Line]:
+def _lines(path: Path) -> list[ProfileLine]:
     found = []
     for number, text in enumerate(read_text(path).splitlines(), 1):
         bare = text.strip()
@@ -68,8 +68,8 @@ def _lines(path: Path) -> list[Line]:
     return found
 
 
-def _line(option: str, value: str, path: Path, number: int, may_fail: bool) -> Line:
-    return Line("sysctl", _dotted(option), value, path, number, may_fail=may_fail)
+def _line(option: str, value: str, path: Path, number: int, may_fail: bool) -> ProfileLine:
+    return ProfileLine("sysctl", _dotted(option), value, path, number, may_fail=may_fail)
 
 
 def _dotted(option: str) -> str:

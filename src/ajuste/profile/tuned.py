@@ -14,12 +14,10 @@ from typing import Final
 from rapidfuzz import process
 
 from ajuste.model.error import Place, RequestError
-from ajuste.profile.facts import Facts
-from ajuste.profile.functions import CannotCompute, Refused
-from ajuste.profile.ini import Option, Sections, line_of_section, read_sections, read_text
+from ajuste.profile.functions import CannotCompute, Refused, expand, unknown
+from ajuste.profile.ini import IniOption, Sections, line_of_section, read_sections, read_text
 from ajuste.profile.mapping import PLUGINS
-from ajuste.profile.profile import Line, Profile
-from ajuste.profile.variables import expand, unknown
+from ajuste.profile.profile import MachineFacts, Profile, ProfileLine
 
 FILE: Final = "tuned.conf"
 FOLDERS: Final = (
@@ -42,8 +40,8 @@ class _Unit:
 
     name: str
     place: Place
-    options: dict[str, Option]
-    about: dict[str, Option] = field(default_factory=dict)
+    options: dict[str, IniOption]
+    about: dict[str, IniOption] = field(default_factory=dict)
 
     _ABOUT = (
         *("type", "enabled", "replace", "drop", "devices", "devices_udev_regex"),
@@ -92,7 +90,7 @@ class Folders:
         return sorted({path.parent.name for folder in self.folders for path in folder.glob(f"*/{FILE}")})
 
 
-def read_tuned(path: Path, folders: Folders, facts: Facts, *, spec: str, origin: str) -> Profile:
+def read_tuned(path: Path, folders: Folders, facts: MachineFacts, *, spec: str, origin: str) -> Profile:
     """The profile in ``path`` with all that it includes.
 
     Raises RequestError, with file and line, for an include that is missing or goes in a circle, a section that is of no
@@ -106,7 +104,12 @@ def read_tuned(path: Path, folders: Folders, facts: Facts, *, spec: str, origin:
 
 
 def _merge(
-    path: Path, folders: Folders, facts: Facts, units: dict[str, _Unit], done: list[Path], within: tuple[Path, ...]
+    path: Path,
+    folders: Folders,
+    facts: MachineFacts,
+    units: dict[str, _Unit],
+    done: list[Path],
+    within: tuple[Path, ...],
 ) -> None:
     """Add the sections of ``path`` to ``units``, after those of what it includes."""
     done.append(path)
@@ -125,7 +128,7 @@ def _in_folder(text: str, path: Path) -> str:
 
 
 def _included(
-    name: str, include: Option, folders: Folders, done: Sequence[Path], within: tuple[Path, ...]
+    name: str, include: IniOption, folders: Folders, done: Sequence[Path], within: tuple[Path, ...]
 ) -> Iterator[Path]:
     """The file of an included profile, unless it was read already. One may include its like of a later folder."""
     place = Place(include.file, include.number)
@@ -159,7 +162,7 @@ def _units(sections: Sections, text: str, path: Path) -> Iterator[_Unit]:
         yield unit
 
 
-def _variables(unit: _Unit | None, folders: Folders, facts: Facts) -> dict[str, str]:
+def _variables(unit: _Unit | None, folders: Folders, facts: MachineFacts) -> dict[str, str]:
     """Each is put in with those before it. One that cannot be computed is missed where it is used."""
     found: dict[str, str] = {}
     for name, option in _definitions(unit, folders):
@@ -172,7 +175,7 @@ def _variables(unit: _Unit | None, folders: Folders, facts: Facts) -> dict[str, 
     return found
 
 
-def _definitions(unit: _Unit | None, folders: Folders) -> Iterator[tuple[str, Option]]:
+def _definitions(unit: _Unit | None, folders: Folders) -> Iterator[tuple[str, IniOption]]:
     for name, option in unit.options.items() if unit else ():
         if name != "include":
             yield name, option
@@ -182,7 +185,7 @@ def _definitions(unit: _Unit | None, folders: Folders) -> Iterator[tuple[str, Op
             yield from read_sections(read_text(file), file, section="all").get("all", {}).items()
 
 
-def _lines(unit: _Unit, variables: Mapping[str, str], facts: Facts) -> Iterator[Line]:
+def _lines(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> Iterator[ProfileLine]:
     unless = _unmet(unit, variables, facts)
     devices = _expanded(unit.about["devices"], variables, facts) if "devices" in unit.about else "*"
     if "devices_udev_regex" in unit.about:
@@ -190,13 +193,13 @@ def _lines(unit: _Unit, variables: Mapping[str, str], facts: Facts) -> Iterator[
     for name, option in unit.options.items():
         if name in _SKIPPED:
             continue
-        line = Line(unit.plugin, name, option.value, option.file, option.number, devices, unless)
+        line = ProfileLine(unit.plugin, name, option.value, option.file, option.number, devices, unless)
         yield line if unless else _computed(line, variables, facts)
 
 
-def _computed(line: Line, variables: Mapping[str, str], facts: Facts) -> Line:
+def _computed(line: ProfileLine, variables: Mapping[str, str], facts: MachineFacts) -> ProfileLine:
     """With variables and functions put in, or why that cannot be."""
-    option = Option(line.value, line.file, line.number)
+    option = IniOption(line.value, line.file, line.number)
     try:
         value = expand(line.value, variables, facts)
     except CannotCompute as reason:
@@ -208,7 +211,7 @@ def _computed(line: Line, variables: Mapping[str, str], facts: Facts) -> Line:
     return replace(line, value=" ".join(value.strip().strip("\"'").split()))
 
 
-def _require_known(value: str, option: Option) -> None:
+def _require_known(value: str, option: IniOption) -> None:
     if name := unknown(value):
         raise RequestError(
             f"the variable ${{{name}}} is not defined, or its value cannot be computed here",
@@ -217,7 +220,7 @@ def _require_known(value: str, option: Option) -> None:
         )
 
 
-def _expanded(option: Option, variables: Mapping[str, str], facts: Facts) -> str:
+def _expanded(option: IniOption, variables: Mapping[str, str], facts: MachineFacts) -> str:
     try:
         value = expand(option.value, variables, facts).strip()
     except (CannotCompute, Refused) as failure:
@@ -226,7 +229,7 @@ def _expanded(option: Option, variables: Mapping[str, str], facts: Facts) -> str
     return value
 
 
-def _unmet(unit: _Unit, variables: Mapping[str, str], facts: Facts) -> str:
+def _unmet(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> str:
     """Why a section is not for this machine; empty if it is."""
     for name, text in (("uname_regex", facts.architecture), ("cpuinfo_regex", facts.cpuinfo)):
         if name not in unit.about:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ajuste.inventory.document import Inventory
-from ajuste.model.kernel_options import KERNEL_OPTIONS
+from ajuste.machine.inventory.inventory import Inventory
+from ajuste.model.kernel import KERNEL_OPTIONS
 from ajuste.model.proof import PROOFS
+from ajuste.model.results import Results
+from ajuste.model.visible import visible_line
 from ajuste.report.inventory_page import inventory_page
-from ajuste.report.visible import visible_line
 
 _DEEPEST: Final = 6
 """Levels of nesting that are shown as such."""
@@ -61,3 +62,44 @@ def _as_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_as_text(item) for item in value)
     return "–" if value is None else str(value)
+
+
+# What the clock of a run means for its figures, in plain words.
+
+
+VIRTUAL: Final = (
+    "Measured under the virtual clock: an emulated CPU whose time is the count of its instructions. The figures repeat "
+    "to the last digit on any machine. They say what the kernel does, not how fast any hardware is."
+)
+EMULATED: Final = (
+    "Measured on an emulated CPU (QEMU without hardware virtualisation) with the ordinary clock. Compare the "
+    "configurations with each other; the figures are not the speed of any hardware."
+)
+
+
+def warnings_of(results: Results) -> tuple[str, ...]:
+    """What a reader must know: of the clock, unless one of the notes says it already, then the notes."""
+    if results.clock is None:
+        return results.notes
+    word, warning = ("virtual clock", VIRTUAL) if results.clock == "virtual" else ("emulated", EMULATED)
+    needed = results.clock == "virtual" or _is_emulated(results.environment)
+    said = any(word in note.lower() and "emulated" in note.lower() for note in results.notes)
+    return (warning, *results.notes) if needed and not said else results.notes
+
+
+def clock_name(results: Results) -> str:
+    return "virtual clock" if results.clock == "virtual" else "wall clock"
+
+
+def _is_emulated(environment: Mapping[str, Any]) -> bool:
+    return any(
+        "accelerator" in name.lower() and value.strip().lower().startswith("tcg") for name, value in _texts(environment)
+    )
+
+
+def _texts(mapping: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in mapping.items():
+        if isinstance(value, Mapping):
+            yield from _texts(value)
+        else:
+            yield str(name), str(value)

@@ -31,7 +31,7 @@ _MOST_DIGITS_OF_LARGEST: Final = 6
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownNumber:
     """How the figures of one row are shown: divided by ``divisor`` they are in ``unit``, with ``decimals``."""
 
     unit: str
@@ -81,7 +81,7 @@ def significant(value: float, digits: int) -> str:
     return number(value, _clamp(digits - 1 - _exponent(value), 0, 12))
 
 
-def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> Shown:
+def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> ShownNumber:
     """One unit and one number of decimals for figures that stand beside each other.
 
     ``values`` are in ``unit``: times, bytes and large counts get the unit in which the largest is easiest to read.
@@ -92,7 +92,7 @@ def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) 
     scaled = [value / divisor for value in finite]
     noise = _SAME * max((abs(value) for value in scaled), default=0.0)
     kept = [s / divisor for s in spreads if math.isfinite(s) and s / divisor > noise]
-    return Shown(name, divisor, decimals_for(scaled, kept))
+    return ShownNumber(name, divisor, decimals_for(scaled, kept))
 
 
 def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:

@@ -11,17 +11,17 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
-from ajuste.analysis.wording import number, percent, signed
-from ajuste.model.configuration import COMMAND_FACTOR, SETTINGS_FACTOR
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
+from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
-from ajuste.report.effect import known
+from ajuste.model.visible import visible, visible_line
+from ajuste.model.wording import number, percent, signed
 from ajuste.report.format import shown_as
 from ajuste.report.labels import Labels, numeric_levels
-from ajuste.report.rows import deciding_metrics, is_screening, verdicts_of
+from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
 from ajuste.report.sheet import Sheet
-from ajuste.report.visible import visible, visible_line
+from ajuste.report.verdicts import known
 
 MOST_WORDS: Final = 25
 MOST_METRICS: Final = 4

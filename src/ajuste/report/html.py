@@ -18,16 +18,16 @@ import jinja2
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
+from ajuste.machine.files import make_directory
 from ajuste.model.results import Results
-from ajuste.ownership import make_directory
-from ajuste.report.csv import trials_csv
+from ajuste.model.visible import visible
 from ajuste.report.page import page_of
 from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import pictures_of
-from ajuste.report.plots.trial_marks import kind_of, place_word
+from ajuste.report.plots.trials import kind_of, place_word
 from ajuste.report.proofs import LEAD, options_in_words
-from ajuste.report.verdict_words import effect_band
-from ajuste.report.visible import visible
+from ajuste.report.trials import trials_csv
+from ajuste.report.verdicts import effect_band
 
 # HTML ends a script at "</script" wherever it stands; old JavaScript ends a line at U+2028. JSON knows \u for all.
 _JSON_ESCAPES: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ajuste.inventory.document import Inventory
+from ajuste.machine.inventory.inventory import Inventory
 from ajuste.report.format import count_of, level_text
 
 _TITLES: Final = {
@@ -49,7 +49,7 @@ _QUIET: Final = frozenset({"n", "off, fixed", "Not affected"})
 
 
 @dataclass(frozen=True)
-class Line:
+class InventoryLine:
     """A fact, or a part of what is said of a thing: then only its first line has a ``label``. ``dim`` where it says
     why there are no values.
     """
@@ -62,18 +62,20 @@ class Line:
 @dataclass(frozen=True)
 class Area:
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[InventoryLine, ...]
 
 
 def inventory_page(inventory: Inventory) -> tuple[Area, ...]:
     """All areas of ``inventory`` in its order. Long lists (flags of the processor) are counted; the document has them.
 
-    The texts are as they were read: see ``report.visible``.
+    The texts are as they were read: see ``model.visible``.
     """
     areas: dict[str, Any] = inventory.model_dump(mode="json", exclude={"inventory", "virtual_nics"})
     pages = {name: _things(value) if name in _OF_THINGS else _facts(value) for name, value in areas.items()}
     pages["mitigations"] = _words(inventory.mitigations)
-    pages["nics"].append(Line("virtual", f"{inventory.virtual_nics} (bridges, tunnels, containers), not described"))
+    pages["nics"].append(
+        InventoryLine("virtual", f"{inventory.virtual_nics} (bridges, tunnels, containers), not described")
+    )
     return tuple(Area(area_title(name), tuple(lines)) for name, lines in pages.items())
 
 
@@ -99,40 +101,49 @@ def value_text(field: str, value: Any) -> str:
     return f"{text} {unit}".rstrip() if text else "none"
 
 
-def _facts(mapping: Mapping[str, Any]) -> list[Line]:
+def _facts(mapping: Mapping[str, Any]) -> list[InventoryLine]:
     """A line for each field of a section."""
-    lines: list[Line] = []
+    lines: list[InventoryLine] = []
     for name, value in _known(mapping):
         if name in _OF_THINGS:
             lines += _things(value)
         elif name in _COUNTED:
-            lines.append(Line(_label(name), f"{len(value)} (--json lists them)"))
+            lines.append(InventoryLine(_label(name), f"{len(value)} (--json lists them)"))
         else:
-            lines.append(Line(_label(name), _mapping(value) if isinstance(value, Mapping) else value_text(name, value)))
-    return [*lines, *(Line(reason[:1].upper() + reason[1:], names, dim=True) for reason, names in _lacking(mapping))]
+            lines.append(
+                InventoryLine(_label(name), _mapping(value) if isinstance(value, Mapping) else value_text(name, value))
+            )
+    return [
+        *lines,
+        *(InventoryLine(reason[:1].upper() + reason[1:], names, dim=True) for reason, names in _lacking(mapping)),
+    ]
 
 
-def _words(mapping: Mapping[str, str]) -> list[Line]:
+def _words(mapping: Mapping[str, str]) -> list[InventoryLine]:
     """A line for each name of a plain mapping; those with a value that few people look for together."""
-    lines = [Line(name, value) for name, value in mapping.items() if value not in _QUIET]
+    lines = [InventoryLine(name, value) for name, value in mapping.items() if value not in _QUIET]
     quiet = [(value, names) for value, names in _by_value(mapping) if value in _QUIET]
-    return [*lines, *(Line(value, ", ".join(names)) for value, names in quiet)] or [Line("none", "", dim=True)]
+    return [*lines, *(InventoryLine(value, ", ".join(names)) for value, names in quiet)] or [
+        InventoryLine("none", "", dim=True)
+    ]
 
 
-def _things(things: Mapping[str, Any]) -> list[Line]:
+def _things(things: Mapping[str, Any]) -> list[InventoryLine]:
     """For each thing its plain fields in one line, and a line for each mapping that it has."""
-    lines: list[Line] = []
+    lines: list[InventoryLine] = []
     for thing, mapping in things.items():
         known = _known(mapping)
         plain = [
             f"{_phrase(name)} {value_text(name, value)}" for name, value in known if not isinstance(value, Mapping)
         ]
-        lines.append(Line(thing, "; ".join(plain)))
+        lines.append(InventoryLine(thing, "; ".join(plain)))
         lines += [
-            Line("", f"{_phrase(name)}: {_mapping(value)}") for name, value in known if isinstance(value, Mapping)
+            InventoryLine("", f"{_phrase(name)}: {_mapping(value)}")
+            for name, value in known
+            if isinstance(value, Mapping)
         ]
-        lines += [Line("", f"{reason}: {names}", dim=True) for reason, names in _lacking(mapping)]
-    return lines or [Line("none", "", dim=True)]
+        lines += [InventoryLine("", f"{reason}: {names}", dim=True) for reason, names in _lacking(mapping)]
+    return lines or [InventoryLine("none", "", dim=True)]
 
 
 def _known(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ajuste.model.configuration import Factor
 from ajuste.model.results import Measured, Results
+from ajuste.model.trial import Factor
+from ajuste.model.visible import visible_line
 from ajuste.report.format import level_text
-from ajuste.report.visible import visible_line
 
 
 @dataclass(frozen=True)

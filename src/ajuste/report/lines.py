@@ -11,12 +11,10 @@ from rich.text import Text
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Bounds, LineEffect, Role
-from ajuste.report.effect import EffectStyle, effect_style
+from ajuste.model.visible import visible_line
 from ajuste.report.format import NOTHING, number
 from ajuste.report.sheet import INDENT, Sheet, plain_table
-from ajuste.report.verdict_rows import Badge
-from ajuste.report.verdict_words import LOOKS, effect_band
-from ajuste.report.visible import visible_line
+from ajuste.report.verdicts import LOOKS, Badge, EffectStyle, effect_band, effect_style
 
 HEADS: Final = ("share", "interval", "of the whole", "alone", "as the last")
 

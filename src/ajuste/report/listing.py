@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
+from pydantic import BaseModel, ValidationError
 from rich.table import Table
 from rich.text import Text
 
+from ajuste.model.results import Results
+from ajuste.model.visible import visible_line
 from ajuste.report.sheet import INDENT, Sheet
-from ajuste.report.visible import visible_line
 
 
 @dataclass(frozen=True)
-class Line:
+class ListingLine:
     """``cells`` are one for each column; the remark of a ``marked`` line stands out."""
 
     name: str
@@ -26,7 +30,7 @@ class Group:
     """Lines of one metric."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[ListingLine, ...]
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,26 @@ def _table(listing: Listing, group: Group, count: int) -> Table:
     return table
 
 
-def _print_line(out: Sheet, columns: tuple[str, ...], line: Line) -> None:
+def _print_line(out: Sheet, columns: tuple[str, ...], line: ListingLine) -> None:
     said = "; ".join(f"{column} {cell}" for column, cell in zip(columns, line.cells, strict=True) if cell)
     out.say(f"{line.name}: {said}", indent=2 * INDENT)
     if line.marked and line.remark:
         out.say(visible_line(line.remark), style="yellow", indent=4 * INDENT)
+
+
+# What a run keeps in its environment, in a form of its own.
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def kept(results: Results, place: str, form: type[M]) -> dict[str, M]:
+    """The documents at ``place`` by their names; one that is not understood is left out."""
+    documents = results.environment.get(place)
+    found = {}
+    for name, document in documents.items() if isinstance(documents, Mapping) else ():
+        try:
+            found[str(name)] = form.model_validate(document)
+        except ValidationError:
+            continue
+    return found

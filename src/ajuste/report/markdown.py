@@ -11,22 +11,20 @@ from typing import Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.report.clock_words import clock_name, warnings_of
-from ajuste.report.excerpt import excerpt_of
+from ajuste.model.visible import visible_line
+from ajuste.report.environment import clock_name, warnings_of
 from ajuste.report.format import count_of
 from ajuste.report.headline import headlines
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.lines import HEADS, line_groups
 from ajuste.report.listing import Listing
 from ajuste.report.listings import listings_of
+from ajuste.report.metric_table import deciding_metrics, is_screening, metric_rows
 from ajuste.report.proofs import proofs_listing
-from ajuste.report.rows import deciding_metrics, is_screening, metric_rows
-from ajuste.report.search import search_sentences
-from ajuste.report.surfaces import surface_sentences
+from ajuste.report.sections import search_sentences, surface_sentences
 from ajuste.report.terminal import remarks
-from ajuste.report.verdict_rows import VerdictGroup, effect_groups, verdict_groups
-from ajuste.report.verdict_words import effect_band
-from ajuste.report.visible import visible_line
+from ajuste.report.trials import excerpt_of
+from ajuste.report.verdicts import VerdictGroup, effect_band, effect_groups, verdict_groups
 
 _SPECIAL: Final = re.compile(r"[\\`*{}\[\]<>|~#&$]|(?<![a-zA-Z0-9])_|_(?![a-zA-Z0-9])")  # within a word _ is itself
 _MOST_SENTENCES: Final = 12

@@ -10,34 +10,16 @@ from ajuste.model.metric import Metric
 from ajuste.model.proof import Proof
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.verdict import Finding
-from ajuste.report.clock_words import clock_name, warnings_of
+from ajuste.report.comparison import facts_of, method_of
 from ajuste.report.diagnosed import DiagnosedMetric, diagnosed
-from ajuste.report.elsewhere import facts_of, method_of
-from ajuste.report.environment import Branch, environment_of
-from ajuste.report.excerpt import Excerpt, excerpt_of
-from ajuste.report.factor_effects import effects_of
+from ajuste.report.environment import Branch, clock_name, environment_of, warnings_of
 from ajuste.report.format import count_of
 from ajuste.report.headline import Headline, headlines
-from ajuste.report.history import history_sections
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.lines import HEADS, LineGroup, line_groups, role_counts
 from ajuste.report.listing import Listing
 from ajuste.report.listings import listings_of
-from ajuste.report.plots.course import course_plot
-from ajuste.report.plots.curve import curve_plot
-from ajuste.report.plots.forest import forest_plots
-from ajuste.report.plots.heatmap import heatmap_plot
-from ajuste.report.plots.interaction import interaction_plots
-from ajuste.report.plots.lines import lines_plot
-from ajuste.report.plots.pareto import pareto_plots
-from ajuste.report.plots.plot import Plot
-from ajuste.report.plots.predicted import predicted_plot
-from ajuste.report.plots.small import small_plot
-from ajuste.report.plots.timelines import timelines_plot
-from ajuste.report.plots.trial_marks import kind_of
-from ajuste.report.plots.trials import trials_plot
-from ajuste.report.proofs import proofs_of
-from ajuste.report.rows import (
+from ajuste.report.metric_table import (
     Row,
     deciding_metrics,
     described_with_effects,
@@ -46,11 +28,31 @@ from ajuste.report.rows import (
     not_supported,
     verdicts_of,
 )
+from ajuste.report.plots.curve import curve_plot
+from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
+from ajuste.report.plots.forest import forest_plots, lines_plot
+from ajuste.report.plots.heatmap import heatmap_plot
+from ajuste.report.plots.plot import Plot
+from ajuste.report.plots.predicted import predicted_plot
+from ajuste.report.plots.small import small_plot
+from ajuste.report.plots.timelines import timelines_plot
+from ajuste.report.plots.trials import course_plot, kind_of, trials_plot
+from ajuste.report.proofs import proofs_of
 from ajuste.report.scheduling import SchedulingSection, scheduling_sections
-from ajuste.report.search import search_sections
-from ajuste.report.surfaces import SurfaceSection, surface_sections
-from ajuste.report.verdict_rows import Badge, VerdictGroup, badges_of, effect_groups, named, verdict_groups
-from ajuste.report.verdict_words import LOOKS, ORDER, effect_band
+from ajuste.report.sections import SurfaceSection, history_sections, search_sections, surface_sections
+from ajuste.report.trials import Excerpt, excerpt_of
+from ajuste.report.verdicts import (
+    LOOKS,
+    ORDER,
+    Badge,
+    VerdictGroup,
+    badges_of,
+    effect_band,
+    effect_groups,
+    effects_of,
+    named,
+    verdict_groups,
+)
 
 _HIGHEST_LEAD = 420  # CSS pixels
 _MOST_LISTED = 1_000  # trials in the table of single trials
@@ -78,7 +80,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ReportSetting:
     """A factor explained; ``facts`` are its unit, default, place and the value found."""
 
     name: str
@@ -115,7 +117,7 @@ class Page:
     small: tuple[Plot, ...]
     timelines: Plot | None
     scheduling: tuple[SchedulingSection, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[ReportSetting, ...]
     proofs: tuple[tuple[str, Proof], ...]
     method: tuple[tuple[str, str], ...]
     left_out: tuple[str, ...]
@@ -314,10 +316,10 @@ def _column(configuration: Measured, labels: Labels) -> Column:
     )
 
 
-def _settings(results: Results, labels: Labels) -> tuple[Setting, ...]:
+def _settings(results: Results, labels: Labels) -> tuple[ReportSetting, ...]:
     levels = {f.name: tuple((labels.level(f.name, x), x) for x in f.levels) for f in results.factors}
     return tuple(
-        Setting(
+        ReportSetting(
             name=explained.name,
             title=explained.title,
             what=explained.what,

@@ -3,25 +3,74 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
+import rich.console
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.design.allocation import Allocation
-from ajuste.design.remaining import Remaining, remaining
+from ajuste.design.blocks import Allocation
+from ajuste.design.search.goal import Standing
+from ajuste.design.stopping import Remaining, remaining
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
-from ajuste.report.display import Display
-from ajuste.report.effect import effect_style
+from ajuste.model.visible import visible_line
+from ajuste.model.wording import change
+from ajuste.report.console import Console
 from ajuste.report.format import count_of, duration
-from ajuste.report.verdict_words import LOOKS
-from ajuste.report.visible import visible_line
+from ajuste.report.verdicts import LOOKS, effect_style
+
+# A display on standard error: on a terminal a few lines that stay in place, elsewhere nothing.
+
+
+class Display:
+    """Shown from entering to leaving. Safe to call from several threads: what is shown is read and changed under the
+    ``_lock``. On anything but a terminal, and with ``quiet``, nothing is shown.
+    """
+
+    def __init__(self, console: rich.console.Console | None, *, quiet: bool) -> None:
+        self._console: rich.console.Console = console or Console(stderr=True)
+        self._shown = self._console.is_terminal and not quiet
+        self._lock = threading.RLock()
+        self._live: Live | None = None
+        self._said = ""
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._live = Live(
+                get_renderable=self.renderable, console=self._console, refresh_per_second=4, transient=True
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def say(self, text: str) -> None:
+        """What happens outside trials, in a few words: ``booting debian:5.10``."""
+        with self._lock:
+            self._said = text
+
+    def renderable(self) -> rich.console.RenderableType:
+        """The lines as they are now."""
+        raise NotImplementedError
+
+    def _now(self, running: str) -> str:
+        """What runs, or else what was said last."""
+        return f"Running {running}" if running else visible_line(self._said) or "Working"
+
 
 _MOST_LINES: Final = 12  # configurations whose estimates are shown at once
 
@@ -169,3 +218,137 @@ class Progress(Display):
         if len(mine) > len(shown):
             table.add_row(Text(f"and {len(mine) - len(shown)} more", style="dim"))
         return table
+
+
+# What happens while a kernel is built: on a terminal one line that stays in place, elsewhere nothing.
+
+
+_SECONDS_BEFORE_GUESSING = 5.0
+
+
+class BuildProgress(Display):
+    """Objects that were compiled, of about how many, and how long the rest takes. ``clock`` gives seconds."""
+
+    def __init__(
+        self, *, quiet: bool = False, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(console, quiet=quiet)
+        self._clock = clock
+        self._began: float | None = None
+        self._expected: int | None = None
+        self._count = 0
+
+    def say(self, text: str) -> None:
+        with self._lock:
+            self._began = None
+            super().say(text)
+
+    def compiling(self, expected: int | None) -> None:
+        """Make begins to compile about ``expected`` objects, if that is known."""
+        with self._lock:
+            self._began, self._expected, self._count = self._clock(), expected, 0
+
+    def compiled(self, count: int) -> None:
+        """So many objects have been compiled since then."""
+        with self._lock:
+            self._count = count
+
+    def renderable(self) -> RenderableType:
+        with self._lock:
+            if self._began is None:
+                return Text(self._now(""), no_wrap=True, overflow="ellipsis")
+            return Text(self._counted(self._clock() - self._began), no_wrap=True, overflow="ellipsis")
+
+    def _counted(self, seconds: float) -> str:
+        compiled = count_of(self._count, "object")
+        if self._expected is None or self._count >= self._expected:
+            return f"Compiling: {compiled}, {duration(seconds)}"
+        text = f"Compiling: {compiled} of about {self._expected:,}"
+        if self._count and seconds >= _SECONDS_BEFORE_GUESSING:
+            text += f", about {duration(seconds / self._count * (self._expected - self._count))} left"
+        return text
+
+
+# What happens while a search runs: on a terminal a few lines that stay in place, elsewhere nothing.
+
+
+_DOING: Final = {
+    "warm-up": "Warming up",
+    "explore": "Exploring",
+    "replicate": "Replicating the most promising",
+    "check": "Checking the choice in fresh blocks",
+}
+
+
+class SearchProgress(Display):
+    """A display on standard error, from entering to leaving: what is tried, the best so far, how many trials are left.
+
+    Safe to call from several threads. On anything but a terminal, and with ``quiet``, nothing is shown. ``clock`` gives
+    seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        *,
+        allowed: int,
+        quiet: bool = False,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(console, quiet=quiet)
+        self._allowed = allowed
+        self._clock = clock
+        self._running: Counter[str] = Counter()
+        self._standing: Standing | None = None
+        self._first: float | None = None
+        self._done = 0
+
+    def trial_started(self, configuration: str, block: int) -> None:
+        with self._lock:
+            self._said = ""
+            self._first = self._clock() if self._first is None else self._first
+            self._running[configuration] += 1
+
+    def trial_done(self, configuration: str, block: int, status: Status, seconds: float) -> None:
+        with self._lock:
+            self._running[configuration] -= 1
+            self._running += Counter()  # forgets what has ended
+            self._done += 1
+
+    def block_done(self, block: int, findings: Sequence[Finding]) -> None: ...
+
+    def search_stands(self, standing: Standing) -> None:
+        """What is known after a block."""
+        with self._lock:
+            self._standing = standing
+
+    def renderable(self) -> RenderableType:
+        """The lines as they are now."""
+        with self._lock:
+            running = ", ".join(visible_line(name) for name in sorted(self._running))
+            lines = [self._now(running), self._trials()]
+            if self._standing is not None:
+                lines.append(self._best(self._standing))
+        return Group(*map(Text, lines))
+
+    def _trials(self) -> str:
+        stands = self._standing
+        phase = _DOING[stands.phase] if stands else _DOING["explore"]
+        done = stands.trials if stands else 0
+        parts = [f"{phase}: {count_of(done, 'trial')} done of at most {self._allowed:,}"]
+        if self._done and self._first is not None and stands:
+            left = (self._clock() - self._first) / self._done * max(0, self._allowed - done)
+            parts.append(f"at most {duration(left)} left")
+        return " · ".join(parts)
+
+    @staticmethod
+    def _best(stands: Standing) -> str:
+        tried = f"{count_of(stands.tried, 'configuration')} tried"
+        if stands.best is None or stands.change is None:
+            return f"{tried} · none keeps the constraints yet" if stands.tried else tried
+        value = -stands.change if stands.metric.direction == "higher" else stands.change
+        said = (
+            change(math.exp(value), "ratio", "") if stands.as_ratio else change(value, "difference", stands.metric.unit)
+        )
+        title = visible_line(stands.metric.title.lower())
+        return f"{tried} · best so far {visible_line(stands.best)}: {title} {said}, not checked yet"

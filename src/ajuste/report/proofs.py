@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from ajuste.model.kernel import KERNEL_OPTIONS, DifferingOption, KernelOptions
 from ajuste.model.proof import PROOFS, Proof, Shown
 from ajuste.model.results import Results
-from ajuste.report.kept import kept
-from ajuste.report.listing import Group, Line, Listing
-from ajuste.report.visible import visible_line
+from ajuste.model.visible import visible_line
+from ajuste.report.format import count_of
+from ajuste.report.listing import Group, Listing, ListingLine, kept
 
 _COLUMNS: Final = ("Taken for", "Seen", "Its configuration")
 LEAD: Final = (
@@ -35,6 +36,37 @@ def options_in_words(shown: Shown) -> str:
     return ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in shown.options.items())
 
 
-def _line(shown: Shown) -> Line:
+def _line(shown: Shown) -> ListingLine:
     cells = (shown.claim, shown.state, options_in_words(shown))
-    return Line(name=visible_line(shown.feature), cells=tuple(map(visible_line, cells)))
+    return ListingLine(name=visible_line(shown.feature), cells=tuple(map(visible_line, cells)))
+
+
+# In which build options the kernels of a run differ, as a table.
+
+
+_WORDS: Final = ("Because", "What it is")
+_KERNEL_OPTIONS_COLUMNS: Final = ("Baseline", "Here", *_WORDS)
+_LEAD: Final = "By the configurations that they were built from, against the baseline's kernel."
+
+
+def kernel_options_listing(results: Results) -> Listing | None:
+    """The table, or ``None`` if there is nothing to be told."""
+    found = kept(results, KERNEL_OPTIONS, KernelOptions)
+    groups = tuple(
+        Group(_title(name, one), tuple(map(_kernel_options_line, one.options))) for name, one in found.items()
+    )
+    if not groups:
+        return None
+    title = "How the kernels' options differ"
+    return Listing(
+        "kernel-options", title, _LEAD, _KERNEL_OPTIONS_COLUMNS, groups, optional=True, heading="Option", words=_WORDS
+    )
+
+
+def _title(name: str, found: KernelOptions) -> str:
+    shown = "" if found.total == len(found.options) else f", of which {len(found.options)} are shown"
+    return f"{name}: {count_of(found.total, 'option')} otherwise than in {found.baseline}{shown}"
+
+
+def _kernel_options_line(option: DifferingOption) -> ListingLine:
+    return ListingLine(name=option.name, cells=(option.baseline, option.own, option.because, option.title))

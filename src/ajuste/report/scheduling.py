@@ -11,12 +11,12 @@ from rich.text import Text
 
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation, Part, Recorded, Recording, Spread
+from ajuste.model.visible import visible_line
 from ajuste.report.format import NOTHING, count_of, number, shown_as
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.scheduling import CAUSES, scheduling_plots
 from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
-from ajuste.report.visible import visible_line
 
 _PARTS: Final[dict[Part, str]] = {"workload": "the workload", "background": "the background load", "other": "others"}
 _MOST_LINES: Final = 8

@@ -12,34 +12,32 @@ from rich.text import Text
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.report.clock_words import clock_name, warnings_of
+from ajuste.model.visible import visible, visible_line
 from ajuste.report.diagnosed import matters
-from ajuste.report.effect import effect_style
-from ajuste.report.excerpt import excerpt_of
-from ajuste.report.factor_effects import print_factor_effects
+from ajuste.report.environment import clock_name, warnings_of
 from ajuste.report.format import count_of
 from ajuste.report.headline import print_headlines
-from ajuste.report.history import HISTORY_TITLE, history_sentences
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.lines import print_lines
 from ajuste.report.listing import print_listing
 from ajuste.report.listings import listings_of
-from ajuste.report.metric_table import factor_columns, factor_key, print_metrics
-from ajuste.report.proofs import proofs_listing
-from ajuste.report.rows import (
+from ajuste.report.metric_table import (
     deciding_metrics,
     described_with_effects,
+    factor_columns,
+    factor_key,
     is_screening,
     metric_rows,
     not_supported,
+    print_metrics,
     verdicts_of,
 )
+from ajuste.report.proofs import proofs_listing
 from ajuste.report.scheduling import say_explanation
-from ajuste.report.search import search_sentences
+from ajuste.report.sections import HISTORY_TITLE, history_sentences, search_sentences, surface_sentences
 from ajuste.report.sheet import INDENT, Sheet, sheet
-from ajuste.report.surfaces import surface_sentences
-from ajuste.report.verdict_words import LOOKS, effect_band, verdict_text
-from ajuste.report.visible import visible, visible_line
+from ajuste.report.trials import excerpt_of
+from ajuste.report.verdicts import LOOKS, effect_band, effect_style, print_factor_effects, verdict_text
 
 _MOST_REASONS: Final = 24  # more verdicts than this are listed without their reasons
 _MOST_DESCRIBED: Final = 32

@@ -22,7 +22,16 @@ from sqlalchemy.sql.functions import aggregate_strings
 from ajuste.model.event import Written
 from ajuste.model.measurements import Gathering, Measured, Measurements
 from ajuste.store.checks import UNREADABLE, DamageError, figures_checks
-from ajuste.store.rows import FIGURES, TRIALS, WHOLE, Tally, as_written, expect_tally, verify_figures, verify_trials
+from ajuste.store.rows import (
+    FIGURES,
+    TRIALS,
+    WHOLE,
+    TrialTally,
+    as_written,
+    expect_tally,
+    verify_figures,
+    verify_trials,
+)
 from ajuste.store.schema import SQLITE, TrialRow
 
 _AT_ONCE: Final = 2_000
@@ -42,7 +51,7 @@ def read_measurements(session: Session, run_id: str) -> Measurements:
     """All figures of a run. Raises DamageError."""
     gathering = Gathering(read_written=_written, read_not_supported=_reasons)
     together = session.connection().dialect.name == SQLITE
-    counted = Tally()
+    counted = TrialTally()
     with naming(session, run_id):
         for columns in _read_together(session, run_id) if together else _read_in_rows(session, run_id):
             counted = counted.plus(_gather(gathering, run_id, columns))
@@ -51,12 +60,12 @@ def read_measurements(session: Session, run_id: str) -> Measurements:
 
 
 def each_measured(session: Session, run_id: str) -> Iterator[tuple[tuple[int, int, int], Measured]]:
-    """All that the digest covers (see ``analysis.digest``), trial by trial in the order of the design, with their
+    """All that the digest covers (see ``analysis.record``), trial by trial in the order of the design, with their
     block, position and attempt. Raises DamageError, at the end where a trial is missing.
     """
     plain = cache(lambda text: [write.model_dump(exclude={"at_ns"}) for write in _written(text)])
     exact = session.connection().dialect.name == SQLITE
-    counted = Tally()
+    counted = TrialTally()
     with naming(session, run_id):
         for raw in _read(session, run_id, WHOLE):
             rows = raw if exact else [as_written(row) for row in raw]

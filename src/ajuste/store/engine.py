@@ -11,11 +11,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
+from ajuste.machine.files import make_directory
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.ownership import make_directory
 from ajuste.store.checks import DamageError, serialised
 from ajuste.store.migration import migrate
-from ajuste.store.rows import LAYOUT, RUNS, STORE, Tally, keep_tally, new_layout, tally
+from ajuste.store.rows import LAYOUT, RUNS, STORE, TrialTally, keep_tally, new_layout, tally
 from ajuste.store.schema import POSTGRESQL, SQLITE, STORE_VERSION, Base, TallyRow, VersionRow
 
 WRITING: Final = "ajuste_writing"
@@ -152,7 +152,7 @@ def _settle(session: Session, engine: Engine) -> None:
     layout = _layout(session)
     if layout == 0:
         Base.metadata.create_all(session.connection())
-        keep_tally(session, STORE, RUNS, Tally())
+        keep_tally(session, STORE, RUNS, TrialTally())
         new_layout(session)
     elif layout < STORE_VERSION:
         require_sound(engine)

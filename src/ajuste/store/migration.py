@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import inspect, text
 from sqlalchemy.orm import Session
 
-from ajuste.analysis.digest import digest_in_order
+from ajuste.analysis.record import digest_in_order
 from ajuste.store.checks import DamageError
 from ajuste.store.columns import each_measured
 from ajuste.store.rows import (
@@ -22,7 +22,7 @@ from ajuste.store.rows import (
     RUNS,
     STORE,
     TRIALS,
-    Tally,
+    TrialTally,
     as_written,
     keep_tally,
     keep_trials,
@@ -73,12 +73,12 @@ def _to_layout_2(session: Session) -> None:
         for run_id, rows in _by_run(session, "machines", "run_id", "block", "machine"):
             made = [sealed(MachineRow(run_id=run_id, block=block, machine=machine)) for _, block, machine in rows]
             session.add_all(made)
-            keep_tally(session, run_id, MACHINES, Tally().plus(row.check for row in made))
+            keep_tally(session, run_id, MACHINES, TrialTally().plus(row.check for row in made))
     if "recorded" in old:
         for run_id, rows in _by_run(session, "recorded", "run_id", "configuration", "document"):
             kept = [sealed(RecordedRow(run_id=run_id, configuration=name, document=one)) for _, name, one in rows]
             session.add_all(kept)
-            keep_tally(session, run_id, RECORDED, Tally().plus(row.check for row in kept))
+            keep_tally(session, run_id, RECORDED, TrialTally().plus(row.check for row in kept))
     session.flush()
     if "digests" in old:
         _copy_digests(session)
@@ -103,10 +103,10 @@ def _copied_runs(session: Session, taken_up: bool) -> list[str]:
             raise DamageError(f"the environment of run {fields['id']} is no JSON: {error}", fields["id"]) from error
         order = {"begun": begun, "taken_up": shown[fields["id"]], "unverified_before": True}
         session.add(sealed(RunRow(**fields, **order)))
-        keep_tally(session, fields["id"], TRIALS, Tally())
+        keep_tally(session, fields["id"], TRIALS, TrialTally())
     session.flush()
     checks = [row.check for row in session.query(RunRow)]
-    keep_tally(session, STORE, RUNS, Tally().plus(checks))
+    keep_tally(session, STORE, RUNS, TrialTally().plus(checks))
     return [row[2] for row in found]
 
 

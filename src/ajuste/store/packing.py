@@ -14,9 +14,11 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy import Dialect, String
+from sqlalchemy.types import TypeDecorator
 
 from ajuste.model.event import Written
-from ajuste.model.measurements import Coded, Measurements
+from ajuste.model.measurements import Categorical, Measurements
 
 T = TypeVar("T")
 
@@ -25,7 +27,7 @@ _METRIC: Final = "metric:"
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedColumn:
     """One column: the ``words`` that its numbers are codes of, as JSON ("" if they are the figures themselves)."""
 
     name: str
@@ -33,29 +35,29 @@ class Packed:
     numbers: bytes
 
 
-def packed(measurements: Measurements) -> Iterator[Packed]:
+def packed(measurements: Measurements) -> Iterator[PackedColumn]:
     """Every column."""
     own = measurements
     for name in ("block", "position", "attempt", "seed", "warm_up"):
-        yield Packed(name, "", _bytes(_narrowed(getattr(own, name))))
+        yield PackedColumn(name, "", _bytes(_narrowed(getattr(own, name))))
     for name in ("configuration", "status", "reason", "not_supported"):
         column = getattr(own, name)
-        yield Packed(name, json.dumps(column.values), _bytes(_narrowed(column.codes)))
+        yield PackedColumn(name, json.dumps(column.values), _bytes(_narrowed(column.codes)))
     written = [[write.model_dump() for write in writes] for writes in own.written.values]
-    yield Packed("written", json.dumps(written), _bytes(_narrowed(own.written.codes)))
+    yield PackedColumn("written", json.dumps(written), _bytes(_narrowed(own.written.codes)))
     for name, figures in own.metrics.items():
-        yield Packed(_METRIC + name, "", _bytes(figures))
+        yield PackedColumn(_METRIC + name, "", _bytes(figures))
 
 
-def unpacked(columns: Iterable[Packed]) -> Measurements:
+def unpacked(columns: Iterable[PackedColumn]) -> Measurements:
     """What was packed. Raises ValueError or KeyError for what was packed in another way."""
     found = {column.name: column for column in columns}
 
     def numbers(name: str, kind: Any) -> NDArray[Any]:
         return np.asarray(np.load(BytesIO(found[name].numbers), allow_pickle=False), kind)
 
-    def coded(name: str, read: Callable[[Any], T]) -> Coded[T]:
-        return Coded(tuple(map(read, json.loads(found[name].words))), numbers(name, np.int32))
+    def coded(name: str, read: Callable[[Any], T]) -> Categorical[T]:
+        return Categorical(tuple(map(read, json.loads(found[name].words))), numbers(name, np.int32))
 
     return Measurements(
         block=numbers("block", np.int64),
@@ -91,3 +93,36 @@ def _bytes(numbers: NDArray[Any]) -> bytes:
     file = BytesIO()
     np.save(file, numbers, allow_pickle=False)
     return file.getvalue()
+
+
+# Texts of other programs, kept to the byte whatever the database takes.
+
+
+_NUL: Final = "\0"
+_MARK: Final = "\ue000"
+"""Begins an escape; of the private use area, so that hardly any text has it."""
+
+
+def escaped(text: str) -> str:
+    """``text`` without NUL, which PostgreSQL takes in no text (manual, 8.3 Character Types)."""
+    if _NUL not in text and _MARK not in text:
+        return text
+    return text.replace(_MARK, _MARK + "1").replace(_NUL, _MARK + "0")
+
+
+def unescaped(text: str) -> str:
+    """What ``escaped`` was given."""
+    return text.replace(_MARK + "0", _NUL).replace(_MARK + "1", _MARK) if _MARK in text else text
+
+
+class ExactText(TypeDecorator[str]):
+    """Any text, which comes back as it was."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return value if value is None or dialect.name == "sqlite" else escaped(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        return value if value is None or dialect.name == "sqlite" else unescaped(value)

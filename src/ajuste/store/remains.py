@@ -18,16 +18,7 @@ from sqlalchemy.orm import DeclarativeBase
 from ajuste.model.error import RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
 from ajuste.store.engine import connect, open_engine
-from ajuste.store.rows import (
-    KINDS,
-    RUNS,
-    STORE,
-    TRIALS,
-    WHOLE,
-    Tally,
-    verified,
-    verify_trials,
-)
+from ajuste.store.rows import KINDS, RUNS, STORE, TRIALS, WHOLE, TrialTally, verified, verify_trials
 from ajuste.store.schema import SQLITE, ColumnRow, DigestRow, MachineRow, RecordedRow, RunRow, TallyRow, TrialRow
 
 _MOST: Final = 100
@@ -149,7 +140,7 @@ def inspect_store(url: str) -> Findings:
 def _inspected(remains: Remains) -> Findings:
     found = Findings()
     remains.check_file()
-    counted: dict[tuple[str, str], Tally] = defaultdict(Tally)
+    counted: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)
     for run in remains.small(RunRow):
         found.runs += 1
         counted[STORE, RUNS] = counted[STORE, RUNS].plus([run.check])
@@ -169,10 +160,10 @@ def _inspected(remains: Remains) -> Findings:
                 counted[key] = counted[key].plus([one.check])  # type: ignore[attr-defined]
     kinds = {TRIALS, RUNS, *KINDS.values()}
     tallies = {
-        (one.run_id, one.kind): Tally(one.rows, one.total) for one in remains.small(TallyRow) if one.kind in kinds
+        (one.run_id, one.kind): TrialTally(one.rows, one.total) for one in remains.small(TallyRow) if one.kind in kinds
     }
     for run_id, kind in sorted(tallies.keys() | counted.keys()):
-        kept, there = tallies.get((run_id, kind), Tally()), counted.get((run_id, kind), Tally())
+        kept, there = tallies.get((run_id, kind), TrialTally()), counted.get((run_id, kind), TrialTally())
         if kept != there:
             whose = f"run {run_id}" if run_id else "the store"
             remains.damaged.append(f"{there.rows} {kind} of {whose} are intact, {kept.rows} were counted")

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.checks import UNREADABLE, DamageError, check_of, figures_checks, outputs_checks, serialised
+from ajuste.store.packing import unescaped
 from ajuste.store.schema import (
     STORE_VERSION,
     ColumnRow,
@@ -25,7 +26,6 @@ from ajuste.store.schema import (
     TrialRow,
     VersionRow,
 )
-from ajuste.store.text import unescaped
 
 TRIALS: Final = "trials"
 MACHINES: Final = "machines"
@@ -59,15 +59,15 @@ KINDS: Final[dict[type, str]] = {MachineRow: MACHINES, RecordedRow: RECORDED}
 
 
 @dataclass(frozen=True)
-class Tally:
+class TrialTally:
     """How many rows there are, and the sum of their checksums."""
 
     rows: int = 0
     total: int = 0
 
-    def plus(self, checks: Iterable[int], minus: Sequence[int] = ()) -> Tally:
+    def plus(self, checks: Iterable[int], minus: Sequence[int] = ()) -> TrialTally:
         added = list(checks)
-        return Tally(self.rows + len(added) - len(minus), self.total + sum(added) - sum(minus))
+        return TrialTally(self.rows + len(added) - len(minus), self.total + sum(added) - sum(minus))
 
 
 def trial_row(run_id: str, trial: Trial) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _others(
 
 
 def as_written(row: Sequence[Any]) -> Sequence[Any]:
-    """A row by the driver's own cursor, its texts as they were; see ``store.text``."""
+    """A row by the driver's own cursor, its texts as they were; see ``store.packing``."""
     return [unescaped(value) if isinstance(value, str) else value for value in row]
 
 
@@ -244,28 +244,28 @@ def heads(session: Session) -> list[Head]:
     found = session.execute(select(*HEADS)).all()
     for row in found:
         verify_head(*row)
-    expect_tally(session, STORE, RUNS, Tally().plus(row.check for row in found))
+    expect_tally(session, STORE, RUNS, TrialTally().plus(row.check for row in found))
     return sorted((Head(*row) for row in found), key=lambda head: (head.begun, head.id), reverse=True)
 
 
-def tally(session: Session, run_id: str, kind: str, *, to_change: bool = False) -> Tally:
+def tally(session: Session, run_id: str, kind: str, *, to_change: bool = False) -> TrialTally:
     """What was counted; ``to_change`` has others who want to change it wait until the end of the transaction. Raises
     DamageError if the run's trials, or the runs, were never counted.
     """
     row = session.get(TallyRow, (run_id, kind), with_for_update=to_change, populate_existing=True)
     if row is not None:
         verified(row)
-        return Tally(row.rows, row.total)
+        return TrialTally(row.rows, row.total)
     if kind in (TRIALS, RUNS):
         raise DamageError(f"the count of {_run_words(run_id)} is missing")
-    return Tally()
+    return TrialTally()
 
 
-def keep_tally(session: Session, run_id: str, kind: str, counted: Tally) -> None:
+def keep_tally(session: Session, run_id: str, kind: str, counted: TrialTally) -> None:
     session.merge(sealed(TallyRow(run_id=run_id, kind=kind, rows=counted.rows, total=counted.total)))
 
 
-def expect_tally(session: Session, run_id: str, kind: str, found: Tally) -> None:
+def expect_tally(session: Session, run_id: str, kind: str, found: TrialTally) -> None:
     """Raises DamageError if other rows were found than were counted."""
     counted = tally(session, run_id, kind)
     if counted.rows != found.rows:
@@ -300,7 +300,7 @@ def keep_machine(session: Session, run_id: str, blocks: Iterable[int], machine: 
 def all_of(session: Session, table: type[Any], run_id: str, kind: str) -> list[Any]:
     """The rows of a small table that a run has, all of them as they were written."""
     rows = [verified(row) for row in session.scalars(select(table).where(table.run_id == run_id))]
-    expect_tally(session, run_id, kind, Tally().plus(row.check for row in rows))
+    expect_tally(session, run_id, kind, TrialTally().plus(row.check for row in rows))
     return rows
 
 
@@ -318,7 +318,7 @@ def new_layout(session: Session) -> None:
     """Mark an empty store, or one that was migrated, as of this layout."""
     session.execute(delete(VersionRow))
     session.add(VersionRow(version=STORE_VERSION))
-    keep_tally(session, STORE, LAYOUT, Tally(STORE_VERSION))
+    keep_tally(session, STORE, LAYOUT, TrialTally(STORE_VERSION))
 
 
 def _run_words(run_id: str) -> str:

@@ -21,18 +21,7 @@ from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import DamageError
 from ajuste.store.engine import WRITING, connect, open_engine, shown
 from ajuste.store.remains import Remains
-from ajuste.store.rows import (
-    KINDS,
-    RUNS,
-    STORE,
-    TRIALS,
-    Tally,
-    columns_of,
-    keep_tally,
-    keep_trials,
-    sealed,
-    tally,
-)
+from ajuste.store.rows import KINDS, RUNS, STORE, TRIALS, TrialTally, columns_of, keep_tally, keep_trials, sealed, tally
 from ajuste.store.schema import SQLITE, STORE_VERSION, MachineRow, RecordedRow, RunRow, TallyRow
 
 _AT_ONCE: Final = 1_000
@@ -73,13 +62,13 @@ def salvage(url: str, file: Path) -> Salvaged:
 
 
 def _copy(remains: Remains, session: Session, done: Salvaged) -> None:
-    kept: dict[tuple[str, str], Tally] = {}
+    kept: dict[tuple[str, str], TrialTally] = {}
     with suppress(DatabaseError):
-        kept = {(one.run_id, one.kind): Tally(one.rows, one.total) for one in remains.small(TallyRow)}
+        kept = {(one.run_id, one.kind): TrialTally(one.rows, one.total) for one in remains.small(TallyRow)}
     runs: dict[str, RunRow] = {}
     for run in remains.small(RunRow):
         runs[run.id] = RunRow(**columns_of(run))
-        keep_tally(session, run.id, TRIALS, Tally())
+        keep_tally(session, run.id, TRIALS, TrialTally())
     for run in runs.values():
         session.add(run)
     session.flush()
@@ -102,7 +91,7 @@ def _copy(remains: Remains, session: Session, done: Salvaged) -> None:
         keep_trials(session, batch[0]["run_id"], batch)
     done.lost += [f"{count} trials of run {run_id}, which itself is lost" for run_id, count in strays.items()]
     for table in _COUNTED:
-        tallies: defaultdict[str, Tally] = defaultdict(Tally)
+        tallies: defaultdict[str, TrialTally] = defaultdict(TrialTally)
         for one in remains.small(table):
             if one.run_id in runs:
                 session.add(table(**columns_of(one)))
@@ -119,7 +108,7 @@ def _copy(remains: Remains, session: Session, done: Salvaged) -> None:
             sealed(run)
     if (before := kept.get((STORE, RUNS))) is not None and before.rows != len(runs):
         done.lost.append(f"{before.rows - len(runs)} of {before.rows} runs")
-    keep_tally(session, STORE, RUNS, Tally().plus(run.check for run in runs.values()))
+    keep_tally(session, STORE, RUNS, TrialTally().plus(run.check for run in runs.values()))
 
 
 def _trial(run_id: str, row: Sequence[Any]) -> dict[str, Any]:

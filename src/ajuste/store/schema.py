@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, LargeBinary, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from ajuste.store.text import ExactText
+from ajuste.store.packing import ExactText
 
 STORE_VERSION = 2
 SQLITE: Final = "sqlite"

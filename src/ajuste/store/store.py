@@ -16,7 +16,7 @@ from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.orm import Session
 
-from ajuste.lock import locked
+from ajuste.machine.lock import locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
@@ -24,7 +24,7 @@ from ajuste.model.trial import Trial
 from ajuste.store.checks import UNREADABLE, DamageError
 from ajuste.store.columns import each_measured, naming, read_measurements
 from ajuste.store.engine import WRITING, open_engine, require_sound, shown, unusable
-from ajuste.store.packing import Packed, packed, unpacked
+from ajuste.store.packing import PackedColumn, packed, unpacked
 from ajuste.store.rows import (
     MACHINES,
     RECORDED,
@@ -32,7 +32,7 @@ from ajuste.store.rows import (
     STORE,
     TRIALS,
     WHOLE,
-    Tally,
+    TrialTally,
     all_of,
     change_run,
     drop_trials,
@@ -123,7 +123,7 @@ class Store:
             row = sealed(RunRow(**vars(run), begun=last + 1, taken_up=last + 1, unverified_before=False))
             session.add(row)
             keep_tally(session, STORE, RUNS, counted.plus([row.check]))
-            keep_tally(session, run.id, TRIALS, Tally())
+            keep_tally(session, run.id, TRIALS, TrialTally())
         return run
 
     def require_sound(self) -> None:
@@ -214,7 +214,7 @@ class Store:
         """
         query = select(*WHOLE).where(TrialRow.run_id == run.id)
         in_order = query.order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
-        counted = Tally()
+        counted = TrialTally()
         with self._reading() as session, naming(session, run.id):
             for rows in session.execute(in_order.execution_options(yield_per=_AT_ONCE)).partitions():
                 for row in rows:
@@ -248,7 +248,7 @@ class Store:
                 return None
             if len(rows) != rows[0].columns:
                 raise DamageError(f"{len(rows)} packed columns of run {run.id} are there, {rows[0].columns} were kept")
-            columns = [Packed(row.name, row.words, row.numbers) for row in rows]
+            columns = [PackedColumn(row.name, row.words, row.numbers) for row in rows]
         try:
             return unpacked(columns)
         except (ValueError, KeyError):  # Another Ajuste may keep them otherwise.

@@ -10,21 +10,22 @@ from itertools import chain, islice
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.catalogue.quantity import unit_of
+from ajuste.design.combinations import FEWEST
+from ajuste.design.refinement import FEWEST_LEVELS, MOST_FACTORS
 from ajuste.model.error import RequestError
 from ajuste.model.metric import split_percentile
-from ajuste.parse.pattern import check_pattern
-from ajuste.parse.pointer import check_pointer
-from ajuste.study.design import check_design
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.outputs.pattern import check_pattern
+from ajuste.outputs.pointer import check_pointer
 from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
 from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
-from ajuste.study.location import Path
+from ajuste.study.location import KeyPath
+from ajuste.study.measures import check_timelines, share_metrics
 from ajuste.study.problem import MOST_SOUGHT, Problem, nearest
-from ajuste.study.schema import Study, TargetTable
-from ajuste.study.scratch import PREFIX
+from ajuste.study.schema import FactorTable, Study, TargetTable
 from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
-from ajuste.study.shares import share_metrics
-from ajuste.study.timelines import check_timelines
+from ajuste.study.site import PREFIX
 from ajuste.study.tune import check_tune
 
 OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "nodes", "modules", "prove", "kernel_arguments")
@@ -60,7 +61,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
     )
 
 
-def _job(path: Path, job: WorkloadTable | BackgroundTable, study: Study, catalogue: Catalogue) -> Iterator[Problem]:
+def _job(path: KeyPath, job: WorkloadTable | BackgroundTable, study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     yield from _attributes((*path, "attributes"), job.attributes, study)
     if job.kind is None:
         return
@@ -86,7 +87,7 @@ def _job(path: Path, job: WorkloadTable | BackgroundTable, study: Study, catalog
             yield Problem(where, failure.message, failure.hint)
 
 
-def _when(path: Path, load: BackgroundTable, study: Study) -> Iterator[Problem]:
+def _when(path: KeyPath, load: BackgroundTable, study: Study) -> Iterator[Problem]:
     factors = {factor.name: factor.levels for factor in study.factors}
     for name, wanted in load.when.items():
         if name not in factors:
@@ -98,7 +99,7 @@ def _when(path: Path, load: BackgroundTable, study: Study) -> Iterator[Problem]:
                 yield Problem((*path, name), f'"{level}" is not among the levels of {name}: {", ".join(factors[name])}')
 
 
-def _attributes(path: Path, attributes: AttributesTable, study: Study) -> Iterator[Problem]:
+def _attributes(path: KeyPath, attributes: AttributesTable, study: Study) -> Iterator[Problem]:
     if attributes.affinity is not None:
         try:
             check_cpus(attributes.affinity, study)
@@ -176,7 +177,7 @@ def _scratch(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
                     yield Problem(("factor", index), f"{name} is of a file system made for the trial; add [scratch]")
         return
     for name, level in study.scratch.options.items():
-        path: Path = ("scratch", "options", name)
+        path: KeyPath = ("scratch", "options", name)
         tunable = catalogue.tunables.get(f"{PREFIX}{name.removeprefix(PREFIX)}")
         if tunable is None:
             known = [known.removeprefix(PREFIX) for known in catalogue.tunables if known.startswith(PREFIX)]
@@ -222,3 +223,102 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             elif (column, quantile) in seen:
                 yield Problem(where, f'"{name}" is named already')
             seen.add((column, quantile))
+
+
+# Whether a study's design can be carried out with its factors.
+
+
+MOST_LINES = 60
+"""Of more a block would be hundreds of trials."""
+
+_EXPECTED = "screening takes two levels of each factor, or three of each with the baseline in the middle"
+_ALL = 'combine = "all" measures every combination, "one-at-a-time" each level by itself'
+
+
+def check_design(study: Study) -> Iterator[Problem]:
+    """What is wrong with the table ``design``, and with factors that do not suit it."""
+    if study.design.allocation == "refine":
+        yield from _refined(study)
+    if study.design.combine == "ablation":
+        yield from _ablation(study)
+    if study.design.combine != "screening":
+        return
+    if study.design.allocation == "undecided":
+        yield Problem(
+            ("design", "allocation"), "a screening design needs every block to be complete", 'allocation = "all"'
+        )
+    for index, name in enumerate(study.analysis.metrics):
+        if split_percentile(name)[1] is not None:
+            yield Problem(
+                ("analysis", "metrics", index), f"{name} is a quantile; screening tells effects on means only"
+            )
+    varied = [(index, factor) for index, factor in enumerate(study.factors) if len(factor.levels) > 1]
+    if not varied:
+        yield Problem(("design", "combine"), "there is nothing to screen: no factor has more than one level", _ALL)
+        return
+    levels = 3 if len(varied[0][1].levels) == 3 else 2
+    wrong = [problem for index, factor in varied for problem in _of_one(index, factor, levels)]
+    yield from wrong
+    if not wrong and len(varied) < FEWEST[levels]:
+        yield Problem(
+            ("design", "combine"),
+            f"screening is for {FEWEST[levels]} factors or more that have {levels} levels; of these {len(varied)}, all "
+            f"combinations are only {levels ** len(varied)} configurations",
+            _ALL,
+        )
+
+
+def _refined(study: Study) -> Iterator[Problem]:
+    """Whether the levels make a grid with a surface over it, and replicates tell its noise."""
+    whole = 'allocation = "all" measures every combination'
+    where: KeyPath = ("design", "allocation")
+    if study.design.combine != "all":
+        yield Problem(where, f'refine takes a grid of all combinations, and combine is "{study.design.combine}"')
+    varied = [(index, factor) for index, factor in enumerate(study.factors) if len(factor.levels) > 1]
+    if not 1 <= len(varied) <= MOST_FACTORS:
+        said = f"{len(varied)} factors have several levels"
+        yield Problem(where, f"{said}; a surface to refine is over one to {MOST_FACTORS}", whole)
+    elif all(len(factor.levels) < FEWEST_LEVELS for _, factor in varied):
+        yield Problem(where, f"no factor has {FEWEST_LEVELS} levels or more: there is nothing to refine", whole)
+    for index, factor in varied:
+        if factor.settings or not all(unit_of(level) or _is_number(level) for level in factor.levels):
+            yield Problem(("factor", index, "levels"), f"{factor.name} has levels that are no numbers", whole)
+    for index, name in enumerate(study.analysis.metrics):
+        if split_percentile(name)[1] is not None:
+            yield Problem(("analysis", "metrics", index), f"{name} is a quantile; refine is for means")
+    if study.budget.min_blocks < 2:
+        yield Problem(("budget", "min_blocks"), "found 1; refine learns from 2 blocks or more how large the noise is")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _ablation(study: Study) -> Iterator[Problem]:
+    if study.design.allocation == "undecided":
+        yield Problem(("design", "allocation"), "an ablation needs every block to be complete", 'allocation = "all"')
+    for index, name in enumerate(study.analysis.metrics):
+        if split_percentile(name)[1] is not None:
+            yield Problem(("analysis", "metrics", index), f"{name} is a quantile; ablation shares out means only")
+    for index, factor in enumerate(study.factors):
+        if len(factor.levels) > 2:
+            said = f"{factor.name} has {len(factor.levels)} levels; a line of a profile is there or not: two levels"
+            yield Problem(("factor", index, "levels"), said, _ALL)
+    lines = sum(len(factor.levels) == 2 for factor in study.factors)
+    if not lines:
+        yield Problem(("design", "combine"), "there is no line to take away: no factor has two levels")
+    if lines > MOST_LINES:
+        yield Problem(("factor",), f"there are {lines} lines; ablation is for at most {MOST_LINES}")
+
+
+def _of_one(index: int, factor: FactorTable, levels: int) -> Iterator[Problem]:
+    if len(factor.levels) != levels:
+        said = f"{factor.name} has {len(factor.levels)} levels"
+        yield Problem(("factor", index, "levels"), f"{said}; {_EXPECTED}", _ALL)
+    elif levels == 3 and factor.baseline_level != factor.levels[1]:
+        where = ("factor", index, "baseline" if factor.baseline is not None else "levels")
+        yield Problem(where, f"the baseline of {factor.name} is {factor.baseline_level}; {_EXPECTED}", _ALL)

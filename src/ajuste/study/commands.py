@@ -7,18 +7,17 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from ajuste.catalogue.arguments import arguments, modules
+from ajuste.catalogue.level import arguments, modules
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, Scratch
-from ajuste.study.cpus import parse_cpus
+from ajuste.study.fields import parse_cpus
 from ajuste.study.files import is_own, own_name, study_directory, study_files
 from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
-from ajuste.study.location import Path
+from ajuste.study.location import KeyPath
 from ajuste.study.resolved import Load
 from ajuste.study.schema import Study
-from ajuste.study.scratch import MOUNT_POINT, scratch
-from ajuste.study.site import GUEST, GUEST_HOME, SCHEDULERS, Site
+from ajuste.study.site import GUEST, GUEST_HOME, MOUNT_POINT, SCHEDULERS, Site, scratch
 
 BUNDLED = "ajuste-workloads"
 
@@ -206,18 +205,18 @@ class Commands:
             )
         return attributes
 
-    def _argv(self, command: tuple[str, ...], path: Path) -> tuple[str, ...]:
+    def _argv(self, command: tuple[str, ...], path: KeyPath) -> tuple[str, ...]:
         return (self._command_program(command[0], (*path, 0)), *command[1:])
 
     def _extra_commands(self, name: str) -> tuple[Command, ...]:
         return (self._command(self._extra[name], Attributes(), in_place=True),) if name in self._extra else ()
 
-    def _command_program(self, name: str, path: Path) -> str:
+    def _command_program(self, name: str, path: KeyPath) -> str:
         if name == BUNDLED:
             return self._site.bundled
         return self._own_program(name) if is_own(name) else self._host_program(name, path)
 
-    def _program(self, job: WorkloadTable | BackgroundTable, path: Path) -> str:
+    def _program(self, job: WorkloadTable | BackgroundTable, path: KeyPath) -> str:
         if job.command is not None:
             return self._command_program(job.command[0], (*path, "command", 0))
         kind = self._catalogue.workloads[job.kind or ""]
@@ -232,7 +231,7 @@ class Commands:
             return str((study_directory(self._study) / own_name(name)).absolute())
         return str(PurePosixPath(self._site.directory) / own_name(name))
 
-    def _host_program(self, name: str, path: Path, package: str = "") -> str:
+    def _host_program(self, name: str, path: KeyPath, package: str = "") -> str:
         if name not in self._found:
             found = self._find(name)
             if found is None:

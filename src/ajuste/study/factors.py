@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.error import RequestError
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import Tunable
 from ajuste.model.workload import WorkloadKind
-from ajuste.study.cpus import parse_cpus
-from ajuste.study.location import Path
+from ajuste.study.fields import parse_cpus
+from ajuste.study.location import KeyPath
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, canonical, names_set, parameter_of
@@ -28,7 +28,7 @@ def check_factors(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel)
     factors: set[str] = set()
     setter: dict[str, str] = {}
     for index, factor in enumerate(study.factors):
-        path: Path = ("factor", index)
+        path: KeyPath = ("factor", index)
         if factor.name in factors:
             yield Problem((*path, "name"), f'"{factor.name}" is a factor already; each can be varied only once')
             continue
@@ -43,7 +43,7 @@ def check_factors(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel)
 
 
 def _of_one(
-    path: Path, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
+    path: KeyPath, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Iterator[Problem]:
     if factor.settings:
         yield from _settings(path, factor, study, catalogue, parse_kernel)
@@ -57,7 +57,7 @@ def _of_one(
 
 
 def _settings(
-    path: Path, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
+    path: KeyPath, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Iterator[Problem]:
     """What each level of a factor with settings sets."""
     if factor.name in (KERNEL_FACTOR, COMMAND_FACTOR) or factor.name.startswith(WORKLOAD_PREFIX):
@@ -76,7 +76,7 @@ def _settings(
 
 
 def _setting_check(
-    where: Path, name: str, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
+    where: KeyPath, name: str, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Accept | Problem:
     if name == COMMAND_FACTOR:
         return Problem(where, f"the {name} cannot be one of several settings; make it a factor of its own")
@@ -96,7 +96,7 @@ def _kernel_arguments(text: str) -> str:
 
 
 def _level_check(
-    where: Path, name: str, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
+    where: KeyPath, name: str, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Accept | Problem:
     """What accepts or refuses a level of ``name``, or why nothing called so can be varied."""
     if name == KERNEL_FACTOR:
@@ -117,7 +117,7 @@ def _level_check(
     return lambda text: _check_level(tunable, text, study, catalogue)
 
 
-def _variant_check(where: Path, study: Study) -> Accept | Problem:
+def _variant_check(where: KeyPath, study: Study) -> Accept | Problem:
     names = [variant.name for variant in study.workload.variants]
     if not names:
         return Problem(where, "there are no variants of the workload", "write a [[workload.variant]] for each command")
@@ -157,7 +157,7 @@ def check_cpus(text: str, study: Study) -> None:
         raise RequestError(f'"{text}" names CPU {beyond[0]}, but the target has {study.target.cpus} (0 … {last})')
 
 
-def _levels(path: Path, factor: FactorTable, accept: Accept) -> Iterator[Problem]:
+def _levels(path: KeyPath, factor: FactorTable, accept: Accept) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, text in enumerate(factor.levels):
         try:

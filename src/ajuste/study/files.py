@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from ajuste.study.fields import Argv
-from ajuste.study.location import Path as Keys
+from ajuste.study.location import KeyPath as Keys
 from ajuste.study.problem import Problem
 from ajuste.study.schema import Study
 

@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 
 from ajuste.model.metric import Direction, Scale
 from ajuste.model.plan import Policy, SamplerSource
-from ajuste.study.fields import Argument, Argv, Cpus, Level, Levels, Name, Real, Switch, Table, Whole
+from ajuste.study.fields import Argument, Argv, Cpus, Level, Levels, Name, Real, StudyTable, Switch, Whole
 
 
-class AttributesTable(Table):
+class AttributesTable(StudyTable):
     """How a process is run. What is not given is left as the kernel would have it."""
 
     nice: Whole | None = Field(default=None, ge=-20, le=19, description="−20 (most favoured) to 19 (least).")
@@ -28,7 +28,7 @@ class AttributesTable(Table):
     )
 
 
-class PatternTable(Table):
+class PatternTable(StudyTable):
     """A metric read from the output of a command of one's own."""
 
     name: Name = Field(description="Lower-case letters, digits and hyphens.")
@@ -61,7 +61,7 @@ class PatternTable(Table):
         return self
 
 
-class SamplerTable(Table):
+class SamplerTable(StudyTable):
     """Figures of the system that are read again and again while the workload runs."""
 
     source: SamplerSource = Field(
@@ -74,7 +74,7 @@ class SamplerTable(Table):
     interval_ms: Real = Field(default=100.0, ge=1, le=60_000, description="Milliseconds from one reading to the next.")
 
 
-class TimelineTable(Table):
+class TimelineTable(StudyTable):
     """A metric computed from the figures of a sampler."""
 
     name: Name = Field(description="Lower-case letters, digits and hyphens.")
@@ -94,14 +94,14 @@ class TimelineTable(Table):
     scale: Scale = Field(default="ratio", description="Compare by ratios or by differences.")
 
 
-class VariantTable(Table):
+class VariantTable(StudyTable):
     """One of several commands that are compared: a level of the factor "command"."""
 
     name: str = Field(min_length=1, max_length=200, description="As it is to be shown.")
     command: Argv = Field(description="A program and its arguments, run without a shell.")
 
 
-class ScratchTable(Table):
+class ScratchTable(StudyTable):
     """A file system that is made for every trial, is the workload's working directory, and is gone afterwards."""
 
     filesystem: Name = Field(default="ext4", description="Its type; mkfs.TYPE must be on this machine.")
@@ -120,7 +120,7 @@ class ScratchTable(Table):
     mount_options: str = Field(default="", description="More mount options, separated by commas.")
 
 
-class DiskTable(Table):
+class DiskTable(StudyTable):
     """The disk that the study is about, which may be overwritten. All of the study that names ``device`` means it."""
 
     device: str = Field(pattern=r"^/dev/[A-Za-z0-9]{1,32}$", description="In a guest: one that a module makes.")
@@ -138,7 +138,7 @@ class DiskTable(Table):
         return self.device.removeprefix("/dev/")
 
 
-class _Job(Table):
+class _Job(StudyTable):
     kind: str | None = Field(default=None, description="A workload of the catalogue.")
     command: Argv | None = Field(
         default=None,

@@ -9,8 +9,14 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Protocol
 
-Path = tuple[str | int, ...]
+from ajuste.model.error import Place
+
+KeyPath = tuple[str | int, ...]
 """Keys and indices from the top, such as ``("factor", 0, "levels", 2)``."""
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -26,12 +32,12 @@ _STRING = re.compile(
 _SCALAR = re.compile(r"[^,\]}#\n]*")
 
 
-def locate(text: str) -> dict[Path, int]:
+def locate(text: str) -> dict[KeyPath, int]:
     """The line (from 1) of every key, table and array element of ``text``, which must be valid TOML."""
     return _Scanner(text).scan()
 
 
-def line_of(lines: dict[Path, int], path: Path) -> int | None:
+def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
     """The line of ``path``, or of the nearest table around it that is written down."""
     for end in range(len(path), 0, -1):
         if path[:end] in lines:
@@ -46,11 +52,11 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.starts = [0, *(m.end() for m in re.finditer("\n", text))]
-        self.lines: dict[Path, int] = {}
-        self.tables: dict[Path, int] = {}
+        self.lines: dict[KeyPath, int] = {}
+        self.tables: dict[KeyPath, int] = {}
 
-    def scan(self) -> dict[Path, int]:
-        table: Path = ()
+    def scan(self) -> dict[KeyPath, int]:
+        table: KeyPath = ()
         self._skip(_BLANK)
         while self.at < len(self.text):
             if self.text[self.at] == "[":
@@ -60,13 +66,13 @@ class _Scanner:
             self._skip(_BLANK)
         return self.lines
 
-    def _header(self) -> Path:
+    def _header(self) -> KeyPath:
         is_array = self.text.startswith("[[", self.at)
         here = self.at
         self.at += 2 if is_array else 1
         keys = self._key()
         self.at += 2 if is_array else 1
-        path: Path = ()
+        path: KeyPath = ()
         for depth, key in enumerate(keys, start=1):
             path = (*path, key)
             self._note(path, here)
@@ -79,7 +85,7 @@ class _Scanner:
             self._note(path, here)
         return path
 
-    def _pair(self, table: Path) -> None:
+    def _pair(self, table: KeyPath) -> None:
         here = self.at
         path = table
         for key in self._key():
@@ -103,7 +109,7 @@ class _Scanner:
                 return keys
             self.at += 1
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: KeyPath) -> None:
         first = self.text[self.at]
         if first == "{":
             self._inline_table(path)
@@ -114,7 +120,7 @@ class _Scanner:
         else:
             self._take(_SCALAR)
 
-    def _inline_table(self, path: Path) -> None:
+    def _inline_table(self, path: KeyPath) -> None:
         self.at += 1
         self._skip(_BLANK)
         while self.text[self.at] != "}":
@@ -122,7 +128,7 @@ class _Scanner:
             self._comma()
         self.at += 1
 
-    def _array(self, path: Path) -> None:
+    def _array(self, path: KeyPath) -> None:
         self.at += 1
         self._skip(_BLANK)
         index = 0
@@ -139,7 +145,7 @@ class _Scanner:
             self.at += 1
         self._skip(_BLANK)
 
-    def _note(self, path: Path, at: int) -> None:
+    def _note(self, path: KeyPath, at: int) -> None:
         self.lines.setdefault(path, bisect_right(self.starts, at))
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
@@ -151,3 +157,56 @@ class _Scanner:
             raise ValueError(f"no valid TOML at character {self.at}")
         self.at = match.end()
         return match[0]
+
+
+# The file that a study came from: to place errors, and to find the files beside it.
+
+
+HINT: Final = "docs/studies.md explains every field; `ajuste schema` gives the schema for editors"
+
+
+class StudyOrigin(Protocol):
+    """Where a study comes from: a file, or a command line."""
+
+    @property
+    def directory(self) -> Path:
+        """What its own programs and files are relative to."""
+        ...
+
+    @property
+    def hint(self) -> str:
+        """Where a person finds what would be right."""
+        ...
+
+    def place(self, keys: KeyPath) -> Place:
+        """Where ``keys`` were written down or said, or what is around them."""
+        ...
+
+
+@dataclass(frozen=True)
+class StudySource:
+    """``file`` as the person named it; ``text`` is valid TOML."""
+
+    file: Path
+    text: str
+    hint: str = HINT
+
+    @cached_property
+    def _lines(self) -> dict[KeyPath, int]:
+        return locate(self.text)
+
+    def place(self, keys: KeyPath) -> Place:
+        """Where ``keys`` are written down, or the table around them."""
+        return Place(self.file, line_of(self._lines, keys), dotted(keys))
+
+    @property
+    def directory(self) -> Path:
+        return self.file.parent
+
+
+def dotted(keys: KeyPath) -> str | None:
+    """``("factor", 0, "levels", 2)`` as people count: ``factor[1].levels[3]``; ``None`` for the whole file."""
+    text = ""
+    for key in keys:
+        text += f"[{key + 1}]" if isinstance(key, int) else f".{key}" if text else key
+    return text or None

@@ -11,8 +11,7 @@ from pydantic_core import ErrorDetails
 from rapidfuzz import process
 
 from ajuste.model.error import RequestError
-from ajuste.study.location import Path
-from ajuste.study.source import HINT, Origin, dotted
+from ajuste.study.location import HINT, KeyPath, StudyOrigin, dotted
 
 MOST_TOLD: Final = 20
 MOST_SOUGHT: Final = 100
@@ -37,12 +36,12 @@ _EXPECTED = {
 class Problem:
     """``path`` is where in the document; ``message`` says what was found and what would be right."""
 
-    path: Path
+    path: KeyPath
     message: str
     hint: str | None = None
 
 
-def error(problems: Sequence[Problem], source: Origin | None) -> RequestError:
+def error(problems: Sequence[Problem], source: StudyOrigin | None) -> RequestError:
     """One error that tells all ``problems``, a line each, in the order of the file."""
     placed = [(source.place(p.path) if source else None, p) for p in problems]
     placed.sort(key=lambda pair: (pair[0].line or 0) if pair[0] else 0)
@@ -108,7 +107,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
     return Problem(path, f"{found}; {text}")
 
 
-def fields_at(model: type[BaseModel], path: Path) -> list[str]:
+def fields_at(model: type[BaseModel], path: KeyPath) -> list[str]:
     """The names of all fields of the table at ``path``, as they are written in a file."""
     for key in path:
         if isinstance(key, int):

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from ajuste.catalogue.level import check_level, check_parameter
 from ajuste.catalogue.loader import Catalogue
 from ajuste.catalogue.quantity import unit_of
-from ajuste.design.levels import spaced, stepped
+from ajuste.design.combinations import spaced, stepped
 from ajuste.model.error import RequestError
-from ajuste.model.span import Span
-from ajuste.model.tunable import Tunable
+from ajuste.model.tunable import Span, Tunable
 from ajuste.model.workload import Parameter
-from ajuste.study.location import Path
+from ajuste.study.location import KeyPath
 from ajuste.study.problem import Problem
 from ajuste.study.schema import DEFAULT_POINTS, FactorTable, Study
 from ajuste.study.settings import is_tunable, parameter_of
@@ -56,7 +55,7 @@ def with_levels(study: Study, catalogue: Catalogue) -> tuple[Study, list[Problem
                 _, made = _made(factor, study, catalogue)
                 levels = levels or tuple(map(str, made))
         except _Wrong as wrong:
-            path: Path = ("factor", index, wrong.field)
+            path: KeyPath = ("factor", index, wrong.field)
             problems.append(Problem(path, wrong.message, wrong.hint))
             levels = levels or tuple(end.strip() for end in (factor.range or "").split(RANGE_MARK))
         factors.append(factor.model_copy(update={"levels": levels}) if levels != factor.levels else factor)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,14 +14,65 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.model.error import Place, RequestError
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.study.check import check
 from ajuste.study.factors import ParseKernel
 from ajuste.study.files import check_files
-from ajuste.study.limits import DEEPEST, beyond_limits
-from ajuste.study.problem import error, from_validation
+from ajuste.study.location import KeyPath, StudyOrigin, StudySource
+from ajuste.study.problem import Problem, error, from_validation, nearest
 from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
-from ajuste.study.source import Origin, Source
+from ajuste.study.settings import WORKLOAD_PREFIX
+
+# How much a study may hold, whatever it says: what is larger is refused before anybody looks at its meaning.
+
+
+DEEPEST: Final = 16
+"""Tables and lists within each other; the fields of a study have seven."""
+MOST_ELEMENTS: Final = 1000
+"""Of one list or table; as many levels can be made from a range."""
+MOST_VALUES: Final = 5000
+LONGEST_KEY: Final = 200
+LONGEST_TEXT: Final = 10_000
+LARGEST_NUMBER: Final = 1 << 64
+"""What the kernel takes at most."""
+
+
+def beyond_limits(document: dict[str, Any]) -> list[Problem]:
+    """What is too large or too deep in a document, which may be nested however deeply; the first of it only."""
+    values = 0
+    waiting: list[tuple[KeyPath, Any]] = [((), document)]
+    while waiting:
+        path, value = waiting.pop()
+        values += 1
+        if problem := _problem(path, value):
+            return [problem]
+        if values > MOST_VALUES:
+            return [Problem((), f"it holds more than {MOST_VALUES} values; no study needs so many")]
+        waiting += [((*path, key), inner) for key, inner in _elements(value)]
+    return []
+
+
+def _problem(path: KeyPath, value: Any) -> Problem | None:
+    if len(path) > DEEPEST:
+        return Problem(path[:DEEPEST], f"nested deeper than {DEEPEST} tables and lists; no field is that deep")
+    if path and isinstance(path[-1], str) and len(path[-1]) > LONGEST_KEY:
+        return Problem(path[:-1], f"has a name of {len(path[-1])} characters; expected at most {LONGEST_KEY}")
+    if isinstance(value, dict | list) and len(value) > MOST_ELEMENTS:
+        return Problem(path, f"has {len(value)} elements; expected at most {MOST_ELEMENTS}")
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return Problem(path, f"is a text of {len(value)} characters; expected at most {LONGEST_TEXT}")
+    if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+        return Problem(path, f"is a number of {value.bit_length()} bits; expected at most 64")
+    return None
+
+
+def _elements(value: Any) -> Iterator[tuple[str | int, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from enumerate(value)
+
 
 LARGEST_BYTES = 1 << 20
 """No study is written by hand that is larger than this."""
@@ -38,7 +92,7 @@ def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: Pars
     Raises one RequestError with everything that is wrong, a line each with file, line and field.
     """
     text = _read(path)
-    source = Source(path, text)
+    source = StudySource(path, text)
     document = _parse(path, text)
     if problems := beyond_limits(document):
         raise error(problems, source)
@@ -46,7 +100,7 @@ def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: Pars
 
 
 def checked_study(
-    document: dict[str, Any], source: Origin, known: Catalogue, *, parse_kernel: ParseKernel = str
+    document: dict[str, Any], source: StudyOrigin, known: Catalogue, *, parse_kernel: ParseKernel = str
 ) -> Study:
     """The study in ``document``, checked as by ``read_study``."""
     study, problems = with_levels(parse_study(document, source).at(source), known)
@@ -58,7 +112,7 @@ def checked_study(
     return study
 
 
-def parse_study(document: dict[str, Any], source: Origin | None = None) -> Study:
+def parse_study(document: dict[str, Any], source: StudyOrigin | None = None) -> Study:
     """A study from a document that was read already; only its form is checked. Raises RequestError."""
     try:
         return Study.model_validate(document)
@@ -102,3 +156,98 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         digits = _MANY_DIGITS.search(text)
         place = Place(path, text.count("\n", 0, digits.start()) + 1 if digits else None)
         raise RequestError("a number with too many digits; no field takes it", place=place) from None
+
+
+# The studies that come with Ajuste, one TOML file each.
+
+
+@dataclass(frozen=True)
+class BuiltinStudy:
+    """``path`` is its file."""
+
+    name: str
+    title: str
+    question: str
+    path: Path
+
+
+def builtin_studies() -> list[BuiltinStudy]:
+    """All of them, by name."""
+    folder = Path(str(files("ajuste.catalogue"))) / "studies"
+    return [_builtin_read(path) for path in sorted(folder.glob("*.toml"))]
+
+
+def find_study(name_or_path: str) -> Path:
+    """The file of the built-in study of that name, or the file itself. Raises RequestError with the nearest names.
+
+    Whatever ends in ``.toml`` or has a slash is a file; a built-in name comes before a file of the same name.
+    """
+    known = {study.name: study.path for study in builtin_studies()}
+    if name_or_path in known:
+        return known[name_or_path]
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    if path.suffix == ".toml" or "/" in name_or_path:
+        raise RequestError(f"there is no study file {name_or_path}", hint="`ajuste studies` lists the built-in ones")
+    near = nearest(name_or_path, list(known)) or f"; expected one of {', '.join(known)}, or a file"
+    raise RequestError(
+        f'there is no study "{name_or_path}"{near}', hint="`ajuste studies` lists them with their questions"
+    )
+
+
+def _builtin_read(path: Path) -> BuiltinStudy:
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    return BuiltinStudy(document["name"], document.get("title", ""), document.get("question", ""), path)
+
+
+# The JSON Schema of study files, with the names of the catalogue, so that editors complete and check them.
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_RANGE = r"^[^.]+(\.[0-9]+\S*)?\.\.[^.]+(\.[0-9]+\S*)?$"
+
+
+def json_schema(catalogue: Catalogue) -> dict[str, Any]:
+    """The schema (draft 2020-12). Names are suggested, not required: metrics of one's own have names of their own."""
+    schema = Study.model_json_schema(by_alias=True)
+    tables = schema["$defs"]
+    parameters = {name for kind in catalogue.workloads.values() for name in kind.parameters}
+    factors = [
+        KERNEL_FACTOR,
+        COMMAND_FACTOR,
+        *catalogue.tunables,
+        *(WORKLOAD_PREFIX + name for name in sorted(parameters)),
+    ]
+    metrics = [*catalogue.metrics, *(metric.name for kind in catalogue.workloads.values() for metric in kind.metrics)]
+    endless = [name for name, kind in catalogue.workloads.items() if kind.endless]
+    ending = [name for name in catalogue.workloads if name not in endless]
+    _suggest(tables["FactorTable"]["properties"]["name"], factors)
+    for field in ("metrics", "describe"):
+        for items in _arrays(tables["AnalysisTable"]["properties"][field]):
+            _suggest(items, metrics)
+    levels = tables["FactorTable"]["properties"]["levels"]
+    a_list = {name: levels.pop(name) for name in ("type", "items", "minItems", "default")}
+    del a_list["default"]
+    levels["anyOf"] = [a_list, {"type": "string", "pattern": _RANGE}]
+    tables["FactorTable"]["required"] = ["name"]
+    tables["FactorTable"]["anyOf"] = [{"required": ["levels"]}, {"required": ["settings"]}]
+    for table, kinds, jobs in (
+        ("WorkloadTable", ending, ("kind", "command", "variant")),
+        ("BackgroundTable", [*endless, *ending], ("kind", "command")),
+    ):
+        tables[table]["properties"]["kind"] |= {"anyOf": [{"enum": kinds}, {"type": "string"}, {"type": "null"}]}
+        tables[table]["oneOf"] = [{"required": [job]} for job in jobs]
+    return {"$schema": DIALECT, **schema, "title": "An Ajuste study"}
+
+
+def _suggest(field: dict[str, Any], names: Iterable[str]) -> None:
+    """Any text is allowed in ``field``, and ``names`` are offered."""
+    field.pop("type", None)
+    field["anyOf"] = [{"enum": list(dict.fromkeys(names))}, {"type": "string"}]
+
+
+def _arrays(field: dict[str, Any]) -> list[dict[str, Any]]:
+    """The schemas of the items in ``field``, whether it is an array or may be one."""
+    return [choice["items"] for choice in (field, *field.get("anyOf", ())) if "items" in choice]

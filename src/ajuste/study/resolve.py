@@ -8,24 +8,30 @@ from dataclasses import dataclass, field
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.ablation import name_of
-from ajuste.design.combinations import combinations, count
-from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR, Configuration, Factor
+from ajuste.design.combinations import combination_count, combinations
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Write
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR, Configuration, Factor
 from ajuste.model.tunable import CgroupLimit, ProcessAttribute, SchedulerProgram, ScratchAttribute
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
 from ajuste.study.files import study_files
-from ajuste.study.knob import Knob, knob
-from ajuste.study.measures import Measures, measures
+from ajuste.study.measures import Measures, measures, resolve_samplers, resolve_timelines, wants_shares
 from ajuste.study.ranges import span_of
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.settings import KERNEL_ARGUMENTS, NO_SCHEDULER, is_tunable, names_set, parameter_of, set_by
-from ajuste.study.shares import wants_shares
+from ajuste.study.settings import (
+    KERNEL_ARGUMENTS,
+    NO_SCHEDULER,
+    Knob,
+    is_tunable,
+    knob,
+    names_set,
+    parameter_of,
+    set_by,
+)
 from ajuste.study.site import GUEST, Site
-from ajuste.study.timelines import resolve_samplers, resolve_timelines
 
 FindProgram = Callable[[str], str | None]
 """From a program's name to its absolute path on this machine, like ``shutil.which``."""
@@ -53,7 +59,7 @@ def resolve(
     not have, a level out of a successor's range, and a program that is not on this machine.
     """
     found = resolver(study, catalogue, kernels, find_program, site)
-    made = count(found.factors, study.design.combine)
+    made = combination_count(found.factors, study.design.combine)
     if made > MOST_CONFIGURATIONS:
         raise RequestError(
             f"the levels make {made} configurations; at most {MOST_CONFIGURATIONS} can be compared",

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ajuste.model.configuration import Configuration, Factor
+from ajuste.design.search.goal import Search
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Command, Sampler, Scratch, Write
-from ajuste.model.results import Explained, Rule
+from ajuste.model.results import Explained, PredictionRule
+from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tuning import Leg
-from ajuste.parse.pattern import Pattern
-from ajuste.parse.pointer import Pointer
-from ajuste.parse.timeline import Timeline
+from ajuste.outputs.pattern import Pattern
+from ajuste.outputs.pointer import Pointer
+from ajuste.outputs.timeline import Timeline
 from ajuste.study.schema import Study
-from ajuste.tuning.goal import Search
 
 
 class _Resolved(BaseModel):
@@ -99,7 +99,7 @@ class ResolvedStudy(_Resolved):
     patterns: tuple[Pattern, ...] = ()
     pointers: tuple[Pointer, ...] = ()
     shares: bool = False
-    rule: Rule | None = None
+    rule: PredictionRule | None = None
     setup: tuple[Command, ...] = ()
     cleanup: tuple[Command, ...] = ()
     samplers: tuple[Sampler, ...] = ()

@@ -11,25 +11,24 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
-from ajuste.design.allocation import Allocation
-from ajuste.design.blocks import Order
+from ajuste.design.blocks import Allocation, Order
 from ajuste.design.combinations import Combine
-from ajuste.model.configuration import KERNEL_FACTOR
+from ajuste.design.search.goal import DEFAULT_TRIALS
+from ajuste.design.search.sampler import SamplerName
 from ajuste.model.error import Place, RequestError
-from ajuste.model.memory_node import MemoryNode, problem_of
+from ajuste.model.plan import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
-from ajuste.model.span import Scale
-from ajuste.study.fields import Argument, Claimed, Level, Name, Real, Switch, Table, Whole
+from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.model.tunable import Scale
+from ajuste.study.fields import Argument, Claimed, Level, Name, Real, StudyTable, Switch, Whole
 from ajuste.study.job import DiskTable, ScratchTable, WorkloadTable
-from ajuste.study.source import Origin
-from ajuste.tuning.goal import DEFAULT_TRIALS
-from ajuste.tuning.samplers.sampler import SamplerName
+from ajuste.study.location import StudyOrigin
 
 DEFAULT_POINTS: Final = 6
 """Levels that are made from a range where nobody says how many."""
 
 
-class FactorTable(Table):
+class FactorTable(StudyTable):
     """One thing that is varied."""
 
     name: str = Field(
@@ -127,7 +126,7 @@ class FactorTable(Table):
         return tuple(dict.fromkeys(own[KERNEL_FACTOR] for own in settings if KERNEL_FACTOR in own))
 
 
-class TargetTable(Table):
+class TargetTable(StudyTable):
     """Where it is measured."""
 
     kind: Literal["vm", "host"] = Field(
@@ -205,7 +204,7 @@ class TargetTable(Table):
         return self
 
 
-class AnalysisTable(Table):
+class AnalysisTable(StudyTable):
     """What is to be known, and how surely."""
 
     metrics: tuple[str, ...] = Field(
@@ -233,7 +232,7 @@ class AnalysisTable(Table):
     )
 
 
-class DesignTable(Table):
+class DesignTable(StudyTable):
     """The order of things."""
 
     seed: Whole = Field(default=1, ge=0, description="Everything random follows from it.")
@@ -259,7 +258,7 @@ class DesignTable(Table):
     warm_up: Whole = Field(default=0, ge=0, le=100, description="Blocks at the start that are kept but not compared.")
 
 
-class BudgetTable(Table):
+class BudgetTable(StudyTable):
     """How long to go on. A block is one trial of every configuration."""
 
     min_blocks: Whole = Field(default=3, ge=1, le=100_000, description="Never stop before.")
@@ -276,7 +275,7 @@ class BudgetTable(Table):
         return self
 
 
-class TuneTable(Table):
+class TuneTable(StudyTable):
     """How `ajuste tune` searches, where its options say nothing else; other commands do not look at it."""
 
     objectives: tuple[str, ...] = Field(
@@ -297,7 +296,7 @@ class TuneTable(Table):
     )
 
 
-class Study(Table):
+class Study(StudyTable):
     """A question, what is varied, what is run, where, and how surely the answer is to be known."""
 
     version: Literal[1] = Field(default=1, alias="schema", description="The version of this format.")
@@ -317,10 +316,10 @@ class Study(Table):
     budget: BudgetTable = BudgetTable()
     tune: TuneTable = TuneTable()
 
-    _source: Origin | None = PrivateAttr(default=None)
+    _source: StudyOrigin | None = PrivateAttr(default=None)
 
     @property
-    def source(self) -> Origin | None:
+    def source(self) -> StudyOrigin | None:
         """Where it comes from, if that is known."""
         return self._source
 
@@ -328,7 +327,7 @@ class Study(Table):
         """Where ``path``, such as ``("factor", 0, "levels")``, is written down."""
         return self._source.place(path) if self._source else None
 
-    def at(self, source: Origin) -> Self:
+    def at(self, source: StudyOrigin) -> Self:
         """The same study, known to be from ``source``."""
         copy = self.model_copy()
         copy._source = source

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.configuration import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.design.ablation import of_block, subsets
 from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Location, location_words
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.model.tunable import Marker, Tunable, marker_words
+from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 
 WORKLOAD_PREFIX = "workload."
@@ -50,3 +57,80 @@ def canonical(name: str, catalogue: Catalogue) -> str:
 def varies(study: Study, name: str) -> bool:
     """Whether a factor of ``study`` sets ``name``."""
     return any(name in names_set(factor) for factor in study.factors)
+
+
+# Which tunable a factor really is on a given kernel: itself, or the successor that stands in for it.
+
+
+@dataclass(frozen=True)
+class Knob:
+    """``tunable`` at ``location`` of a kernel of ``version``. ``instead_of`` is what was asked for, if another."""
+
+    tunable: Tunable
+    location: Location | Marker
+    version: KernelVersion
+    instead_of: Tunable | None = None
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        if isinstance(self.location, Marker):
+            return marker_words(self.location)
+        return location_words(self.location)
+
+
+def knob(asked: Tunable, version: KernelVersion, catalogue: Catalogue, *, successor: bool) -> Knob:
+    """The knob for ``asked`` on a kernel of ``version``.
+
+    Raises RequestError that says which kernels have it and what this one has instead; with ``successor`` the nearest
+    successor that this kernel has is taken instead.
+    """
+    heir = _heir(asked, version, catalogue)
+    if heir is None or asked.place_in(version) is not None:
+        return Knob(asked, catalogue.locate(asked, version), version)
+    if successor:
+        return Knob(heir, catalogue.locate(heir, version), version, asked)
+    try:
+        catalogue.locate(asked, version)
+    except RequestError as failure:
+        raise RequestError(
+            failure.message,
+            hint=f"Linux {version} has its successor {heir.name}, a related but different tunable: vary that one, or "
+            f"say successor = true to have it varied in its place",
+        ) from None
+    raise AssertionError(f"{asked.name} is in no place of Linux {version}, and yet it was located")
+
+
+def _heir(asked: Tunable, version: KernelVersion, catalogue: Catalogue) -> Tunable | None:
+    """The first tunable down the line of successors that a kernel of ``version`` has."""
+    seen, name = {asked.name}, asked.successor
+    while name and name not in seen:
+        heir = catalogue.tunables[name]
+        if heir.place_in(version) is not None:
+            return heir
+        seen.add(name)
+        name = heir.successor
+    return None
+
+
+# An ablation as a study: each factor with two levels is a line of the profile, off or on.
+
+
+def lines_of(study: Study) -> tuple[FactorTable, ...]:
+    """The factors that are lines."""
+    return tuple(factor for factor in study.factors if len(factor.levels) > 1)
+
+
+def line_sets(study: Study) -> dict[str, dict[str, str]]:
+    """What each line sets, by its name."""
+    return {
+        line.name: set_by(line, next(level for level in line.levels if level != line.baseline_level))
+        for line in lines_of(study)
+    }
+
+
+def ablation_names(resolved: ResolvedStudy, block: int) -> tuple[str, ...]:
+    """The names of the configurations that a block holds: ``resolved`` has them in the order of ``subsets``."""
+    lines = len(lines_of(resolved.study))
+    names = dict(zip(subsets(lines), resolved.names, strict=True))
+    return tuple(names[subset] for subset in of_block(lines, block))

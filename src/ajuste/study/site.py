@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
-from ajuste.model.plan import User
+from ajuste.model.error import RequestError
+from ajuste.model.plan import Scratch, User
+from ajuste.study.job import ScratchTable
 
 GUEST_DIRECTORY = "/study"
 """Where a guest has the study's own files; also the working directory then."""
@@ -38,3 +43,89 @@ class Site:
 
 
 GUEST = Site(bundled="/ajuste/bin/ajuste-workloads", directory=GUEST_DIRECTORY, in_place=False, user=GUEST_USER)
+
+
+# How the file system that is made for a trial is made and mounted: from the catalogue's fs.* tunables to mkfs and
+# mount options.
+#
+# Sources: mke2fs(8), mkfs.xfs(8), mkfs.btrfs(8), mkfs.f2fs(8); mount(8), ext4(5), xfs(5), btrfs(5).
+
+
+MOUNT_POINT: Final = "/run/ajuste/scratch"
+"""Where the trial sees it: one experiment is carried out at a time, and nobody else sees the mount."""
+
+PREFIX: Final = "fs."
+
+Arguments = Callable[[str], tuple[str, ...]]
+"""From a level to arguments of mkfs."""
+
+_EXT: Final = ("ext2", "ext3", "ext4")
+_JOURNALLING_EXT: Final = ("ext3", "ext4")
+
+QUIETLY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {**dict.fromkeys(_EXT, ("-q", "-F")), "xfs": ("-q", "-f"), "btrfs": ("-q", "-f"), "f2fs": ("-q", "-f")}
+)
+"""For each type that is known: without a word, and whatever is on the device."""
+
+MAKE: Final[Mapping[tuple[str, str], Arguments]] = MappingProxyType(
+    {
+        **{("block_size", ext): lambda level: ("-b", level) for ext in _EXT},
+        ("block_size", "xfs"): lambda level: ("-b", f"size={level}"),
+        ("block_size", "btrfs"): lambda level: ("-s", level),
+        **{("inode_size", ext): lambda level: ("-I", level) for ext in _EXT},
+        ("inode_size", "xfs"): lambda level: ("-i", f"size={level}"),
+        ("journal", "ext4"): lambda level: ("-O", "has_journal" if level == "1" else "^has_journal"),
+        **{("journal_size_mib", ext): lambda level: ("-J", f"size={level}") for ext in _JOURNALLING_EXT},
+        ("journal_size_mib", "xfs"): lambda level: ("-l", f"size={level}m"),
+        ("lazy_init", "ext4"): lambda level: ("-E", f"lazy_itable_init={level},lazy_journal_init={level}"),
+    }
+)
+"""By attribute and type of file system."""
+
+MOUNT: Final[Mapping[tuple[str, str], Callable[[str], str]]] = MappingProxyType(
+    {
+        **{("data", ext): lambda level: f"data={level}" for ext in _JOURNALLING_EXT},
+        **{("commit_s", kind): lambda level: f"commit={level}" for kind in (*_JOURNALLING_EXT, "btrfs")},
+        **{("barrier", ext): lambda level: f"barrier={level}" for ext in _JOURNALLING_EXT},
+        **{("barrier", kind): lambda level: "barrier" if level == "1" else "nobarrier" for kind in ("btrfs", "f2fs")},
+        ("delalloc", "ext4"): lambda level: "delalloc" if level == "1" else "nodelalloc",
+        **{("atime", kind): str for kind in QUIETLY},
+        **{
+            ("discard", kind): lambda level: "discard" if level == "1" else "nodiscard"
+            for kind in ("ext4", "xfs", "btrfs", "f2fs")
+        },
+    }
+)
+"""The same for mount options."""
+
+
+def scratch(table: ScratchTable, varied: Mapping[str, str], site: Site, program: Callable[[str], str]) -> Scratch:
+    """The file system of a configuration that gives ``varied`` values, by attribute, to the ``table``'s options.
+
+    ``program`` finds a program by its name, or raises RequestError. Raises RequestError for a type that is not known
+    here, and for an option that it does not have.
+    """
+    options = {name.removeprefix(PREFIX): level for name, level in table.options.items()}
+    values = {"type": table.filesystem, **options, **varied}
+    kind = values.pop("type")
+    if kind not in QUIETLY:
+        raise RequestError(f'no file system "{kind}" can be made; expected one of {", ".join(QUIETLY)}')
+    make = [program(f"mkfs.{kind}"), *QUIETLY[kind]]
+    mount = [table.mount_options] if table.mount_options else []
+    for attribute, level in values.items():
+        if into_make := MAKE.get((attribute, kind)):
+            make += into_make(level)
+        elif into_mount := MOUNT.get((attribute, kind)):
+            mount.append(into_mount(level))
+        else:
+            raise RequestError(f"a file system {kind} has no {PREFIX}{attribute}")
+    return Scratch(
+        filesystem=kind,
+        make=(*make, *table.make_options),
+        mount=MOUNT_POINT,
+        options=",".join(mount),
+        size_bytes=0 if table.device else table.size_mib << 20,
+        directory="" if table.device else table.directory or (site.directory if site.in_place else "/tmp"),
+        device=table.device or "",
+        user=site.user,
+    )

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.combinations import combinations
-from ajuste.design.levels import spaced
+from ajuste.design.combinations import combinations, spaced
+from ajuste.design.search.goal import Search, constrained_metric, goal_of, split_objective
 from ajuste.model.error import RequestError
 from ajuste.study.measures import find_metric
 from ajuste.study.problem import Problem
@@ -15,7 +15,6 @@ from ajuste.study.ranges import numbers_of, span_of
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
-from ajuste.tuning.goal import Search, constrained_metric, goal_of, split_objective
 
 FINE: Final = 20
 """So many levels of a range are searched, besides those of the study."""

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.analysis.diagnostics.autocorrelation import lag_one
-from ajuste.analysis.diagnostics.bimodality import bimodality, spread_ties, two_groups
-from ajuste.analysis.diagnostics.carry_over import variance_between
-from ajuste.analysis.diagnostics.drift import trend_test
-from ajuste.analysis.diagnostics.order import order
-from ajuste.analysis.diagnostics.spread import spread
-from ajuste.analysis.diagnostics.warm_up import warm_up
+from ajuste.analysis.diagnostics.order import lag_one, order, trend_test, variance_between, warm_up
+from ajuste.analysis.diagnostics.spread import bimodality, spread, spread_ties, two_groups
 
 
 def normal(random: Any, configuration: Any, block: Any, position: Any) -> Any:

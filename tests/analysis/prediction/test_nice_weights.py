@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.prediction.forecast import Forecast
-from ajuste.analysis.prediction.nice_weights import nice_weights
-from ajuste.analysis.prediction.weights import WEIGHTS, weight_of_group, weight_of_nice
+from ajuste.analysis.prediction import WEIGHTS, Forecast, nice_weights, weight_of_group, weight_of_nice
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.study.resolve import resolve

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from ajuste.analysis.prediction.forecast import Forecast
-from ajuste.analysis.prediction.registry import FORECASTS, agreement, predictions
+from ajuste.analysis.prediction import FORECASTS, Forecast, agreement, predictions
 from ajuste.analysis.summary import summarise
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
-from ajuste.model.results import Measured, Prediction, Rule
+from ajuste.model.results import Measured, Prediction, PredictionRule
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
@@ -41,7 +40,7 @@ def test_a_residual_is_how_far_the_mean_is_outside_the_range(
     def rule(_: ResolvedStudy) -> Iterator[Forecast]:
         yield Forecast("nice=4", "elapsed", 5.0, 6.0, "because")
 
-    monkeypatch.setattr("ajuste.analysis.prediction.registry.FORECASTS", {"nice-weights": rule})
+    monkeypatch.setattr("ajuste.analysis.prediction.FORECASTS", {"nice-weights": rule})
     (found,) = predictions(study, [measured("nice=4", mean - 1, mean + 1)])
     assert (found.low, found.high, found.why) == (5.0, 6.0, "because")
     assert (found.measured, found.residual) == (pytest.approx(mean), pytest.approx(residual))
@@ -58,7 +57,7 @@ def test_every_rule_of_the_catalogue_has_its_forecasts_and_the_other_way_round()
 
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
-RULE = Rule(name="nice-weights", title="The weights", says="It does.", source="a file")
+RULE = PredictionRule(name="nice-weights", title="The weights", says="It does.", source="a file")
 
 
 def beside(configuration: str, residual: float | None) -> Prediction:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from ajuste.analysis.prediction.forecast import Forecast
-from ajuste.analysis.prediction.writeback_delay import writeback_delay
+from ajuste.analysis.prediction import Forecast, writeback_delay
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.study.resolve import resolve

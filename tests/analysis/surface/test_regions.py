@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ajuste.analysis.surface.regions import Line, Stretch, regions
+from ajuste.analysis.surface.regions import GridLine, Stretch, regions
 
 X = np.linspace(0, 1, 13)
 
 
-def line(y: NDArray[np.float64], noise: float = 0.01, seed: int = 1) -> Line:
+def line(y: NDArray[np.float64], noise: float = 0.01, seed: int = 1) -> GridLine:
     random = np.random.default_rng(seed)
-    return Line(X[: len(y)], y + random.normal(0, noise, len(y)), np.full(len(y), noise), 50)
+    return GridLine(X[: len(y)], y + random.normal(0, noise, len(y)), np.full(len(y), noise), 50)
 
 
-def found(one: Line, margin: float = 0.0) -> list[tuple[str, int, int]]:
+def found(one: GridLine, margin: float = 0.0) -> list[tuple[str, int, int]]:
     return [(part.shape, part.start, part.end) for part in regions(one, alpha=0.05, margin=margin)]
 
 
@@ -55,4 +55,4 @@ def test_noise_makes_no_regions(points: int) -> None:
 
 def test_too_few_points_and_unknown_noise_have_no_regions() -> None:
     assert regions(line(np.array([1.0, 0.5, 0.1])), alpha=0.05, margin=0.0) == ()
-    assert regions(Line(X, -X, np.full(13, 0.01), 0), alpha=0.05, margin=0.0) == ()
+    assert regions(GridLine(X, -X, np.full(13, 0.01), 0), alpha=0.05, margin=0.0) == ()

@@ -11,10 +11,9 @@ from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.surface.surfaces import Promise, surfaces
 from ajuste.analysis.verdict import judge
 from ajuste.design.combinations import combinations
-from ajuste.model.configuration import Configuration, Factor
 from ajuste.model.metric import Metric
 from ajuste.model.surface import Surface
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.trial import Configuration, Factor, Slot, Trial
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
 SWITCHES = Metric(name="voluntary-switches", title="switches", unit="", direction="none", scale="difference")

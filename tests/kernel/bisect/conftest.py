@@ -10,12 +10,12 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
-from ajuste.home import Home
-from ajuste.kernel.bisect.bisect import Watching
-from ajuste.kernel.bisect.session import Measured, Session
-from ajuste.kernel.build.built import find_built
+from ajuste.kernel.building.built import find_built
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.verdict import Verdict, Word
+from ajuste.run.bisection.bisect import Watching
+from ajuste.run.bisection.session import BisectionSession, StepMeasurement
 from ajuste.study.schema import Study
 
 
@@ -30,7 +30,7 @@ class Lab:
     width: float = 0.1
     asked: list[tuple[str, int]] = field(default_factory=list)
 
-    def __call__(self, study: Study) -> Measured:
+    def __call__(self, study: Study) -> StepMeasurement:
         _, kernel = study.factors[0].levels
         blocks = study.budget.min_blocks
         self.asked.append((kernel, blocks))
@@ -39,7 +39,7 @@ class Lab:
         ratio = self.effect(kernel)
         low, high = ratio - self.width / blocks, ratio + self.width / blocks
         word: Word = "worsens" if low > 1 else "equivalent" if high < 1.05 else "undecided"
-        return Measured(
+        return StepMeasurement(
             Verdict(
                 metric="elapsed", unit="s", direction="lower", scale="ratio", verdict=word, estimate=ratio, low=low,
                 high=high, level=0.95, blocks=blocks, reason="as the test says", configuration=kernel,
@@ -53,9 +53,9 @@ class Lab:
 
 
 @pytest.fixture
-def session_in() -> Callable[[Lab], Callable[[str, int], Session]]:
+def session_in() -> Callable[[Lab], Callable[[str, int], BisectionSession]]:
     study = chosen_study("granularity", catalogue(), None, None)
-    return lambda lab: lambda good, tests: Session(study, "elapsed", good, lab, tests, lambda _: None)
+    return lambda lab: lambda good, tests: BisectionSession(study, "elapsed", good, lab, tests, lambda _: None)
 
 
 @dataclass

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ajuste.home import Home
-from ajuste.kernel.bisect.bisect import Ask, Workshop, bisect
-from ajuste.kernel.bisect.session import Session
+from ajuste.machine.home import Home
+from ajuste.run.bisection.bisect import Ask, Workshop, bisect
+from ajuste.run.bisection.session import BisectionSession
 from small_kernel import OPTIONS, small_kernel
 
 if TYPE_CHECKING:
     from conftest import Lab, Watching
 
-In = Callable[["Lab"], Callable[[str, int], Session]]
+In = Callable[["Lab"], Callable[[str, int], BisectionSession]]
 
 
 def test_the_commit_is_found_past_one_that_does_not_compile(

@@ -9,28 +9,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.home import Home
-from ajuste.kernel.bisect.bisect import Ask, Workshop, bisect
-from ajuste.kernel.bisect.found import Found
-from ajuste.kernel.bisect.options import OptionChanges, bisect_options, option_changes, source_of
-from ajuste.kernel.bisect.session import Session
-from ajuste.kernel.build.build import BuildRequest, build_kernel
-from ajuste.kernel.build.built import find_built
-from ajuste.kernel.diff.difference import Change, Difference, Reason, Side
+from ajuste.kernel.building.build import BuildRequest, build_kernel
+from ajuste.kernel.building.built import find_built
+from ajuste.kernel.difference.difference import KernelDifference, OptionDifference, Reason, Side
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
+from ajuste.run.bisection.bisect import Ask, Workshop, bisect
+from ajuste.run.bisection.options import OptionChanges, bisect_options, option_changes, source_of
+from ajuste.run.bisection.session import BisectionResult, BisectionSession
 from small_kernel import small_kernel
 
 if TYPE_CHECKING:
     from conftest import Lab, Watching
 
-In = Callable[["Lab"], Callable[[str, int], Session]]
+In = Callable[["Lab"], Callable[[str, int], BisectionSession]]
 
 
-def difference(*changes: tuple[str, str, Reason], source: str = "linux") -> Difference:
-    return Difference(
+def difference(*changes: tuple[str, str, Reason], source: str = "linux") -> KernelDifference:
+    return KernelDifference(
         a=Side(name="a", source="linux"),
         b=Side(name="b", source=source),
-        changes=tuple(Change(name=name, a="y", b=b, reason=reason) for name, b, reason in changes),
+        changes=tuple(OptionDifference(name=name, a="y", b=b, reason=reason) for name, b, reason in changes),
     )
 
 
@@ -84,7 +83,7 @@ class Pair:
             with self.silent() as watcher:
                 build_kernel(BuildRequest(str(tree), str(config), settings, name=name), self.home, watcher)
 
-    def bisected(self, session: Callable[[str, int], Session]) -> Found:
+    def bisected(self, session: Callable[[str, int], BisectionSession]) -> BisectionResult:
         return bisect(Ask("mine:a", "mine:b"), Workshop(self.home, self.silent, lambda _: None), session)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ajuste.design.bisection import Outcome
-from ajuste.kernel.bisect.revisions import bisect_revisions, count_between, revision_ends
 from ajuste.model.error import RequestError
+from ajuste.run.bisection.revisions import bisect_revisions, count_between, revision_ends
 
 
 class Repository:

@@ -9,16 +9,16 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_study
-from ajuste.kernel.bisect.session import Session, step_study
 from ajuste.model.error import RequestError, RunError
+from ajuste.run.bisection.session import BisectionSession, step_study
 
 if TYPE_CHECKING:
     from conftest import Lab
 
-In = Callable[["Lab"], Callable[[str, int], Session]]
+In = Callable[["Lab"], Callable[[str, int], BisectionSession]]
 
 
-def opened(session_in: In, lab: Lab, bad: str = "bad") -> Session:
+def opened(session_in: In, lab: Lab, bad: str = "bad") -> BisectionSession:
     session = session_in(lab)("good", 3)
     session.measure_ends(bad, bad)
     return session

@@ -6,10 +6,10 @@ import io
 
 from rich.console import Console
 
-from ajuste.cli.kernel_bisect_sheet import print_found
+from ajuste.cli.kernel_bisect import print_found
 from ajuste.design.bisection import Outcome
-from ajuste.kernel.bisect.found import Found, Step
 from ajuste.model.verdict import Verdict
+from ajuste.run.bisection.session import BisectionResult, Step
 
 
 def step(candidate: str, outcome: Outcome, ratio: float | None, note: str = "") -> Step:
@@ -23,7 +23,7 @@ def step(candidate: str, outcome: Outcome, ratio: float | None, note: str = "") 
 
 
 def shown(*culprits: str, steps: tuple[Step, ...]) -> str:
-    found = Found(
+    found = BisectionResult(
         kind="versions", study="granularity", metric="elapsed", good="debian:5.10", bad="debian:7.3", among=4,
         steps=steps, culprits=culprits,
     )  # fmt: skip

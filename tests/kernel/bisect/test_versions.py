@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.home import Home
-from ajuste.kernel.bisect.versions import bisect_versions, versions_between
 from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
+from ajuste.run.bisection.revisions import bisect_versions, versions_between
 
 if TYPE_CHECKING:
     from conftest import Archive

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
-from ajuste.kernel.build.build import BuildRequest, build_kernel
-from ajuste.kernel.build.built import BuiltKernel, built_kernels, built_names, find_built, remove_built
+from ajuste.kernel.building.build import BuildRequest, build_kernel
+from ajuste.kernel.building.built import BuiltKernel, built_kernels, built_names, find_built, remove_built
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from small_kernel import OPTIONS, PATCH, RELEASE, small_kernel
 

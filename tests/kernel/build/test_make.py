@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ajuste.kernel.build.make import first_error
+from ajuste.kernel.building.make import first_error
 
 
 def test_the_compiler_comes_before_make() -> None:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from ajuste.kernel.build.objects import Change, turn_to
-from ajuste.kernel.build.options import written
-from ajuste.kernel.build.workspace import Workspace, damage_of, unsettle
+from ajuste.kernel.building.configuration import written
+from ajuste.kernel.building.objects import OptionChange, turn_to
+from ajuste.kernel.building.workspace import Workspace, damage_of, unsettle
 
 
 class Disk(NamedTuple):
@@ -45,24 +45,24 @@ def configure(tree: Workspace, **options: str) -> None:
     (tree.objects / ".config").write_text(written(options))
 
 
-def turned(tree: Workspace, **options: str) -> Change:
+def turned(tree: Workspace, **options: str) -> OptionChange:
     configure(tree, **options)
     return turn_to(tree, options)
 
 
 def test_nothing_was_made_yet(tree: Workspace) -> None:
-    assert (turned(tree, HZ="250"), tree.objects_aside()) == (Change(0, 0), [])
+    assert (turned(tree, HZ="250"), tree.objects_aside()) == (OptionChange(0, 0), [])
 
 
 def test_what_did_not_change_affects_nothing(tree: Workspace) -> None:
     make(tree, HZ="250", NAME='"a text"', NUMA="y")
-    assert turned(tree, HZ="250", NAME='"a text"', NUMA="y", OFF="n") == Change(12, 0)
+    assert turned(tree, HZ="250", NAME='"a text"', NUMA="y", OFF="n") == OptionChange(12, 0)
 
 
 @pytest.mark.parametrize("read", ["HZ", "hz.h"])
 def test_a_local_option_keeps_the_objects_where_they_are(tree: Workspace, read: str) -> None:
     make(tree, read=read, HZ="250")
-    assert turned(tree, HZ="1000") == Change(12, 2)
+    assert turned(tree, HZ="1000") == OptionChange(12, 2)
     assert tree.objects_aside() == []
 
 
@@ -70,7 +70,7 @@ def test_the_nearest_objects_are_taken_with_the_new_options(tree: Workspace) -> 
     make(tree, NUMA="y", HZ="250")
     assert turned(tree, HZ="250").wide
     make(tree, HZ="250")
-    assert turned(tree, NUMA="y", HZ="100") == Change(12, 2)
+    assert turned(tree, NUMA="y", HZ="100") == OptionChange(12, 2)
     assert (tree.objects / ".config").read_text() == written({"NUMA": "y", "HZ": "100"})
     assert len(tree.objects_aside()) == 1
 
@@ -80,7 +80,7 @@ def test_only_a_few_are_kept(tree: Workspace) -> None:
         make(tree, NUMA=f'"{number}"')
         turned(tree, NUMA=f'"{number + 1}"')
     assert len(tree.objects_aside()) == 3
-    assert turned(tree, NUMA='"7"') == Change(12, 0)
+    assert turned(tree, NUMA='"7"') == OptionChange(12, 0)
     assert turned(tree, NUMA='"1"').wide
 
 
@@ -100,8 +100,8 @@ def test_an_exchange_that_was_interrupted_loses_nothing(tree: Workspace) -> None
     tree.objects.rename(tree.aside / "without")
     tree.objects.mkdir()
     assert not tree.empty
-    assert turned(tree, NUMA="y") == Change(12, 0)
-    assert turned(tree, NUMA="n") == Change(12, 0)
+    assert turned(tree, NUMA="y") == OptionChange(12, 0)
+    assert turned(tree, NUMA="n") == OptionChange(12, 0)
 
 
 def test_objects_of_the_same_options_do_not_take_each_others_place(tree: Workspace) -> None:
@@ -110,7 +110,7 @@ def test_objects_of_the_same_options_do_not_take_each_others_place(tree: Workspa
     # What is there now is of the options that are aside as well, and less of it remains.
     for command in tree.objects.glob(".*.o.cmd"):
         command.write_text("deps := $(wildcard include/config/HZ)\n")
-    assert turned(tree, NUMA="y", HZ="1000") == Change(12, 2)
+    assert turned(tree, NUMA="y", HZ="1000") == OptionChange(12, 2)
     assert "NUMA" in (tree.objects / ".5.o.cmd").read_text()
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.home import Home
-from ajuste.kernel.build.origin import version_of
-from ajuste.kernel.build.packaged import PackagedSource
-from ajuste.kernel.build.sources import open_source
+from ajuste.kernel.building.origin import version_of
+from ajuste.kernel.building.packaged import PackagedSource
+from ajuste.kernel.building.sources import open_source
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from small_kernel import small_kernel
 

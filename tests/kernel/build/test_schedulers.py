@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import Home
-from ajuste.kernel.build.build import BuildRequest, build_kernel
-from ajuste.kernel.build.built import BuiltKernel, find_built
+from ajuste.kernel.building.build import BuildRequest, build_kernel
+from ajuste.kernel.building.built import BuiltKernel, find_built
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from small_kernel import EXAMPLES, small_kernel
 
@@ -55,7 +55,7 @@ def llvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in LLVM.items():
         (tools / name).write_text(text)
         (tools / name).chmod(0o755)
-    monkeypatch.setattr("ajuste.kernel.build.schedulers._SUFFIXES", ("-97", "-98"))
+    monkeypatch.setattr("ajuste.kernel.building.schedulers._SUFFIXES", ("-97", "-98"))
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     return tools
 

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.diff.difference import Difference, Side
-from ajuste.kernel.diff.origin import Known, changes, differing
-from ajuste.kernel.kconfig.child import Tree, answer
+from ajuste.kernel.difference.difference import KernelDifference, KnownOptions, Side, changes, differing
+from ajuste.kernel.kconfig.child import KconfigTree, answer
 from ajuste.kernel.kconfig.config_file import ConfigFile, parse_config
-from ajuste.kernel.kconfig.message import Answer, Asked
+from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigQuestion
 from ajuste.kernel.kconfig.tree import as_values
 from small_kconfig import write_source
 
-Compare = Callable[[str, str], Difference]
+Compare = Callable[[str, str], KernelDifference]
 
 
 @pytest.fixture
@@ -28,28 +27,31 @@ def compared(source: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
     """What differs between two configurations, each completed by the rules of the tree."""
     monkeypatch.setenv("srctree", str(source))
     monkeypatch.setenv("KERNELVERSION", "6.1.9-rc1")
-    tree = Tree()
+    tree = KconfigTree()
 
     def complete(text: str) -> ConfigFile:
         return parse_config(completed(tree, text))
 
-    def asked(names: tuple[str, ...], own: ConfigFile, other: ConfigFile) -> Answer:
+    def asked(names: tuple[str, ...], own: ConfigFile, other: ConfigFile) -> KconfigAnswer:
         wanted: dict[str, str | None] = {name: other[name].text or "n" for name in names}
-        return answer(tree, Asked(config=as_values(own), explain=wanted, defaults=names))
+        return answer(tree, KconfigQuestion(config=as_values(own), explain=wanted, defaults=names))
 
-    def compare(a: str, b: str) -> Difference:
+    def compare(a: str, b: str) -> KernelDifference:
         first, second = complete(a), complete(b)
         names = differing(first, second)
-        known_a, known_b = Known(first, asked(names, first, second)), Known(second, asked(names, second, first))
-        return Difference(a=Side(name="a"), b=Side(name="b"), changes=changes(known_a, known_b, one_source=True))
+        known_a, known_b = (
+            KnownOptions(first, asked(names, first, second)),
+            KnownOptions(second, asked(names, second, first)),
+        )
+        return KernelDifference(a=Side(name="a"), b=Side(name="b"), changes=changes(known_a, known_b, one_source=True))
 
     return compare
 
 
-def completed(tree: Tree, text: str) -> str:
+def completed(tree: KconfigTree, text: str) -> str:
     """The .config that a fragment comes to."""
     config = as_values(parse_config(text)) if text else {}
-    values = answer(tree, Asked(config=config, values=True)).values
+    values = answer(tree, KconfigQuestion(config=config, values=True)).values
     return "".join(
         f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value}\n"
         for name, value in values.items()

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ajuste.cli.kernel import app
-from ajuste.home import home
-from ajuste.kernel.diff.named import named_config
+from ajuste.kernel.difference.named import named_config
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from small_kconfig import write_source
 

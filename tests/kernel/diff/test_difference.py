@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ajuste.kernel.diff.difference import Change, Difference
-from ajuste.kernel.diff.origin import Known, changes
+from ajuste.kernel.difference.difference import KernelDifference, KnownOptions, OptionDifference, changes
 from ajuste.kernel.kconfig.config_file import parse_config
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ WITH_NUMA = "CONFIG_SMP=y\nCONFIG_NUMA=y\n"
 WITHOUT = "CONFIG_SMP=y\n# CONFIG_NUMA is not set\n"
 
 
-def found(difference: Difference) -> dict[str, Change]:
+def found(difference: KernelDifference) -> dict[str, OptionDifference]:
     return {change.name: change for change in difference.changes}
 
 
@@ -83,12 +82,15 @@ def test_a_part_is_chosen_by_name_menu_or_file(compared: Compare) -> None:
 
 def test_without_a_source_no_reason_is_claimed_but_what_was_asked_for_when_building() -> None:
     a, b = parse_config("CONFIG_NUMA=y\nCONFIG_MIGRATION=y\n"), parse_config("# CONFIG_NUMA is not set\n")
-    made = {change.name: change for change in changes(Known(a), Known(b, asked={"NUMA": "n"}), one_source=False)}
+    made = {
+        change.name: change
+        for change in changes(KnownOptions(a), KnownOptions(b, asked={"NUMA": "n"}), one_source=False)
+    }
     assert made["NUMA"].reason == "asked"
     assert made["MIGRATION"].reason == "unknown"
 
 
 def test_a_difference_of_the_compilers_is_called_so() -> None:
     a, b = parse_config('CONFIG_CC_VERSION_TEXT="gcc 12"\n'), parse_config('CONFIG_CC_VERSION_TEXT="gcc 15"\n')
-    (change,) = changes(Known(a), Known(b), one_source=False)
+    (change,) = changes(KnownOptions(a), KnownOptions(b), one_source=False)
     assert (change.name, change.reason) == ("CC_VERSION_TEXT", "compiler")

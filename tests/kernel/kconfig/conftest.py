@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.kconfig.child import Tree
+from ajuste.kernel.kconfig.child import KconfigTree
 from small_kconfig import write_source
 
 
@@ -16,8 +16,8 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tree(source: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+def tree(source: Path, monkeypatch: pytest.MonkeyPatch) -> KconfigTree:
     """The tree, read in this process: reading it by a process of its own is slow."""
     for name, value in {"srctree": str(source), "KERNELVERSION": "6.1.9-rc1"}.items():
         monkeypatch.setenv(name, value)
-    return Tree()
+    return KconfigTree()

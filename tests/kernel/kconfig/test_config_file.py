@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.kconfig.config_file import ABSENT, OFF, Setting, parse_config, read_config
+from ajuste.kernel.kconfig.config_file import ABSENT, OFF, ConfigSetting, parse_config, read_config
 from ajuste.model.error import RequestError
 
 TEXT = """\
@@ -40,11 +40,11 @@ CONFIG_PHYSICAL_START=0x1000000
 
 def test_values_are_read_by_their_kind() -> None:
     config = parse_config(TEXT)
-    assert config["HZ"] == Setting("number", "250")
-    assert config["ZRAM"] == Setting("switch", "m")
+    assert config["HZ"] == ConfigSetting("number", "250")
+    assert config["ZRAM"] == ConfigSetting("switch", "m")
     assert config["WERROR"] == OFF
-    assert config["BUILD_SALT"] == Setting("text", "")
-    assert config["PHYSICAL_START"] == Setting("hex", "0x1000000")
+    assert config["BUILD_SALT"] == ConfigSetting("text", "")
+    assert config["PHYSICAL_START"] == ConfigSetting("hex", "0x1000000")
     assert config["NO_SUCH_OPTION"] == ABSENT
 
 

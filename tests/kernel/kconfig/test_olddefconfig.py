@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.home import home
-from ajuste.kernel.build.packaged import PackagedSource, cached_sources
+from ajuste.kernel.building.packaged import PackagedSource, cached_sources
 from ajuste.kernel.cache import cached_kernels
 from ajuste.kernel.kconfig.config_file import ConfigFile, read_config
-from ajuste.kernel.kconfig.message import Asked
+from ajuste.kernel.kconfig.message import KconfigQuestion
 from ajuste.kernel.kconfig.tree import as_values, ask, source_version
+from ajuste.machine.home import home
 from ajuste.model.kernel import KernelImage, KernelVersion
 
 
@@ -41,7 +41,7 @@ def test_a_distributions_configuration_comes_to_what_olddefconfig_makes_of_it(tm
         shutil.copyfile(image.config, objects / ".config")
         make = ["make", "-s", "-C", str(source.tree), f"O={objects}", "olddefconfig"]
         subprocess.run(make, check=True, capture_output=True)
-        ours = ask(source.tree, [Asked(config=as_values(read_config(image.config)), values=True)])[0].values
+        ours = ask(source.tree, [KconfigQuestion(config=as_values(read_config(image.config)), values=True)])[0].values
         assert texts(read_config(objects / ".config")) == {name: value.strip('"') for name, value in ours.items()}
 
 

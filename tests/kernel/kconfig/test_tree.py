@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.kernel.kconfig.config_file import parse_config
-from ajuste.kernel.kconfig.message import Asked
+from ajuste.kernel.kconfig.message import KconfigQuestion
 from ajuste.kernel.kconfig.tree import ask, explain, source_version
 from ajuste.model.error import RequestError, RunError
 
@@ -16,7 +16,9 @@ NET = parse_config("CONFIG_NET=y\n")
 
 
 def test_several_configurations_do_not_disturb_each_other(source: Path) -> None:
-    first, second = ask(source, [Asked(config={"NET": "y"}, values=True), Asked(config={}, values=True)])
+    first, second = ask(
+        source, [KconfigQuestion(config={"NET": "y"}, values=True), KconfigQuestion(config={}, values=True)]
+    )
     assert (first.values["NET"], second.values["NET"]) == ("y", "n")
 
 
@@ -44,4 +46,4 @@ def test_a_kconfig_file_that_cannot_be_read_is_named(source: Path) -> None:
 def test_reading_that_takes_too_long_is_given_up(source: Path) -> None:
     (source / "Kconfig").write_text("slow := $(shell,sleep 5)\n")
     with pytest.raises(RunError, match="longer than"):
-        ask(source, [Asked(config={})], longest_s=0.2)
+        ask(source, [KconfigQuestion(config={})], longest_s=0.2)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.prove.claims import check_claims, claims_on
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
+from ajuste.run.proofs.prove import check_claims, claims_on
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.kernel.prove.facts import Facts
-from ajuste.kernel.prove.feature import Finding
-from ajuste.kernel.prove.registry import FEATURES
+from ajuste.run.proofs.feature import KernelFacts, ProofFinding
+from ajuste.run.proofs.registry import FEATURES
 
 NODES = {
     "/sys/devices/system/node/online": "0-1",
@@ -22,8 +21,8 @@ SENT = (
 )
 
 
-def seen(feature: str, **facts: object) -> Finding:
-    return FEATURES[feature].judge(Facts(**{"build": "#1 SMP", **facts}))  # type: ignore[arg-type]
+def seen(feature: str, **facts: object) -> ProofFinding:
+    return FEATURES[feature].judge(KernelFacts(**{"build": "#1 SMP", **facts}))  # type: ignore[arg-type]
 
 
 def test_nodes_count_only_if_memory_can_be_had_on_the_far_one() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.prove.facts import Facts
-from ajuste.kernel.prove.prove import judged, option_values, require
-from ajuste.kernel.prove.registry import FEATURES, parse_claims
 from ajuste.model.error import RunError
 from ajuste.model.kernel import KernelImage
+from ajuste.run.proofs.feature import KernelFacts
+from ajuste.run.proofs.prove import judged, option_values, require
+from ajuste.run.proofs.registry import FEATURES, parse_claims
 from shell import SMALL, Shell
 
 
@@ -33,7 +33,9 @@ def test_options_are_shown_as_they_were_set(image: KernelImage) -> None:
 
 def test_the_running_kernel_is_believed_and_not_its_configuration(image: KernelImage) -> None:
     claims = parse_claims(["autogroup"])
-    facts = Facts(build="#1 SMP", unreadable={"/proc/sys/kernel/sched_autogroup_enabled": "No such file or directory"})
+    facts = KernelFacts(
+        build="#1 SMP", unreadable={"/proc/sys/kernel/sched_autogroup_enabled": "No such file or directory"}
+    )
     proof = judged(image, [FEATURES["autogroup"]], claims, facts)
     (shown,) = proof.features
     assert (shown.state, shown.options, shown.holds) == ("no", {"CONFIG_SCHED_AUTOGROUP": "y"}, False)
@@ -43,7 +45,7 @@ def test_the_running_kernel_is_believed_and_not_its_configuration(image: KernelI
 
 
 def test_a_feature_that_nobody_claimed_refuses_nothing(image: KernelImage) -> None:
-    require(judged(image, [FEATURES["autogroup"]], (), Facts(build="#1 SMP")))
+    require(judged(image, [FEATURES["autogroup"]], (), KernelFacts(build="#1 SMP")))
 
 
 @pytest.mark.vm

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.kernel.prove.feature import Finding
-from ajuste.kernel.prove.registry import FEATURES, parse_claim, parse_claims
 from ajuste.model.error import RequestError
+from ajuste.run.proofs.feature import ProofFinding
+from ajuste.run.proofs.registry import FEATURES, parse_claim, parse_claims
 
 
 @pytest.mark.parametrize("text", ["numa", "no-numa", "hz=250", "no-sched_ext", "preempt=voluntary"])
@@ -52,12 +52,12 @@ def test_claims_that_contradict_each_other_are_refused() -> None:
     ],
 )
 def test_a_claim_holds_if_it_is_what_was_seen(claim: str, present: bool, value: str, holds: bool) -> None:
-    assert parse_claim(claim).holds(Finding(present, (), value)) is holds
+    assert parse_claim(claim).holds(ProofFinding(present, (), value)) is holds
 
 
 @pytest.mark.parametrize("claim", ["numa", "no-numa", "hz=250"])
 def test_no_claim_holds_where_nothing_can_be_told(claim: str) -> None:
-    assert not parse_claim(claim).holds(Finding(None, ()))
+    assert not parse_claim(claim).holds(ProofFinding(None, ()))
 
 
 def test_every_feature_has_an_option_beside_its_evidence() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.kernel.prove.facts import Facts
-from ajuste.kernel.prove.registry import FEATURES
+from ajuste.run.proofs.feature import KernelFacts
+from ajuste.run.proofs.registry import FEATURES
 
 FEATURE = FEATURES["sched_ext"]
 (LOAD,) = FEATURE.runs
@@ -15,13 +15,19 @@ FILES = {"/sys/kernel/sched_ext/state": "disabled", "/sys/kernel/sched_ext/switc
 @pytest.mark.parametrize(
     ("facts", "present", "seen"),
     [
-        (Facts(build="#1", unreadable=dict.fromkeys(FILES, "No such file")), False, "No such file"),
-        (Facts(build="#1", reads=FILES, failed={LOAD: "cannot start scx_simple: No such file"}), True, "0"),
-        (Facts(build="#1", reads=FILES, output={LOAD: "scheduler loaded=simple\n"}), True, "name for it is simple"),
-        (Facts(build="#1", reads=FILES, failed={LOAD: "scx_simple did not load: EINVAL"}), False, "EINVAL"),
+        (KernelFacts(build="#1", unreadable=dict.fromkeys(FILES, "No such file")), False, "No such file"),
+        (KernelFacts(build="#1", reads=FILES, failed={LOAD: "cannot start scx_simple: No such file"}), True, "0"),
+        (
+            KernelFacts(build="#1", reads=FILES, output={LOAD: "scheduler loaded=simple\n"}),
+            True,
+            "name for it is simple",
+        ),
+        (KernelFacts(build="#1", reads=FILES, failed={LOAD: "scx_simple did not load: EINVAL"}), False, "EINVAL"),
     ],
 )
-def test_a_kernel_has_it_if_a_scheduler_that_can_be_tried_is_loaded(facts: Facts, present: bool, seen: str) -> None:
+def test_a_kernel_has_it_if_a_scheduler_that_can_be_tried_is_loaded(
+    facts: KernelFacts, present: bool, seen: str
+) -> None:
     finding = FEATURE.judge(facts)
     assert finding.present is present
     assert seen in finding.evidence[-1].found

@@ -16,27 +16,19 @@ from typing import Any
 
 import pytest
 
-from ajuste.home import Home, home
+from ajuste.executor.cluster.answer import Answer, from_here
+from ajuste.executor.cluster.channel import Channel, channel_to
+from ajuste.executor.cluster.connection import Cluster, Connection
+from ajuste.executor.cluster.job import GuestJob
+from ajuste.executor.cluster.keys import AUTHORITY, SCHEDULER_NAME, SIDES, make_keys
+from ajuste.executor.cluster.serving import Duties
+from ajuste.executor.cluster.wire import LARGEST_BODY, LARGEST_HEADER, Broken, Header, What, connected, receive
+from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError
 from ajuste.model.event import Hello
-from ajuste.target.cluster.answer import Answer, from_here
-from ajuste.target.cluster.channel import Channel, channel_to
-from ajuste.target.cluster.connection import Cluster, Connection
-from ajuste.target.cluster.duties import Duties
-from ajuste.target.cluster.keys import AUTHORITY, SCHEDULER_NAME, SIDES, make_keys
-from ajuste.target.cluster.parcel import Parcel
-from ajuste.target.cluster.wire import (
-    LARGEST_BODY,
-    LARGEST_HEADER,
-    Broken,
-    Header,
-    What,
-    connected,
-    receive,
-)
 from clusters import Lab, hello, lab, said_as, wait_for
 
-PARCEL = Parcel(
+PARCEL = GuestJob(
     ajuste="1",
     qemu="10.0.2",
     spec="debian:5.10",

@@ -11,18 +11,16 @@ from typing import Any, Self
 
 import pytest
 
-from ajuste.checksum import sha256_of
+from ajuste.executor.cluster.bench import Bench, resolved_here
+from ajuste.executor.cluster.job import HostJob
+from ajuste.machine.files import sha256_of
+from ajuste.machine.installation import AGENT, ajuste_version, native_program
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.observation import Observation
-from ajuste.model.plan import File, Plan, Write
-from ajuste.model.trial import Slot
-from ajuste.native import AGENT, native_program
+from ajuste.model.plan import FileLocation, Plan, Write
+from ajuste.model.trial import Observation, Slot
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
-from ajuste.target.cluster.bench import Bench, resolved_here
-from ajuste.target.cluster.parcel import HostParcel
-from ajuste.trial_plan import plan_for
-from ajuste.version import ajuste_version
+from ajuste.study.trial_plan import plan_for
 from played import PlayedTarget
 
 
@@ -61,12 +59,12 @@ def study(name: str = "one", command: str = "true", factor: Sequence[Any] = ()) 
 def parcel(**more: str) -> str:
     own = study(more.pop("name", "one"))
     fields: dict[str, Any] = {"ajuste": ajuste_version(), "agent": sha256_of(native_program(AGENT))}
-    return HostParcel(**(fields | {"study": own.model_dump_json(), "directory": "/"} | more)).model_dump_json()
+    return HostJob(**(fields | {"study": own.model_dump_json(), "directory": "/"} | more)).model_dump_json()
 
 
 def plans(*names: str, study_name: str = "one") -> list[Plan]:
     """Plans that the study has on this machine."""
-    resolved = resolved_here(HostParcel.model_validate_json(parcel(name=study_name)))
+    resolved = resolved_here(HostJob.model_validate_json(parcel(name=study_name)))
     slot = Slot(block=1, position=0, configuration=resolved.names[0], seed=3)
     return [plan_for(resolved, slot, 0).model_copy(update={"id": name}) for name in names]
 
@@ -163,7 +161,7 @@ def test_a_machine_that_lacks_a_tunable_refuses_by_name(host: Host) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"writes": (Write(tunable="x", location=File(path="/etc/shadow"), value="x"),)},
+        {"writes": (Write(tunable="x", location=FileLocation(path="/etc/shadow"), value="x"),)},
         {"background": Plan.model_validate({"id": "", "background": [{"argv": ["/bin/sh"]}]}).background},
         {"workload": None},
     ],

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.inventory.take import take_inventory
+from ajuste.executor.cluster.answer import Answer, Said, WorkRequest
+from ajuste.executor.cluster.benches import BenchExecutor
+from ajuste.executor.cluster.connection import Connection
+from ajuste.executor.cluster.job import HostJob
+from ajuste.executor.cluster.wire import What
+from ajuste.executor.executor import Block, BlockDone
+from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Accepted, End
 from ajuste.model.kernel import KernelVersion
@@ -18,15 +24,9 @@ from ajuste.model.plan import Plan
 from ajuste.study.read import parse_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.target.cluster.answer import Answer, Asked, Said
-from ajuste.target.cluster.benches import BenchTarget
-from ajuste.target.cluster.connection import Connection
-from ajuste.target.cluster.parcel import HostParcel
-from ajuste.target.cluster.wire import What
-from ajuste.target.target import Block, BlockDone
 from clusters import Lab, lab
 
-PARCEL = HostParcel(ajuste="1", agent="0" * 64, study="", directory="/")
+PARCEL = HostJob(ajuste="1", agent="0" * 64, study="", directory="/")
 
 
 def resolved() -> ResolvedStudy:
@@ -82,7 +82,7 @@ class Machine:
         self.played, self.name = played, name
 
     def do(self, what: What, body: bytes, coordinator: int = 0) -> Answer:
-        asked = Asked.model_validate_json(body)
+        asked = WorkRequest.model_validate_json(body)
         match what:
             case "bench-survey":
                 return Answer(where=self.name, **self.played.survey(self.name))
@@ -132,11 +132,11 @@ def place() -> Iterator[Lab]:
         yield opened
 
 
-def target(place: Lab, connection: Connection, played: Played) -> BenchTarget:
+def target(place: Lab, connection: Connection, played: Played) -> BenchExecutor:
     """Of two machines."""
     for name in ("lab0", "lab1"):
         place.worker(played.at(name), benches=True)
-    return BenchTarget(connection, PARCEL, resolved())
+    return BenchExecutor(connection, PARCEL, resolved())
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_a_block_of_a_machine_that_is_lost_is_measured_whole_by_another(place: L
 
     dying = Dying()
     peers = [place.worker(dying.at(name), benches=True) for name in ("lab0", "lab1")]
-    with BenchTarget(connection, PARCEL, resolved()) as entered:
+    with BenchExecutor(connection, PARCEL, resolved()) as entered:
         done = list(entered.run_blocks(blocks(6)))
     assert sorted((one.number, one.where) for one in done) == [(number, "lab0") for number in range(6)]
 
@@ -231,7 +231,7 @@ def test_workers_that_were_not_offered_for_it_do_not_measure(place: Lab, connect
     place.worker(Played().at("lab0"))
     with (
         pytest.raises(RequestError, match="has no worker that measures") as raised,
-        BenchTarget(connection, PARCEL, resolved()),
+        BenchExecutor(connection, PARCEL, resolved()),
     ):
         pass
     assert "ajuste worker --bench --scheduler" in str(raised.value.hint)

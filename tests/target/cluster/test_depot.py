@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste import cache
-from ajuste.home import Home
+from ajuste.executor.cluster import blob_cache as depot
+from ajuste.executor.cluster.answer import Piece
+from ajuste.executor.cluster.blob_cache import BlobCache
+from ajuste.machine import cache
+from ajuste.machine.home import Home
 from ajuste.model.error import RunError
-from ajuste.target.cluster import depot
-from ajuste.target.cluster.answer import Piece
-from ajuste.target.cluster.depot import Depot
 
 
 @pytest.fixture
@@ -23,22 +23,22 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def place(home: Home) -> Depot:
-    return Depot(home)
+def place(home: Home) -> BlobCache:
+    return BlobCache(home)
 
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def put(place: Depot, name: str, content: bytes) -> None:
+def put(place: BlobCache, name: str, content: bytes) -> None:
     """In two pieces."""
     half = (len(content) + 1) // 2
     for offset in range(0, len(content), half):
         place.put(Piece(name, offset, len(content), content[offset : offset + half]))
 
 
-def test_what_was_put_is_found(place: Depot) -> None:
+def test_what_was_put_is_found(place: BlobCache) -> None:
     assert place.find(digest(b"kernel")) is None
     put(place, digest(b"kernel"), b"kernel")
     found = place.find(digest(b"kernel"))
@@ -46,13 +46,13 @@ def test_what_was_put_is_found(place: Depot) -> None:
     assert found.read_bytes() == b"kernel"
 
 
-def test_what_arrives_damaged_is_refused(place: Depot) -> None:
+def test_what_arrives_damaged_is_refused(place: BlobCache) -> None:
     with pytest.raises(RunError, match="arrived damaged"):
         put(place, digest(b"kernel"), b"colonel")
     assert place.find(digest(b"kernel")) is None
 
 
-def test_what_was_damaged_later_is_not_there_any_more(place: Depot) -> None:
+def test_what_was_damaged_later_is_not_there_any_more(place: BlobCache) -> None:
     put(place, digest(b"kernel"), b"kernel")
     found = place.find(digest(b"kernel"))
     assert found is not None
@@ -61,12 +61,14 @@ def test_what_was_damaged_later_is_not_there_any_more(place: Depot) -> None:
 
 
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "0" * 63, "0" * 64 + "/", ""])
-def test_a_name_that_is_no_checksum_is_refused(place: Depot, name: str) -> None:
+def test_a_name_that_is_no_checksum_is_refused(place: BlobCache, name: str) -> None:
     with pytest.raises(RunError, match="no SHA-256"):
         place.find(name)
 
 
-def test_what_was_not_used_for_longest_makes_room(place: Depot, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_used_for_longest_makes_room(
+    place: BlobCache, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(cache.KINDS, cache.CLUSTER, replace(cache.KINDS[cache.CLUSTER], limit_bytes=2 * 65536))
     contents = [os.urandom(65536) for _ in range(3)]
     for number, content in enumerate(contents):
@@ -76,7 +78,7 @@ def test_what_was_not_used_for_longest_makes_room(place: Depot, home: Home, monk
 
 
 @pytest.mark.parametrize("instead", ["directory", "fifo", "dangling link"])
-def test_what_is_no_file_is_not_found_and_can_be_put(place: Depot, home: Home, instead: str) -> None:
+def test_what_is_no_file_is_not_found_and_can_be_put(place: BlobCache, home: Home, instead: str) -> None:
     put(place, digest(b"kernel"), b"kernel")
     file = home.cache / "cluster" / digest(b"kernel")
     file.unlink()
@@ -90,7 +92,7 @@ def test_what_is_no_file_is_not_found_and_can_be_put(place: Depot, home: Home, i
     assert place.find(digest(b"kernel")) == file
 
 
-def test_a_file_of_which_a_piece_is_missing_is_refused(place: Depot) -> None:
+def test_a_file_of_which_a_piece_is_missing_is_refused(place: BlobCache) -> None:
     name = digest(b"kernel")
     place.put(Piece(name, 0, 6, b"ker"))
     with pytest.raises(RunError, match="in the wrong order"):
@@ -99,12 +101,14 @@ def test_a_file_of_which_a_piece_is_missing_is_refused(place: Depot) -> None:
 
 
 @pytest.mark.parametrize(("offset", "size_bytes"), [(0, 3 << 30), (5, 6), (1 << 60, 6)])
-def test_a_file_that_is_too_large_or_larger_than_it_says_is_refused(place: Depot, offset: int, size_bytes: int) -> None:
+def test_a_file_that_is_too_large_or_larger_than_it_says_is_refused(
+    place: BlobCache, offset: int, size_bytes: int
+) -> None:
     with pytest.raises(RunError, match="bytes was sent to a worker"):
         place.put(Piece(digest(b"kernel"), offset, size_bytes, b"kernel"))
 
 
-def test_half_files_do_not_fill_the_disk(place: Depot, tmp_path: Path) -> None:
+def test_half_files_do_not_fill_the_disk(place: BlobCache, tmp_path: Path) -> None:
     for number in range(100):
         place.put(Piece(digest(bytes([number])), 0, 6, b"ker"))
     assert len(list((tmp_path / "cache" / "cluster").iterdir())) <= depot.MOST_HALF_SENT

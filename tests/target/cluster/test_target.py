@@ -9,22 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.executor.cluster.answer import Answer, Said, WorkRequest, from_here, piece_of
+from ajuste.executor.cluster.checks import Checks
+from ajuste.executor.cluster.cluster import ClusterExecutor
+from ajuste.executor.cluster.connection import Connection
+from ajuste.executor.cluster.job import GuestJob, PackedGuest
+from ajuste.executor.cluster.wire import What
+from ajuste.executor.executor import LEFT_OUT, Batch, Untrusted
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Accepted, End, Hello
-from ajuste.model.observation import Observation
 from ajuste.model.plan import Plan
-from ajuste.target.cluster.answer import Answer, Asked, Said, from_here, piece_of
-from ajuste.target.cluster.checks import Checks
-from ajuste.target.cluster.connection import Connection
-from ajuste.target.cluster.packing import Packed
-from ajuste.target.cluster.parcel import Parcel
-from ajuste.target.cluster.target import ClusterTarget
-from ajuste.target.cluster.wire import What
-from ajuste.target.target import LEFT_OUT, Batch, Untrusted
+from ajuste.model.trial import Observation
 from clusters import Lab, lab
 from played import PlayedTarget
 
-PARCEL = Parcel(
+PARCEL = GuestJob(
     ajuste="1",
     qemu="10.0.2",
     spec="debian:5.10",
@@ -56,10 +55,10 @@ class Played:
             piece = piece_of(body)
             self.sent[piece.digest] = piece.content
             return from_here()
-        asked = Asked.model_validate_json(body)
+        asked = WorkRequest.model_validate_json(body)
         match what:
             case "survey":
-                needed = Parcel.model_validate_json(asked.parcel).contents
+                needed = GuestJob.model_validate_json(asked.parcel).contents
                 return from_here(lacks=[digest for digest in needed if digest not in self.sent])
             case "open":
                 return from_here(hello=HELLO, environment={"kernel": "5.10"})
@@ -150,22 +149,22 @@ def connection(place: Lab) -> Iterator[Connection]:
         yield opened
 
 
-def pack(directory: Path) -> Packed:
+def pack(directory: Path) -> PackedGuest:
     files = {hashlib.sha256(name.encode()).hexdigest(): directory / name for name in ("kernel", "initramfs")}
     for path in files.values():
         path.write_text(path.name)
-    return Packed(PARCEL, files)
+    return PackedGuest(PARCEL, files)
 
 
 def batches(count: int) -> list[Batch]:
     return [Batch((Plan(id=f"b{number}"),)) for number in range(count)]
 
 
-def carry_out(target: ClusterTarget, count: int) -> list[int]:
+def carry_out(target: ClusterExecutor, count: int) -> list[int]:
     return sorted(one.number for some in target.run_spread(batches(count)) for one in some)
 
 
-def until_disagreed(target: ClusterTarget, count: int) -> tuple[set[str], tuple[str, ...]]:
+def until_disagreed(target: ClusterExecutor, count: int) -> tuple[set[str], tuple[str, ...]]:
     """Whose trials were kept until somebody was found out, and who that was."""
     kept: set[str] = set()
     try:
@@ -177,7 +176,7 @@ def until_disagreed(target: ClusterTarget, count: int) -> tuple[set[str], tuple[
 
 
 def test_every_plan_is_carried_out_once_and_comes_back_with_its_number(played: Played, connection: Connection) -> None:
-    with ClusterTarget(connection, pack) as target:
+    with ClusterExecutor(connection, pack) as target:
         assert target.parallel == 4
         assert target.environment == {"kernel": "5.10"}
         done = [one for some in target.run_spread(batches(100)) for one in some]
@@ -197,7 +196,7 @@ def test_no_more_plans_are_on_their_way_than_the_workers_have_use_for(played: Pl
         for taken in range(1, 10_000):
             yield Batch((Plan(id=f"b{taken}"),))
 
-    with ClusterTarget(connection, pack) as target:
+    with ClusterExecutor(connection, pack) as target:
         done = 0
         for some in target.run_spread(endless()):
             done += len(some)
@@ -209,7 +208,7 @@ def test_no_more_plans_are_on_their_way_than_the_workers_have_use_for(played: Pl
 def test_workers_are_sent_what_they_lack_and_end_their_machines_in_the_end(
     played: Played, connection: Connection
 ) -> None:
-    with ClusterTarget(connection, pack):
+    with ClusterExecutor(connection, pack):
         assert sorted(played.sent.values()) == [b"initramfs", b"kernel"]
     assert played.closed == 2
 
@@ -217,7 +216,7 @@ def test_workers_are_sent_what_they_lack_and_end_their_machines_in_the_end(
 def test_what_a_worker_has_no_more_is_sent_again_and_its_plan_is_carried_out(
     played: Played, connection: Connection
 ) -> None:
-    with ClusterTarget(connection, pack) as target:
+    with ClusterExecutor(connection, pack) as target:
         played.lost = {"b3", "b7"}
         assert carry_out(target, 10) == list(range(10))
     assert len(played.sent) == 2
@@ -227,14 +226,14 @@ def test_workers_that_do_not_fit_are_refused_with_the_reason(place: Lab, connect
     place.worker(Refusing())
     with (
         pytest.raises(RequestError, match=r"no worker .* fits: .*: it has QEMU 7.2.1 instead of 10.0.2"),
-        ClusterTarget(connection, pack),
+        ClusterExecutor(connection, pack),
     ):
         pass
 
 
 def test_what_a_worker_cannot_do_is_the_error_of_the_run(place: Lab, connection: Connection) -> None:
     place.worker(Failing())
-    with ClusterTarget(connection, pack) as target:
+    with ClusterExecutor(connection, pack) as target:
         with pytest.raises(RunError, match=r"the disk is full \(on .*\)") as raised:
             carry_out(target, 3)
         assert raised.value.hint == "free some space"
@@ -243,7 +242,7 @@ def test_what_a_worker_cannot_do_is_the_error_of_the_run(place: Lab, connection:
 def test_leaving_ends_what_is_on_its_way(place: Lab, connection: Connection) -> None:
     hanging = Hanging()
     place.worker(hanging)
-    with ClusterTarget(connection, pack) as target:
+    with ClusterExecutor(connection, pack) as target:
         waiting = threading.Thread(target=lambda: carry_out(target, 3))
         waiting.start()
         assert hanging.begun.wait(30)
@@ -256,7 +255,7 @@ def test_the_plan_of_a_worker_that_is_lost_is_carried_out_by_another(place: Lab,
     hanging, good = Hanging(), Played()
     lost = place.worker(hanging)
     done: list[int] = []
-    with ClusterTarget(connection, pack) as target:
+    with ClusterExecutor(connection, pack) as target:
         waiting = threading.Thread(target=lambda: done.extend(carry_out(target, 5)))
         waiting.start()
         assert hanging.begun.wait(30)
@@ -277,14 +276,14 @@ def test_a_plan_that_takes_four_workers_with_it_has_failed(place: Lab, connectio
     for _ in range(5):
         dying = Dying()
         dying.peer = place.worker(dying)
-    with ClusterTarget(connection, pack) as target:
+    with ClusterExecutor(connection, pack) as target:
         ((done,),) = list(target.run_spread(batches(1)))
         assert done.observed[0][1].problem == "every worker that tried it was lost"
         assert target.parallel == 5
 
 
 def test_a_scheduler_that_is_lost_ends_the_run(played: Played, place: Lab, connection: Connection) -> None:
-    with ClusterTarget(connection, pack) as target:
+    with ClusterExecutor(connection, pack) as target:
         done = target.run_spread(batches(10_000))
         next(done)
         place.close()
@@ -296,7 +295,7 @@ def test_a_liar_is_named_and_nothing_that_it_gave_is_kept(place: Lab, connection
     here = Here()
     for duties in (Lying(), Played(), Played()):
         place.worker(duties)
-    with ClusterTarget(connection, pack, own=lambda: here) as target:
+    with ClusterExecutor(connection, pack, own=lambda: here) as target:
         kept, (named,) = until_disagreed(target, 60)
         assert named not in kept, "not before its first trial was confirmed"
         assert named in target.environment[LEFT_OUT]
@@ -309,7 +308,7 @@ def test_a_liar_is_named_and_nothing_that_it_gave_is_kept(place: Lab, connection
 def test_a_liar_that_begins_late_is_found(place: Lab, connection: Connection) -> None:
     for duties in (Lying(since=20), Played()):
         place.worker(duties)
-    with ClusterTarget(connection, pack, own=Here) as target:
+    with ClusterExecutor(connection, pack, own=Here) as target:
         kept, (named,) = until_disagreed(target, 2000)
     assert named in kept, "what it gave before was kept, and is to be dropped"
 
@@ -317,7 +316,7 @@ def test_a_liar_that_begins_late_is_found(place: Lab, connection: Connection) ->
 def test_one_worker_alone_is_checked_by_this_machine(place: Lab, connection: Connection) -> None:
     place.worker(liar := Lying())
     here = Here()
-    with ClusterTarget(connection, pack, own=lambda: here) as target, pytest.raises(Untrusted):
+    with ClusterExecutor(connection, pack, own=lambda: here) as target, pytest.raises(Untrusted):
         carry_out(target, 5)
     assert len(liar.carried_out) <= 5
     assert here.plans
@@ -327,14 +326,14 @@ def test_about_one_trial_in_ten_is_measured_twice_and_nobody_can_tell_which(plac
     workers = [Played(), Played()]
     for duties in workers:
         place.worker(duties)
-    with ClusterTarget(
+    with ClusterExecutor(
         connection, pack, own=Here, checks=lambda measure: Checks(measure, key=b"one of many")
     ) as target:
         assert carry_out(target, 400) == list(range(400))
         assert 20 <= target.checked <= 70
     one, other = (set(duties.carried_out) for duties in workers)
     assert len(one & other) == target.checked, "by two workers, never twice by one"
-    with ClusterTarget(connection, pack, own=Here, checks=lambda measure: Checks(measure, key=b"another")) as target:
+    with ClusterExecutor(connection, pack, own=Here, checks=lambda measure: Checks(measure, key=b"another")) as target:
         before = one & other
         assert carry_out(target, 400) == list(range(400))
     repeated = {plan for duties in workers for plan in duties.carried_out if duties.carried_out.count(plan) > 1}

@@ -7,22 +7,15 @@ from typing import Final
 
 import numpy as np
 
-from ajuste.analysis.diagnostics.autocorrelation import autocorrelation
-from ajuste.analysis.diagnostics.bimodality import bimodality
-from ajuste.analysis.diagnostics.carry_over import carry_over
-from ajuste.analysis.diagnostics.drift import drift
-from ajuste.analysis.diagnostics.far_values import far_values
-from ajuste.analysis.diagnostics.finding import Finding
 from ajuste.analysis.diagnostics.naive import BATCH, HARM, LEVEL, error_in
-from ajuste.analysis.diagnostics.order import order
-from ajuste.analysis.diagnostics.residuals import Residuals, residuals_of
-from ajuste.analysis.diagnostics.spread import spread
-from ajuste.analysis.diagnostics.warm_up import warm_up
+from ajuste.analysis.diagnostics.order import autocorrelation, carry_over, drift, order, warm_up
+from ajuste.analysis.diagnostics.residuals import DiagnosticFinding, Residuals, residuals_of
+from ajuste.analysis.diagnostics.spread import bimodality, far_values, spread
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.wording import number, percent
 from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.metric import Metric
 from ajuste.model.results import Clock
+from ajuste.model.wording import number, percent
 
 ALARMS: Final = 0.05
 """The error rate of all alarms together on clean data (Holm 1979, Scandinavian Journal of Statistics 6)."""
@@ -43,7 +36,9 @@ def diagnose(trials: Trials, metrics: Sequence[Metric], clock: Clock) -> Diagnos
     """
     clean = clean_trials(trials)
     own = [left for metric in metrics if (left := residuals_of(clean, metric)) is not None and left.vary]
-    tests: Sequence[Callable[[Residuals], Finding | None]] = _OF_SHAPE if clock == "virtual" else _OF_TIME + _OF_SHAPE
+    tests: Sequence[Callable[[Residuals], DiagnosticFinding | None]] = (
+        _OF_SHAPE if clock == "virtual" else _OF_TIME + _OF_SHAPE
+    )
     found = [
         (one.metric.name, finding) for one in own for finding in (test(one) for test in tests) if finding is not None
     ]
@@ -68,7 +63,7 @@ def holm(p_values: Sequence[float | None], level: float) -> list[bool]:
     return significant
 
 
-def _diagnostic(metric: str, finding: Finding, significant: bool) -> Diagnostic:
+def _diagnostic(metric: str, finding: DiagnosticFinding, significant: bool) -> Diagnostic:
     present = significant or finding.certain
     harmful = finding.naive_error is not None and finding.naive_error >= HARM
     return Diagnostic(

@@ -10,16 +10,16 @@ import math
 from typing import Final
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import fdtrc, ndtr, stdtr
 
-from ajuste.analysis.diagnostics.finding import Finding
-from ajuste.analysis.diagnostics.naive import error_of_bias
-from ajuste.analysis.diagnostics.residuals import Floats, Residuals
+from ajuste.analysis.diagnostics.naive import BATCH, error_in, error_of_autocorrelation, error_of_bias, error_of_trend
+from ajuste.analysis.diagnostics.residuals import DiagnosticFinding, Floats, Residuals, Whole
+from ajuste.model.wording import number
 
 FEWEST_BLOCKS: Final = 8
 
 
-def order(residuals: Residuals) -> Finding | None:
+def order(residuals: Residuals) -> DiagnosticFinding | None:
     """The effect of the place; ``None`` with too few blocks that have several."""
     slopes = _slopes(residuals)
     if len(slopes) < FEWEST_BLOCKS:
@@ -29,7 +29,7 @@ def order(residuals: Residuals) -> Finding | None:
         return None
     p_value = 2 * float(stdtr(len(slopes) - 1, -abs(slope) / spread * math.sqrt(len(slopes))))
     last = slope * (float(np.max(residuals.position)) - float(np.min(residuals.position)))
-    return Finding(
+    return DiagnosticFinding(
         kind="order",
         measures="change from the first place of a block to the last",
         value=float(np.expm1(last)) if residuals.scale == "ratio" else last,
@@ -48,3 +48,243 @@ def _slopes(residuals: Residuals) -> Floats:
     squares = np.bincount(residuals.block, away**2, minlength=residuals.blocks)
     products = np.bincount(residuals.block, away * residuals.values, minlength=residuals.blocks)
     return np.asarray(products[squares > 0] / squares[squares > 0])
+
+
+# Drift: whether the level moves in one direction over the run.
+#
+# The Mann-Kendall test (Mann 1945, Econometrica 13; Kendall 1975) on the means of the blocks, and the Theil-Sen slope
+# (Sen 1968, JASA 63), which single disturbed blocks hardly move.
+
+
+DRIFT_FEWEST_BLOCKS: Final = 10
+_MOST: Final = 400
+"""More blocks than this are averaged in groups: every pair of them is compared."""
+
+
+def drift(residuals: Residuals) -> DiagnosticFinding | None:
+    """The drift; ``None`` with too few blocks to tell."""
+    if residuals.blocks < DRIFT_FEWEST_BLOCKS:
+        return None
+    means, places = _grouped(residuals.block_means)
+    p_value, slope = trend_test(means, places)
+    total = slope * (residuals.blocks - 1)
+    left = residuals.values - slope * residuals.block
+    by_trial = slope / float(np.mean(residuals.each_block))
+    return DiagnosticFinding(
+        kind="drift",
+        measures="change from the first block to the last",
+        value=float(np.expm1(total)) if residuals.scale == "ratio" else total,
+        p_value=p_value,
+        naive_error=error_of_trend(by_trial, float(np.std(left))),
+        says=f"The level moved by {residuals.say(total)} from the first block to the last.",
+        why="What is compared ran within the same block, where a drift has no time to act.",
+    )
+
+
+def trend_test(values: Floats, places: Floats) -> tuple[float, float]:
+    """The two-sided p-value of the Mann-Kendall test (normal, with ties and continuity) and the slope."""
+    one, other = np.triu_indices(len(values), 1)
+    rises = values[other] - values[one]
+    n = len(values)
+    _, ties = np.unique(values, return_counts=True)
+    variance = (n * (n - 1) * (2 * n + 5) - float(np.sum(ties * (ties - 1) * (2 * ties + 5)))) / 18
+    if variance <= 0:
+        return 1.0, 0.0
+    score = max(0.0, abs(float(np.sum(np.sign(rises)))) - 1) / math.sqrt(variance)
+    return 2 * float(ndtr(-score)), float(np.median(rises / (places[other] - places[one])))
+
+
+def _grouped(means: Floats) -> tuple[Floats, Floats]:
+    size = math.ceil(len(means) / _MOST)
+    whole = len(means) // size * size
+    groups = means[:whole].reshape(-1, size).mean(axis=1)
+    return groups, np.arange(len(groups), dtype=np.float64) * size
+
+
+# Autocorrelation: whether a trial resembles the one that ran before it.
+#
+# The correlation of neighbours in the order of running, after a straight line over the run is taken out; its standard
+# error is 1/√N and its bias −1/N if there is none (Bartlett 1946; Box and Jenkins, Time Series Analysis, 2.1). N
+# trials of a first-order autoregression tell as much of a mean as N (1 − ρ)/(1 + ρ) independent ones.
+
+
+FEWEST: Final = 30
+_AUTOCORRELATION_MOST: Final = 0.98
+_LONG: Final = 400  # trials from which on what they did themselves is known better than what a model says
+_SURE: Final = 3.0  # standard errors from which on pairs count as resembling each other
+
+
+def autocorrelation(residuals: Residuals) -> DiagnosticFinding | None:
+    """The resemblance of neighbours; ``None`` with too few trials to tell."""
+    n = len(residuals)
+    if n < FEWEST or residuals.blocks < 3:
+        return None
+    left = _without_line(residuals.values)
+    rho = lag_one(left)
+    if rho is None:
+        return None
+    paired, paired_score = _of_pairs(residuals)
+    affected = rho > 0 and paired_score > _SURE and paired > 0.1
+    bounded = max(-_AUTOCORRELATION_MOST, min(_AUTOCORRELATION_MOST, rho))
+    effective = n * (1 - bounded) / (1 + bounded)
+    if affected:
+        why = (
+            f"Differences within blocks resemble those of the block before ({paired:.2f}): intervals may be too narrow."
+        )
+    else:
+        why = f"Differences within blocks do not resemble those of the block before ({paired:.2f})."
+    return DiagnosticFinding(
+        kind="autocorrelation",
+        measures="correlation of a trial with the one before",
+        value=rho,
+        p_value=2 * float(ndtr(-abs(rho + 1 / n) * math.sqrt(n))),
+        naive_error=error_in(left)[0] if n >= _LONG else error_of_autocorrelation(bounded),
+        says=f"A trial resembles the one before it (correlation {rho:.2f}): {number(n)} trials tell as much as "
+        f"{number(round(effective))} independent ones."
+        if rho > 0
+        else f"A trial tends to differ from the one before it (correlation {rho:.2f}).",
+        verdict_affected=affected,
+        why=why,
+    )
+
+
+def lag_one(values: Floats) -> float | None:
+    """The correlation of each value with the one before; ``None`` where nothing varies."""
+    away = values - values.mean()
+    whole = float(np.sum(away**2))
+    return float(np.sum(away[1:] * away[:-1])) / whole if whole > 0 else None
+
+
+def _without_line(values: Floats) -> Floats:
+    places = np.arange(len(values), dtype=np.float64) - (len(values) - 1) / 2
+    slope = float(np.sum(places * values)) / float(np.sum(places**2))
+    return np.asarray(values - values.mean() - slope * places)
+
+
+def _of_pairs(residuals: Residuals) -> tuple[float, float]:
+    """The same for what is left within the blocks, of all configurations together, and how many standard errors it is
+    above none.
+    """
+    within = residuals.values - residuals.block_means[residuals.block]
+    order = np.argsort(residuals.configuration, kind="stable")
+    own, values = residuals.configuration[order], within[order]
+    next_to = own[1:] == own[:-1]
+    whole = float(np.sum(values**2))
+    if whole <= 1e-18 or len(residuals.names) < 2:
+        return 0.0, 0.0
+    rho = float(np.sum(values[1:][next_to] * values[:-1][next_to])) / whole
+    independent = residuals.blocks * (len(residuals.names) - 1)
+    return rho, (rho + 1 / residuals.blocks) * math.sqrt(independent)
+
+
+# Carry-over: whether it matters which configuration ran just before.
+#
+# One-way analysis of variance (Fisher) of the residuals by the configuration of the trial before. With two
+# configurations only the first trials of blocks: there the one before is either of them.
+
+
+FEWEST_EACH: Final = 5
+
+
+def carry_over(residuals: Residuals) -> DiagnosticFinding | None:
+    """The effect of what ran before; ``None`` with fewer than ``FEWEST_EACH`` trials after any configuration."""
+    values, before = residuals.values[1:], residuals.configuration[:-1]
+    if len(residuals.names) == 2:
+        first = np.flatnonzero(np.diff(residuals.block) > 0)
+        values, before = values[first], before[first]
+    counts = np.bincount(before, minlength=len(residuals.names))
+    if len(residuals.names) < 2 or int(np.min(counts)) < FEWEST_EACH:
+        return None
+    p_value, effects = variance_between(values, before)
+    strongest = int(np.argmax(np.abs(effects)))
+    effect, name = float(effects[strongest]), residuals.names[strongest]
+    # The effect is told against the mean of all, the bias comes from that against all others.
+    others = 1 - float(counts[strongest]) / float(np.sum(counts))
+    bias = effect / others * _more_often_after_another(residuals, strongest)
+    affected = abs(bias) > residuals.sd * math.sqrt(2 / residuals.blocks)
+    if affected:
+        why = f"{name} never follows itself within a block, so that it looks about {residuals.say(-bias)} off."
+    else:
+        why = "What runs before what is drawn at random: the advantage of any configuration is smaller than the noise."
+    return DiagnosticFinding(
+        kind="carry-over",
+        measures="largest effect of what ran just before",
+        value=float(np.expm1(effect)) if residuals.scale == "ratio" else effect,
+        p_value=p_value,
+        naive_error=error_of_bias(effect / BATCH, residuals.sd),
+        configuration=name,
+        says=f"What ran just before matters: after {name} the level is {residuals.say(effect)} away from the mean.",
+        verdict_affected=affected,
+        why=why,
+    )
+
+
+def _more_often_after_another(residuals: Residuals, own: int) -> float:
+    """By what share of their trials the others follow configuration ``own`` more often than it follows itself."""
+    after = residuals.configuration[:-1] == own
+    itself = residuals.configuration[1:] == own
+    return float(np.mean(after[~itself])) - float(np.mean(after[itself]))
+
+
+def variance_between(values: Floats, groups: Whole) -> tuple[float, Floats]:
+    """The p-value of the F test that all groups have one mean, and how far each mean is from that of all."""
+    counts = np.bincount(groups).astype(np.float64)
+    means = np.bincount(groups, values) / counts
+    effects = means - values.mean()
+    between = float(np.sum(counts * effects**2)) / (len(counts) - 1)
+    within = float(np.sum((values - means[groups]) ** 2)) / (len(values) - len(counts))
+    if within == 0:
+        return (0.0 if between else 1.0), effects
+    return float(fdtrc(len(counts) - 1, len(values) - len(counts), between / within)), effects
+
+
+# A warm-up phase that was too short: whether the first blocks are off from what the later ones predict.
+#
+# For the first 1, 2, 4 and 8 blocks: their mean against the straight line through all later block means, with the t
+# test of a prediction from a regression (Draper and Smith 1998, Applied Regression Analysis, 3.1); Bonferroni over
+# lengths. A drift that goes on for the whole run is part of the line; and where later blocks are as far from it, it
+# is the line that does not fit, and not the start.
+
+
+LENGTHS: Final = (1, 2, 4, 8)
+WARM_UP_FEWEST_BLOCKS: Final = 12
+
+
+def warm_up(residuals: Residuals) -> DiagnosticFinding | None:
+    """The warm-up that shows most; ``None`` with too few blocks to tell."""
+    if residuals.blocks < WARM_UP_FEWEST_BLOCKS:
+        return None
+    means = residuals.block_means
+    lengths = [length for length in LENGTHS if length <= residuals.blocks // 4]
+    tested = [(*_first_against_rest(means, length), length) for length in lengths]
+    p_value, off, length = min(tested)
+    trials = length * float(np.mean(residuals.each_block))
+    blocks = "The first block is" if length == 1 else f"The first {length} blocks are"
+    return DiagnosticFinding(
+        kind="warm-up",
+        measures="how far the first blocks are off",
+        value=float(np.expm1(off)) if residuals.scale == "ratio" else off,
+        p_value=min(1.0, p_value * len(lengths)),
+        naive_error=error_of_bias(off * min(1.0, trials / BATCH), residuals.sd),
+        says=f"{blocks} off by {residuals.say(off)} from what the later ones predict: the warm-up was too short.",
+        why=f"All configurations of a block are equally warm; `warm_up = {length}` in [design] would leave these out.",
+    )
+
+
+def _first_against_rest(means: Floats, length: int) -> tuple[float, float]:
+    """The p-value, and how far the mean of the first blocks is from its prediction."""
+    places = np.arange(len(means), dtype=np.float64)
+    x, y = places[length:], means[length:]
+    spread = float(np.sum((x - x.mean()) ** 2))
+    slope = float(np.sum((x - x.mean()) * y)) / spread
+    residual = y - y.mean() - slope * (x - x.mean())
+    variance = float(np.sum(residual**2)) / (len(y) - 2)
+    away = float(places[:length].mean()) - float(x.mean())
+    off = float(means[:length].mean()) - float(y.mean()) - slope * away
+    later = np.convolve(residual, np.ones(length) / length, "valid")
+    if float(np.max(np.abs(later))) >= abs(off):
+        return 1.0, off
+    error = math.sqrt(variance * (1 / length + 1 / len(y) + away**2 / spread))
+    if error == 0:
+        return (0.0 if off else 1.0), off
+    return 2 * float(stdtr(len(y) - 2, -abs(off) / error)), off

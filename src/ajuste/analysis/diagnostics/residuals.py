@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.outliers import distances_from_median
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.wording import change
+from ajuste.model.diagnostic import Kind
 from ajuste.model.metric import Metric, Scale
+from ajuste.model.wording import change
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -120,3 +121,26 @@ def _numbered(codes: NDArray[Any]) -> tuple[Whole, Whole]:
     """The codes that occur, and the place of each code among them: ``numpy.unique`` without sorting a million."""
     there = np.bincount(codes) > 0
     return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
+
+
+# A finding: what one diagnostic says of one metric, before all of them are weighed together.
+
+
+@dataclass(frozen=True)
+class DiagnosticFinding:
+    """See ``model.diagnostic.Diagnostic``. Without a ``p_value`` it is ``certain`` whether it is there.
+
+    ``spoils``: it is worth knowing even where it misleads no test.
+    """
+
+    kind: Kind
+    measures: str
+    value: float
+    says: str
+    why: str
+    p_value: float | None = None
+    certain: bool = False
+    naive_error: float | None = None
+    configuration: str = ""
+    verdict_affected: bool = False
+    spoils: bool = False

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.sequence import mixture_half_width
-from ajuste.analysis.surface.blocks import Array, Blocks
-from ajuste.analysis.surface.noise import FEWEST_BLOCKS, believed
+from ajuste.analysis.surface.blocks import FEWEST_BLOCKS, Array, Blocks, believed
 from ajuste.model.metric import Direction
 
 _TINY: Final = 1e-300

@@ -8,6 +8,7 @@ region costs as much as noise alone would gain by one with the error rate asked 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import fdtri, stdtrit
 
 from ajuste.analysis.partition import partition
-from ajuste.model.surface import Shape
+from ajuste.model.surface import Shape, SurfaceAxis
+from ajuste.model.trial import Factor
 
 Array = NDArray[np.float64]
 
@@ -35,7 +37,7 @@ _SHORT: Final = 2
 
 
 @dataclass(frozen=True)
-class Line:
+class GridLine:
     """A curve of ``y`` at ascending ``x``, with the standard ``error`` of each point, known from ``freedom`` degrees of
     freedom.
     """
@@ -65,7 +67,7 @@ class _Part:
     waves: bool = False
 
 
-def regions(line: Line, *, alpha: float, margin: float) -> tuple[Stretch, ...]:
+def regions(line: GridLine, *, alpha: float, margin: float) -> tuple[Stretch, ...]:
     """The regions of ``line``. A flat one has more than one region, or one that is not flat, with probability
     ``alpha`` at most. Changes up to ``margin``, in units of y, do not matter: they are flat, however certain.
     """
@@ -77,7 +79,7 @@ def regions(line: Line, *, alpha: float, margin: float) -> tuple[Stretch, ...]:
     return _named(line, _joined_flat(line, parts, margin))
 
 
-def _change_points(line: Line, alpha: float) -> list[int]:
+def _change_points(line: GridLine, alpha: float) -> list[int]:
     """The last point of each region."""
     steps = len(line.x) - 1
     penalty = 2 * float(fdtri(2, line.freedom, 1 - alpha / max(1, steps - 1)))
@@ -98,7 +100,7 @@ def _chi_squared(sums: Array) -> float:
     return max(0.0, yy - y * y / w - (along * along / across if across > 0 else 0.0))
 
 
-def _part(line: Line, start: int, end: int, alpha: float, margin: float) -> _Part:
+def _part(line: GridLine, start: int, end: int, alpha: float, margin: float) -> _Part:
     places = slice(start, end + 1)
     x, y, weights = line.x[places], line.y[places], 1 / line.error[places] ** 2
     middle = np.average(x, weights=weights)
@@ -131,7 +133,7 @@ def _joined_waves(parts: Sequence[_Part]) -> list[_Part]:
     return made
 
 
-def _joined_flat(line: Line, parts: Sequence[_Part], margin: float) -> list[_Part]:
+def _joined_flat(line: GridLine, parts: Sequence[_Part], margin: float) -> list[_Part]:
     """Flat neighbours as one part, if what is between their ends does not matter or cannot be told from nothing."""
     made: list[_Part] = []
     for part in parts:
@@ -145,7 +147,7 @@ def _joined_flat(line: Line, parts: Sequence[_Part], margin: float) -> list[_Par
     return made
 
 
-def _named(line: Line, parts: Sequence[_Part]) -> tuple[Stretch, ...]:
+def _named(line: GridLine, parts: Sequence[_Part]) -> tuple[Stretch, ...]:
     """Neighbours of the same name are one region."""
     moving = [abs(float(line.y[p.end] - line.y[p.start])) for p in parts if p.sign]
     whole = float(line.x[-1] - line.x[0])
@@ -171,3 +173,41 @@ def _word(sign: int, steepness: float) -> Shape:
     if sign < 0:
         return "fast fall" if steepness >= _FAST else "slow fall" if steepness <= 1 / _FAST else "fall"
     return "fast rise" if steepness >= _FAST else "slow rise" if steepness <= 1 / _FAST else "rise"
+
+
+# Axes: which factors of a study span a surface.
+
+
+FEWEST_ALONE: Final = 5
+"""Levels of a factor that is the only numeric one."""
+FEWEST_OF_TWO: Final = 9
+"""Combinations of the levels of two."""
+DECADE: Final = 10.0
+
+
+def axes_of(factors: Sequence[Factor]) -> tuple[SurfaceAxis, ...]:
+    """The two numeric factors with the most levels, or one that has enough; nothing where there is no surface."""
+    numeric = [axis for factor in factors if (axis := _axis(factor)) is not None]
+    numeric.sort(key=lambda axis: -len(axis.levels))
+    two = numeric[:2]
+    if len(two) == 2 and len(two[0].levels) * len(two[1].levels) >= FEWEST_OF_TWO and len(two[0].levels) > 2:
+        return tuple(two)
+    return tuple(axis for axis in numeric[:1] if len(axis.levels) >= FEWEST_ALONE)
+
+
+def _axis(factor: Factor) -> SurfaceAxis | None:
+    """``None`` for a factor that does not vary, or one of whose levels is no number or twice the same."""
+    try:
+        values = [float(level) for level in factor.levels]
+    except ValueError:
+        return None
+    if len(values) < 2 or len(set(values)) < len(values) or not all(map(math.isfinite, values)):
+        return None
+    ordered = sorted(zip(values, factor.levels, strict=True))
+    low, high = ordered[0][0], ordered[-1][0]
+    return SurfaceAxis(
+        factor=factor.name,
+        levels=tuple(level for _, level in ordered),
+        values=tuple(value for value, _ in ordered),
+        scale="log" if low > 0 and high / low >= DECADE else "linear",
+    )

@@ -11,14 +11,12 @@ import numpy as np
 
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.sequence import mixture_half_width
-from ajuste.analysis.surface.axes import axes_of
 from ajuste.analysis.surface.best_set import best_set
-from ajuste.analysis.surface.blocks import Array, Blocks, blocks_of
-from ajuste.analysis.surface.noise import FEWEST_BLOCKS, believed, moderated
-from ajuste.analysis.surface.regions import FEWEST_POINTS, Line, Stretch, regions
-from ajuste.model.configuration import Configuration, Factor
+from ajuste.analysis.surface.blocks import FEWEST_BLOCKS, Array, Blocks, believed, blocks_of, moderated
+from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, axes_of, regions
 from ajuste.model.metric import Metric
-from ajuste.model.surface import Axis, Curve, Region, Surface, SurfacePoint
+from ajuste.model.surface import Curve, Region, Surface, SurfaceAxis, SurfacePoint
+from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import Verdict
 
 EXPLAINING: Final = ("voluntary-switches", "involuntary-switches")
@@ -42,7 +40,7 @@ class Promise:
 class _Slice:
     """The configurations in which the factors besides ``axes`` have the levels ``fixed``."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[SurfaceAxis, ...]
     fixed: dict[str, str]
     configurations: tuple[Configuration, ...]
 
@@ -72,7 +70,7 @@ def surfaces(
     return tuple(found)
 
 
-def _slices(axes: Sequence[Axis], configurations: Sequence[Configuration]) -> Iterator[_Slice]:
+def _slices(axes: Sequence[SurfaceAxis], configurations: Sequence[Configuration]) -> Iterator[_Slice]:
     """That of the baseline first; those with too few configurations for a curve are left out."""
     along = {axis.factor for axis in axes}
     groups: dict[tuple[tuple[str, str], ...], list[Configuration]] = {}
@@ -159,7 +157,7 @@ def _flat(verdicts: Sequence[Verdict], names: set[str], reference: float) -> tup
 
 
 def _curves(
-    axes: Sequence[Axis], measured: Sequence[Configuration], blocks: Blocks, margin: float, promise: Promise
+    axes: Sequence[SurfaceAxis], measured: Sequence[Configuration], blocks: Blocks, margin: float, promise: Promise
 ) -> Iterator[Curve]:
     """Along each axis for each level of the other one."""
     variances, freedom = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
@@ -169,7 +167,7 @@ def _curves(
     for axis, fixed, places in lines:
         value_at = dict(zip(axis.levels, axis.values, strict=True))
         values = np.array([value_at[measured[place].levels[axis.factor]] for place in places])
-        line = Line(
+        line = GridLine(
             x=np.log(values) if axis.scale == "log" else values,
             y=blocks.levels[places],
             error=errors[places],
@@ -183,7 +181,7 @@ def _curves(
 
 
 def _lines(
-    axis: Axis, axes: Sequence[Axis], measured: Sequence[Configuration]
+    axis: SurfaceAxis, axes: Sequence[SurfaceAxis], measured: Sequence[Configuration]
 ) -> Iterator[tuple[dict[str, str], list[int]]]:
     """The places of the configurations along ``axis``, in order, for each level of the other axis."""
     order = {level: place for place, level in enumerate(axis.levels)}

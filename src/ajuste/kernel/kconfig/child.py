@@ -24,8 +24,7 @@ from kconfiglib import (
     expr_value,
 )
 
-from ajuste.kernel.kconfig.explanation import Option
-from ajuste.kernel.kconfig.message import Answer, Asked, Reading
+from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigOption, KconfigQuestion, KconfigReading
 from ajuste.kernel.kconfig.reasoning import explain
 
 _NEW_WORDS: Final = ((re.compile(r"^(\s+)modules\s*$"), r"\1option modules"), (re.compile(r"^\s+transitional\s*$"), ""))
@@ -34,7 +33,7 @@ says nothing."""
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
 
-class Tree(Kconfig):  # type: ignore[misc]
+class KconfigTree(Kconfig):  # type: ignore[misc]
     """A Kconfig tree as the kernels of today write it, by their rules."""
 
     def __init__(self) -> None:
@@ -74,9 +73,9 @@ def _as_known(line: str) -> str:
 
 def main() -> None:
     """Answer the request on stdin."""
-    reading = Reading.model_validate_json(sys.stdin.buffer.read())
+    reading = KconfigReading.model_validate_json(sys.stdin.buffer.read())
     try:
-        tree = Tree()
+        tree = KconfigTree()
         answers = [answer(tree, asked) for asked in reading.asked]
     except (KconfigError, OSError, RecursionError) as error:
         sys.stderr.write(f"{error}\n")
@@ -84,11 +83,11 @@ def main() -> None:
     sys.stdout.write("[" + ",".join(one.model_dump_json() for one in answers) + "]")
 
 
-def answer(tree: Tree, asked: Asked) -> Answer:
+def answer(tree: KconfigTree, asked: KconfigQuestion) -> KconfigAnswer:
     """What ``tree`` says to what was asked, whatever was asked before."""
     tree.configure(asked.config)
     names = dict.fromkeys([*asked.explain, *asked.describe])
-    return Answer(
+    return KconfigAnswer(
         explanations={name: explain(tree, name, wanted) for name, wanted in asked.explain.items()},
         options={name: option for name in names if (option := _option(tree, name))},
         values=_values(tree) if asked.values else {},
@@ -127,13 +126,13 @@ def _defaults(tree: Kconfig, names: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _option(tree: Kconfig, name: str) -> Option | None:
+def _option(tree: Kconfig, name: str) -> KconfigOption | None:
     symbol = tree.syms.get(name)
     if symbol is None or not symbol.nodes:
         return None
     node = next((one for one in symbol.nodes if one.prompt), symbol.nodes[0])
     help_node = next((one for one in symbol.nodes if one.help), node)
-    return Option(
+    return KconfigOption(
         name=name,
         kind=TYPE_TO_STR[symbol.orig_type] if symbol.orig_type else "bool",
         title=node.prompt[0] if node.prompt else "",

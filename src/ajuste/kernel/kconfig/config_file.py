@@ -25,7 +25,7 @@ _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
-class Setting:
+class ConfigSetting:
     """The value of an option: ``text`` without quotes; ``n`` for an option that is off, empty for one that is not
     there at all.
     """
@@ -45,8 +45,8 @@ class Setting:
         return f'"{self.text}"' if self.kind == "text" else self.text
 
 
-OFF: Final = Setting("switch", "n")
-ABSENT: Final = Setting("absent", "")
+OFF: Final = ConfigSetting("switch", "n")
+ABSENT: Final = ConfigSetting("absent", "")
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class ConfigFile:
     was made for, ``compiler`` what the compiler calls itself; empty where the file does not say.
     """
 
-    settings: Mapping[str, Setting]
+    settings: Mapping[str, ConfigSetting]
     menus: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kernel: str = ""
 
-    def __getitem__(self, name: str) -> Setting:
+    def __getitem__(self, name: str) -> ConfigSetting:
         return self.settings.get(name, ABSENT)
 
     @property
@@ -71,7 +71,7 @@ class ConfigFile:
         return "".join(setting_line(name, setting) for name, setting in self.settings.items())
 
 
-def setting_line(name: str, setting: Setting) -> str:
+def setting_line(name: str, setting: ConfigSetting) -> str:
     """The line of a .config that gives an option its value, with its line feed."""
     if not setting.is_on:
         return f"# CONFIG_{name} is not set\n"
@@ -99,7 +99,7 @@ def parse_config(text: str, name: str = ".config") -> ConfigFile:
     """
     lines = text.splitlines()
     titles = {line.removeprefix(_END) for line in lines if line.startswith(_END)}
-    settings: dict[str, Setting] = {}
+    settings: dict[str, ConfigSetting] = {}
     menus: dict[str, tuple[str, ...]] = {}
     menu: list[str] = []
     kernel = ""
@@ -129,20 +129,20 @@ def parse_config(text: str, name: str = ".config") -> ConfigFile:
     return ConfigFile(settings, menus, kernel)
 
 
-def parse_setting(text: str) -> Setting:
+def parse_setting(text: str) -> ConfigSetting:
     """What stands after ``=``. Raises ValueError."""
     if text in ("y", "m", "n"):
-        return Setting("switch", text)
+        return ConfigSetting("switch", text)
     if match := _QUOTED.fullmatch(text):
-        return Setting("text", re.sub(r"\\(.)", r"\1", match[1]))
+        return ConfigSetting("text", re.sub(r"\\(.)", r"\1", match[1]))
     if _NUMBER.fullmatch(text):
-        return Setting("number", text)
+        return ConfigSetting("number", text)
     if _HEX.fullmatch(text):
-        return Setting("hex", text.lower())
+        return ConfigSetting("hex", text.lower())
     raise ValueError(text)
 
 
-def _option(line: str, place: Place) -> tuple[str, Setting] | None:
+def _option(line: str, place: Place) -> tuple[str, ConfigSetting] | None:
     if match := _UNSET.fullmatch(line):
         return match[1], OFF
     if match := _SET.fullmatch(line):

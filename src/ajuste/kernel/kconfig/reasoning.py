@@ -27,7 +27,7 @@ from kconfiglib import (
 )
 from rapidfuzz import fuzz, process
 
-from ajuste.kernel.kconfig.explanation import Cause, Explanation
+from ajuste.kernel.kconfig.message import Cause, OptionExplanation
 
 DEEPEST: Final = 5
 """So many steps of a chain are told."""
@@ -36,7 +36,7 @@ _NEAREST: Final = 3
 _SIMILAR: Final = 60
 
 
-def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> Explanation:
+def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> OptionExplanation:
     """Why the option has the value that the loaded configuration gives it, and not the ``wanted`` one, if there is
     one. Chains of causes are followed ``DEEPEST`` steps.
     """
@@ -46,14 +46,14 @@ def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> Exp
     found = _switch(symbol, wanted) if symbol.orig_type in (BOOL, TRISTATE) else _other(symbol, wanted)
     cause, sentence, deciding = found
     names = tuple(dict.fromkeys(one.name for one in deciding if one is not symbol and one.nodes))
-    because: list[Explanation] = []
+    because: list[OptionExplanation] = []
     if depth < DEEPEST:
         for one in names[:MOST_NAMED]:
             # What it takes to change the outcome: more of what is off, less of what is on.
             step = explain(tree, one, "y" if _value(tree.syms[one]) == "n" else None, depth + 1)
             if step.cause != "asked":
                 because.append(step)
-    return Explanation(
+    return OptionExplanation(
         name=name,
         value=_value(symbol),
         wanted=wanted,
@@ -238,12 +238,12 @@ def _listed(names: Iterable[str]) -> str:
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
 
 
-def _unknown(tree: Kconfig, name: str, wanted: str | None) -> Explanation:
+def _unknown(tree: Kconfig, name: str, wanted: str | None) -> OptionExplanation:
     nearest = _nearest_names(name.upper().removeprefix("CONFIG_"), [one.name for one in tree.unique_defined_syms])
     sentence = f"this kernel has no option {name}"
     if nearest:
         sentence += f"; near it {'is' if len(nearest) == 1 else 'are'} {_listed(nearest)}"
-    return Explanation(name=name, value="", wanted=wanted, cause="unknown", sentence=sentence, nearest=nearest)
+    return OptionExplanation(name=name, value="", wanted=wanted, cause="unknown", sentence=sentence, nearest=nearest)
 
 
 def _nearest_names(name: str, known: list[str]) -> tuple[str, ...]:

@@ -14,32 +14,31 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from ajuste.kernel.kconfig.config_file import ConfigFile
-from ajuste.kernel.kconfig.explanation import Explanation
-from ajuste.kernel.kconfig.message import Answer, Asked, Reading
+from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigQuestion, KconfigReading, OptionExplanation
 from ajuste.model.error import RequestError, RunError
 
 LONGEST_S: Final = 300.0
 """Reading runs some two hundred tests of the compiler: 5 s on a machine of today, minutes on one that is very busy."""
 
-_ANSWERS: Final = TypeAdapter(tuple[Answer, ...])
+_ANSWERS: Final = TypeAdapter(tuple[KconfigAnswer, ...])
 _MAKE_VARIABLE: Final = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=[ \t]*(\S*)", re.MULTILINE)
 _MOST_SAID: Final = 600
 
 
-def explain(source: Path, config: ConfigFile, wanted: Mapping[str, str | None]) -> dict[str, Explanation]:
+def explain(source: Path, config: ConfigFile, wanted: Mapping[str, str | None]) -> dict[str, OptionExplanation]:
     """Why each option that ``wanted`` names has the value that ``config`` gives it under the rules of ``source``, and
     not the value that was wanted (None: whatever it is).
 
     Raises RequestError where ``source`` is no kernel or a program for reading it is missing, RunError where reading it
     fails.
     """
-    return ask(source, [Asked(config=as_values(config), explain=dict(wanted))])[0].explanations
+    return ask(source, [KconfigQuestion(config=as_values(config), explain=dict(wanted))])[0].explanations
 
 
-def ask(source: Path, asked: list[Asked], *, longest_s: float = LONGEST_S) -> tuple[Answer, ...]:
+def ask(source: Path, asked: list[KconfigQuestion], *, longest_s: float = LONGEST_S) -> tuple[KconfigAnswer, ...]:
     """An answer for each, with one reading of the tree. Raises as ``explain``."""
     environment = _environment(source)
-    request = Reading(asked=tuple(asked)).model_dump_json().encode()
+    request = KconfigReading(asked=tuple(asked)).model_dump_json().encode()
     try:
         child = subprocess.run(
             [sys.executable, "-P", "-m", "ajuste.kernel.kconfig.child"],

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from ajuste.model.configuration import Factor
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
-from ajuste.report.format import Shown
+from ajuste.model.trial import Factor
+from ajuste.model.visible import visible_line
+from ajuste.report.format import ShownNumber
 from ajuste.report.labels import Labels, numeric_levels
 from ajuste.report.palette import SERIES
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain, spaced
-from ajuste.report.plots.trial_marks import exact, figure_axis, hover_text, kind_of
-from ajuste.report.visible import visible_line
+from ajuste.report.plots.trials import exact, figure_axis, hover_text, kind_of
 
 _FEWEST_LEVELS: Final = 3
 _LOG_LEVELS: Final = 10.0  # levels that span a decade or more are drawn on a logarithmic axis
@@ -73,7 +73,7 @@ def _means(
     at: dict[str, float],
     own: Mark,
     labels: Labels,
-    shown: Shown,
+    shown: ShownNumber,
 ) -> dict[str, Any]:
     measured = [c for c in configurations if metric.name in c.metrics]
     return {
@@ -100,7 +100,7 @@ def _trials(
     at: dict[str, float],
     own: Mark,
     labels: Labels,
-    shown: Shown,
+    shown: ShownNumber,
 ) -> dict[str, Any]:
     by_name = {c.name: c for c in configurations}
     clean = [

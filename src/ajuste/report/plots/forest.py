@@ -9,14 +9,15 @@ from typing import Any, Final
 
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results
-from ajuste.model.verdict import Finding, Verdict
-from ajuste.report.effect import EffectStyle, effect_style, known
+from ajuste.model.verdict import Finding, LineEffect, Verdict
+from ajuste.model.visible import visible_line
 from ajuste.report.labels import Labels
+from ajuste.report.lines import lines_on, role_text
+from ajuste.report.metric_table import verdicts_of
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines
 from ajuste.report.plots.trials import MOST_MARKED, ROW_HEIGHT
-from ajuste.report.rows import verdicts_of
-from ajuste.report.verdict_words import effect_band, tally, verdict_text
+from ajuste.report.verdicts import EffectStyle, effect_band, effect_style, known, tally, verdict_text
 
 SYMBOLS: Final = {
     "improves": "triangle-up",
@@ -30,7 +31,7 @@ _FAR: Final = 20.0  # intervals that reach this many times further than the esti
 
 
 @dataclass(frozen=True)
-class Axis:
+class EffectAxis:
     """From ratios or differences to what the axis shows."""
 
     style: EffectStyle
@@ -84,7 +85,7 @@ def _rows(results: Results, verdicts: tuple[Verdict, ...]) -> list[tuple[Measure
 
 
 def _row(
-    height: int, configuration: Measured, verdict: Verdict | None, axis: Axis, labels: Labels, results: Results
+    height: int, configuration: Measured, verdict: Verdict | None, axis: EffectAxis, labels: Labels, results: Results
 ) -> list[dict[str, Any]]:
     label = plain_lines(labels.short(configuration), 40)
     if verdict is None:
@@ -139,10 +140,10 @@ def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str
     }
 
 
-def axis_of(results: Results, metric: Metric, findings: Sequence[Finding], style: EffectStyle) -> Axis:
+def axis_of(results: Results, metric: Metric, findings: Sequence[Finding], style: EffectStyle) -> EffectAxis:
     """Wide enough for all estimates, and for intervals as far as they are not very much wider."""
     band = _band(results, metric, style)
-    bare = Axis(style, -math.inf, math.inf, band)
+    bare = EffectAxis(style, -math.inf, math.inf, band)
     estimates = [bare.place(v) for verdict in findings if (v := known(verdict.estimate)) is not None]
     ends = [
         bare.place(v) for verdict in findings for end in (verdict.low, verdict.high) if (v := known(end)) is not None
@@ -153,15 +154,15 @@ def axis_of(results: Results, metric: Metric, findings: Sequence[Finding], style
     reach = _FAR * max(abs(value) for value in fixed) or 1.0
     near = [*fixed, *(max(-reach, min(reach, end)) for end in ends)]
     pad = 0.06 * ((max(near) - min(near)) or 1.0)
-    return Axis(style, min(near) - pad, max(near) + pad, band)
+    return EffectAxis(style, min(near) - pad, max(near) + pad, band)
 
 
-def _log_axis(style: EffectStyle, fixed: list[float], ends: list[float], band: tuple[float, float]) -> Axis:
+def _log_axis(style: EffectStyle, fixed: list[float], ends: list[float], band: tuple[float, float]) -> EffectAxis:
     positive = [value for value in fixed if value > 0]
     least, most = min(positive) / _FAR, max(positive) * _FAR
     near = [*positive, *(max(least, min(most, end)) for end in ends if end > 0)]
     pad = 10 ** (0.06 * max(0.3, math.log10(max(near) / min(near))))
-    return Axis(style, min(near) / pad, max(near) * pad, band)
+    return EffectAxis(style, min(near) / pad, max(near) * pad, band)
 
 
 def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, float]:
@@ -171,7 +172,7 @@ def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, 
         baseline = next((c.metrics.get(metric.name) for c in results.configurations if c.baseline), None)
         width = style.shown.scaled(delta * abs(baseline.mean)) if baseline else 0.0
         return -width, width
-    place = Axis(style, 0, 0, (0, 0)).place
+    place = EffectAxis(style, 0, 0, (0, 0)).place
     return place(1 / (1 + delta)), place(1 + delta)
 
 
@@ -180,19 +181,19 @@ def neutral(style: EffectStyle) -> float:
     return 0.0 if style.kind == "difference" else 1.0
 
 
-def x_axis(axis: Axis, metric: Metric) -> dict[str, Any]:
+def x_axis(axis: EffectAxis, metric: Metric) -> dict[str, Any]:
     """``axis`` as plotly has it, with an arrow to where the metric is better."""
     return {**_range(axis), **({"title": {"text": BETTER[metric.direction]}} if metric.direction in BETTER else {})}
 
 
-def _range(axis: Axis) -> dict[str, Any]:
+def _range(axis: EffectAxis) -> dict[str, Any]:
     if axis.style.kind == "factor":
         return {"type": "log", "range": [math.log10(axis.low), math.log10(axis.high)], "tickprefix": "×", "nticks": 7}
     suffix = " %" if axis.style.kind == "percent" else ""
     return {"range": [axis.low, axis.high], "ticksuffix": suffix, "tickformat": ",~g", "nticks": 7}
 
 
-def zone_shapes(axis: Axis) -> list[dict[str, Any]]:
+def zone_shapes(axis: EffectAxis) -> list[dict[str, Any]]:
     """The zone of effects that do not matter, and the line of no effect."""
     nothing = axis.place(neutral(axis.style))
     common = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
@@ -221,3 +222,79 @@ def in_words(style: EffectStyle) -> str:
 def _legend(verdicts: tuple[Verdict, ...], smallest_effect: float) -> tuple[LegendEntry, ...]:
     said = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(verdicts))
     return (*said, LegendEntry(f"too small to matter ({effect_band(smallest_effect)})", "band", "band"))
+
+
+# What the whole profile does and each line's share of it, as bars with intervals.
+
+
+_LABEL_WIDTH: Final = 34
+_MOST: Final = 40  # lines, of the largest shares
+_ROW: Final = 34
+
+
+def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
+    """``None`` where no profile was taken apart, or nothing is known yet."""
+    found = [one for one in lines_on(results, metric.name) if known(one.estimate) is not None][: _MOST + 1]
+    if len(found) < 2:
+        return None
+    style = effect_style(found, metric.unit)[found[0].scale]
+    found = [one for one in found if one.scale == found[0].scale]
+    axis = axis_of(results, metric, found, style)
+    traces = [trace for place, one in enumerate(found) for trace in _bar(len(found) - 1 - place, one, axis)]
+    names = ["the whole profile" if one.kind == "whole" else visible_line(one.line) for one in reversed(found)]
+    roles = {one.role: LegendEntry(one.role, "square", one.verdict) for one in found if one.kind == "line"}
+    band = f"too small to matter ({effect_band(results.smallest_effect)})"
+    return Plot(
+        name=name,
+        title=f"The whole profile, shared out among its lines{in_words(style)}",
+        description=f"{metric.title}: what the whole profile does, and below it each line's share of that (its Shapley "
+        f"value), from the largest to the smallest, with {100 * results.level:g} % intervals for all together; the "
+        f"band is too small to matter.",
+        figure=figure(
+            traces,
+            xaxis=x_axis(axis, metric),
+            yaxis=level_axis(names, width=_LABEL_WIDTH),
+            shapes=zone_shapes(axis),
+            bargap=0.35,
+        ),
+        height=max(240, 80 + _ROW * len(found)),
+        legend=(*roles.values(), LegendEntry("interval", "line", "ink"), LegendEntry(band, "band", "band")),
+        wide=True,
+    )
+
+
+def _bar(height: int, line: LineEffect, axis: EffectAxis) -> list[dict[str, Any]]:
+    estimate = known(line.estimate)
+    if estimate is None:
+        return []
+    low = axis.low if (bound := known(line.low)) is None else max(axis.low, axis.place(bound))
+    high = axis.high if (bound := known(line.high)) is None else min(axis.high, axis.place(bound))
+    text = (
+        f"<b>{plain_lines(line.line, 40)}</b><br>{plain(axis.style.estimate(line))} "
+        f"({plain(axis.style.interval(line))})<br>{plain(role_text(line))}"
+        f"<br>{plain_lines(line.reason, 48)}"
+    )
+    start, end = sorted((axis.place(neutral(axis.style)), axis.place(estimate)))
+    common = {"hoverinfo": "text", "hovertext": text}
+    half = 0.3
+    return [
+        {
+            **common,
+            "type": "scatter",
+            "mode": "lines",
+            "x": [start, end, end, start, start],
+            "y": [height - half, height - half, height + half, height + half, height - half],
+            "fill": "toself",
+            "fillcolor": variable(line.verdict),
+            "line": {"color": variable(line.verdict), "width": 1},
+            "opacity": 1.0 if line.kind == "whole" else 0.8,
+        },
+        {
+            **common,
+            "type": "scatter",
+            "mode": "lines",
+            "x": [low, high],
+            "y": [height, height],
+            "line": {"color": variable("ink"), "width": 2},
+        },
+    ]

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from ajuste.analysis.wording import change
-from ajuste.model.history import History, VersionPoint
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
-from ajuste.model.results import Results
-from ajuste.report.format import Shown
+from ajuste.model.results import History, Results, VersionPoint
+from ajuste.model.visible import visible_line
+from ajuste.model.wording import change
+from ajuste.report.format import ShownNumber
 from ajuste.report.labels import Labels
 from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain
-from ajuste.report.plots.trial_marks import exact, figure_axis
-from ajuste.report.visible import visible_line
+from ajuste.report.plots.trials import exact, figure_axis
 
 _HEIGHT: Final = 320
 _REACH: Final = 1.0  # times the distance of the points: as far as intervals are drawn beyond them
@@ -69,7 +68,7 @@ def _versions(histories: Sequence[History]) -> list[str]:
     return [str(version) for version in sorted(found)]
 
 
-def _line(history: History, at: dict[str, int], own: Mark, shown: Shown) -> dict[str, Any]:
+def _line(history: History, at: dict[str, int], own: Mark, shown: ShownNumber) -> dict[str, Any]:
     points = history.points
     return {
         "type": "scatter",
@@ -92,14 +91,14 @@ def _line(history: History, at: dict[str, int], own: Mark, shown: Shown) -> dict
     }
 
 
-def _hover(point: VersionPoint, shown: Shown) -> str:
+def _hover(point: VersionPoint, shown: ShownNumber) -> str:
     bounds = ""
     if point.low is not None and point.high is not None:
         bounds = f"<br>{plain(shown.text(point.low))} … {plain(shown.with_unit(point.high))}"
     return f"<b>{plain(point.level)}</b>, {plain(point.scheduler)}<br>{plain(shown.with_unit(point.value))}{bounds}"
 
 
-def _changes(history: History, at: dict[str, int], metric: Metric, shown: Shown) -> list[dict[str, Any]]:
+def _changes(history: History, at: dict[str, int], metric: Metric, shown: ShownNumber) -> list[dict[str, Any]]:
     """A diamond half way between the versions, with the change beside the line."""
     if not history.changes:
         return []
@@ -151,7 +150,7 @@ def _schedulers(border: float) -> list[dict[str, Any]]:
     ]
 
 
-def _y_axis(histories: Sequence[History], shown: Shown) -> dict[str, Any]:
+def _y_axis(histories: Sequence[History], shown: ShownNumber) -> dict[str, Any]:
     """With room for all points, and for intervals as far as these lie apart."""
     points = [point for history in histories for point in history.points]
     values = [shown.scaled(point.value) for point in points]

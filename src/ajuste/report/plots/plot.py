@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
+from ajuste.model.visible import visible_line
 from ajuste.report.palette import SERIES, SYMBOLS, variable
-from ajuste.report.visible import visible_line
 
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', sans-serif"
 _CLEAR: Final = "rgba(0,0,0,0)"

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Prediction, Results
-from ajuste.report.format import Shown
+from ajuste.report.format import ShownNumber
 from ajuste.report.labels import Labels
+from ajuste.report.listings import predicted_text, prediction_shown, predictions_of, residual_text
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines
-from ajuste.report.plots.trial_marks import figure_axis, kind_of
-from ajuste.report.predictions import predicted_text, prediction_shown, predictions_of, residual_text
+from ajuste.report.plots.trials import figure_axis, kind_of
 
 _ROW_HEIGHT: Final = 28
 _PREDICTED: Final = "series-2"
@@ -45,7 +45,9 @@ def predicted_plot(results: Results, metric: Metric, labels: Labels, name: str) 
     )
 
 
-def _predicted(prediction: Prediction, rows: dict[str, int], names: dict[str, str], shown: Shown) -> dict[str, Any]:
+def _predicted(
+    prediction: Prediction, rows: dict[str, int], names: dict[str, str], shown: ShownNumber
+) -> dict[str, Any]:
     """A diamond for one value, a bar between two for a range."""
     exact = prediction.low == prediction.high
     ends = [prediction.low] if exact else [prediction.low, prediction.high]
@@ -62,7 +64,9 @@ def _predicted(prediction: Prediction, rows: dict[str, int], names: dict[str, st
     }
 
 
-def _means(own: tuple[Prediction, ...], rows: dict[str, int], names: dict[str, str], shown: Shown) -> dict[str, Any]:
+def _means(
+    own: tuple[Prediction, ...], rows: dict[str, int], names: dict[str, str], shown: ShownNumber
+) -> dict[str, Any]:
     measured = [(p, p.measured) for p in own if p.measured is not None]
     return {
         "type": "scatter",
@@ -80,7 +84,7 @@ def _means(own: tuple[Prediction, ...], rows: dict[str, int], names: dict[str, s
     }
 
 
-def _trials(results: Results, metric: Metric, rows: dict[str, int], shown: Shown) -> dict[str, Any]:
+def _trials(results: Results, metric: Metric, rows: dict[str, int], shown: ShownNumber) -> dict[str, Any]:
     clean = [
         t for t in results.trials if t.configuration in rows and metric.name in t.metrics and kind_of(t) == "clean"
     ]
@@ -94,7 +98,7 @@ def _trials(results: Results, metric: Metric, rows: dict[str, int], shown: Shown
     }
 
 
-def _said(prediction: Prediction, names: dict[str, str], shown: Shown) -> str:
+def _said(prediction: Prediction, names: dict[str, str], shown: ShownNumber) -> str:
     measured = "" if prediction.measured is None else f"<br>measured {plain(shown.with_unit(prediction.measured))}"
     residual = "" if prediction.measured is None else f" ({plain(residual_text(prediction, shown))})"
     predicted = f"{predicted_text(prediction, shown)} {shown.unit}".rstrip()

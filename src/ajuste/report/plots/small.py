@@ -9,8 +9,16 @@ from ajuste.model.results import Results
 from ajuste.report.labels import Labels
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import Plot, figure, level_axis
-from ajuste.report.plots.trial_marks import axis_type, exact, figure_axis, hover_text, kind_of, place_word
-from ajuste.report.plots.trials import MOST_MARKED, configuration_marks
+from ajuste.report.plots.trials import (
+    MOST_MARKED,
+    axis_type,
+    configuration_marks,
+    exact,
+    figure_axis,
+    hover_text,
+    kind_of,
+    place_word,
+)
 
 _JITTER: Final = 0.28
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ajuste.model.visible import visible_line
 from ajuste.report.format import number, significant
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain
-from ajuste.report.plots.surface_axis import View, edges, level_ticks, places
-from ajuste.report.plots.trial_marks import axis_type
-from ajuste.report.visible import visible_line
+from ajuste.report.plots.surface_curves import View, edges, level_ticks, places
+from ajuste.report.plots.trials import axis_type
 
 Array = NDArray[np.float64]
 

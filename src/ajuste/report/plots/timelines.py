@@ -6,7 +6,7 @@ from bisect import bisect_left
 from typing import Any, Final
 
 from ajuste.model.results import Results, SampledFigure, SampledLine
-from ajuste.report.format import Shown, shown_as
+from ajuste.report.format import ShownNumber, shown_as
 from ajuste.report.labels import Labels
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
@@ -71,7 +71,7 @@ def _last(figures: tuple[SampledFigure, ...]) -> float:
 
 
 def _traces(
-    one: SampledFigure, axis: str, marks: dict[str, Mark], short: dict[str, str], shown: Shown, results: Results
+    one: SampledFigure, axis: str, marks: dict[str, Mark], short: dict[str, str], shown: ShownNumber, results: Results
 ) -> list[dict[str, Any]]:
     """Thin lines first, so that the bold ones lie on them."""
     ordered = sorted(one.lines, key=lambda line: line.representative)
@@ -101,7 +101,7 @@ def _traces(
     return traces
 
 
-def _trace(line: SampledLine, axis: str, own: Mark, short: dict[str, str], shown: Shown) -> dict[str, Any]:
+def _trace(line: SampledLine, axis: str, own: Mark, short: dict[str, str], shown: ShownNumber) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
@@ -143,7 +143,7 @@ def _band(one: SampledFigure, axis: str) -> list[dict[str, Any]]:
     ]
 
 
-def _title(one: SampledFigure, top: float, shown: Shown) -> dict[str, Any]:
+def _title(one: SampledFigure, top: float, shown: ShownNumber) -> dict[str, Any]:
     unit = "1/s" if shown.unit == "/s" else shown.unit
     words = [_WORDS[one.shown], f"in {unit}" if unit else ""]
     about = ", ".join(filter(None, words))

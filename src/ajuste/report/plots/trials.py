@@ -1,26 +1,98 @@
-"""Every trial of one metric: by block while the configurations can be told apart by marks, else in a row for each."""
+"""How single trials are marked: clean ones as their configuration, others by what became of them."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
-from ajuste.report.format import Shown
+from ajuste.model.visible import visible_line
+from ajuste.report.format import ShownNumber, shown_as
 from ajuste.report.labels import Labels
 from ajuste.report.palette import SERIES, variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, level_axis, mark
-from ajuste.report.plots.trial_marks import (
-    KINDS,
-    axis_type,
-    exact,
-    figure_axis,
-    hover_text,
-    kind_legend,
-    kind_of,
-    place_word,
-    symbol_of,
-)
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, level_axis, mark, plain, plain_lines
+
+Kind = Literal["clean", "warm-up", "flagged", "failed"]
+
+KINDS: Final[tuple[Kind, ...]] = ("clean", "warm-up", "flagged", "failed")
+_LEGEND: Final[dict[Kind, tuple[str, str]]] = {
+    "warm-up": ("warm-up, left out", "circle-open"),
+    "flagged": ("flagged, left out and repeated", "diamond-cross-open"),
+    "failed": ("failed, not measured", "x-thin-open"),
+}
+_LOG_SPAN: Final = 30.0  # figures that span more than this are drawn on a logarithmic axis
+
+
+def kind_of(trial: Point) -> Kind:
+    if trial.status == "failed":
+        return "failed"
+    if trial.status != "ok":
+        return "flagged"
+    return "warm-up" if trial.warm_up else "clean"
+
+
+def symbol_of(kind: Kind, own: str) -> str:
+    """The symbol of a trial whose configuration has the symbol ``own``."""
+    return own if kind == "clean" else f"{own}-open" if kind == "warm-up" else _LEGEND[kind][1]
+
+
+def kind_legend(trials: Iterable[Point]) -> tuple[LegendEntry, ...]:
+    """Entries for those kinds other than clean that occur."""
+    present = {kind_of(trial) for trial in trials}
+    return tuple(LegendEntry(*_LEGEND[kind], "muted") for kind in KINDS if kind != "clean" and kind in present)
+
+
+def place_word(results: Results) -> str:
+    """What a trial's ``block`` counts: blocks, or where results of elsewhere have none the values of a file."""
+    return "place in the file" if results.elsewhere is not None and not results.blocks else "block"
+
+
+def hover_text(trial: Point, label: str, metric: Metric, shown: ShownNumber, place: str = "block") -> str:
+    """What a trial says of itself: configuration, block (``place``), seed, figure, and what was wrong with it."""
+    value = trial.metrics.get(metric.name)
+    lines = [
+        f"<b>{plain_lines(label, 40)}</b>",
+        f"{place} {trial.block}"
+        + (f", place {trial.position}, seed {trial.seed}" if trial.seed is not None else "")
+        + (f", attempt {trial.attempt}" if trial.attempt else ""),
+        f"{plain(metric.title)}: {plain(shown.with_unit(value)) if value is not None else 'no figure'}",
+    ]
+    if trial.warm_up:
+        lines.append("warm-up: left out of every figure")
+    if trial.status != "ok" or trial.reason:
+        lines.append(plain_lines(f"{visible_line(trial.status)}: {trial.reason}", 44))
+    return "<br>".join(lines)
+
+
+def exact(metric: Metric, values: Iterable[float]) -> ShownNumber:
+    """Unit for an axis and for single figures, which show more digits than means do."""
+    shown = shown_as(values, metric.unit)
+    return ShownNumber(shown.unit, shown.divisor, shown.decimals if shown.decimals == 0 else min(9, shown.decimals + 2))
+
+
+def axis_type(values: Iterable[float]) -> Literal["log", "linear"]:
+    """Logarithmic where all figures are positive and span more than a decade and a half."""
+    found = list(values)
+    spans = bool(found) and min(found) > 0 and max(found) / min(found) > _LOG_SPAN
+    return "log" if spans else "linear"
+
+
+def figure_axis(values: Sequence[float]) -> dict[str, Any]:
+    """An axis for figures: logarithmic where ``axis_type`` says so, then with labels at powers of ten if they span
+    enough of them; room around figures that are all alike.
+    """
+    if axis_type(values) == "log":
+        powers = math.log10(max(values) / min(values))
+        return {"type": "log", "dtick": 1 if powers > 1.9 else "D2", "minor": {"ticks": "outside", "ticklen": 2}}
+    if values and min(values) == max(values):
+        return {"range": [values[0] - (abs(values[0]) / 10 or 1), values[0] + (abs(values[0]) / 10 or 1)]}
+    return {}
+
+
+# Every trial of one metric: by block while the configurations can be told apart by marks, else in a row for each.
+
 
 MOST_MARKED: Final = SERIES
 ROW_HEIGHT: Final = 26
@@ -59,7 +131,7 @@ def configuration_marks(results: Results) -> dict[str, Mark]:
     return {c.name: marks.get(c.name, mark(0)) for c in results.configurations}
 
 
-def _by_block(results: Results, metric: Metric, labels: Labels, shown: Shown) -> Any:
+def _by_block(results: Results, metric: Metric, labels: Labels, shown: ShownNumber) -> Any:
     marks = configuration_marks(results)
     traces: list[dict[str, Any]] = []
     count = len(results.configurations)
@@ -90,7 +162,7 @@ def _by_block(results: Results, metric: Metric, labels: Labels, shown: Shown) ->
     return figure(traces, **layout)
 
 
-def _by_configuration(results: Results, metric: Metric, labels: Labels, shown: Shown) -> Any:
+def _by_configuration(results: Results, metric: Metric, labels: Labels, shown: ShownNumber) -> Any:
     blocks = sorted({trial.block for trial in results.trials})
     height = {block: 0.3 * (1 - 2 * place / max(1, len(blocks) - 1)) for place, block in enumerate(blocks)}
     count = len(results.configurations)
@@ -135,7 +207,9 @@ def _groups(results: Results, configuration: Measured, metric: Metric) -> list[l
     return [group for group in groups if group]
 
 
-def _trace(trials: list[Point], own: Mark, label: str, metric: Metric, shown: Shown, place: str) -> dict[str, Any]:
+def _trace(
+    trials: list[Point], own: Mark, label: str, metric: Metric, shown: ShownNumber, place: str
+) -> dict[str, Any]:
     kind = kind_of(trials[0])
     symbol = symbol_of(kind, own.symbol)
     open_symbol = symbol.endswith("-open")
@@ -168,3 +242,45 @@ def _row_label(configuration: Measured, labels: Labels) -> str:
 def _block_ticks(results: Results) -> dict[str, Any]:
     last = max((trial.block for trial in results.trials), default=0)
     return {"range": [-0.6, last + 0.6], "dtick": max(1, -(-(last + 1) // 12)), "tick0": 0}
+
+
+# How the level of a metric moved over the run, block by block.
+
+
+def course_plot(results: Results, metric: Metric, name: str) -> Plot | None:
+    """The mean of every block against that of all; ``None`` where nothing is known of it."""
+    courses = results.diagnostics.courses if results.diagnostics is not None else ()
+    course = next((one for one in courses if one.metric == metric.name), None)
+    if course is None:
+        return None
+    ratio = course.scale == "ratio"
+    shown = exact(metric, course.values)
+    values = [100 * (value - 1) if ratio else shown.scaled(value) for value in course.values]
+    unit = "%" if ratio else shown.unit
+    trace = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": list(course.blocks),
+        "y": values,
+        "line": {"width": 1, "color": variable("series-1")},
+        "marker": {"size": 5, "color": variable("series-1")},
+        "hoverinfo": "text",
+        "hovertext": [
+            f"block {block}<br>{plain(f'{value:+.3g} {unit}'.rstrip())} from the mean"
+            for block, value in zip(course.blocks, values, strict=True)
+        ],
+    }
+    zero = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 0, "y1": 0, "layer": "below"}
+    in_unit = f", in\u00a0{unit}" if unit else ""
+    return Plot(
+        name=name,
+        title=f"Level over the run: mean of each block against all{in_unit}",
+        description=f"{metric.title}: how far the mean of each block is from the mean of all, by block.",
+        figure=figure(
+            [trace],
+            xaxis={"title": {"text": "block"}},
+            shapes=[{**zero, "line": {"color": variable("line"), "width": 1}}],
+        ),
+        height=220,
+        wide=True,
+    )

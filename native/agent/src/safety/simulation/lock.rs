@@ -1,4 +1,4 @@
-//! The machine's lock, as those who experiment and those who restore take it (`ajuste.target.machine_lock`).
+//! The machine's lock, as those who experiment and those who restore take it (`ajuste.executor.host.machine_lock`).
 //!
 //! Each user has a lock, which the processes of an experiment inherit, and a status beside it, which says who has the
 //! machine. Whoever comes takes their own lock, says so, and then looks at what the others say.

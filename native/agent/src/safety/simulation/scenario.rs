@@ -88,7 +88,7 @@ pub fn somebody_else(world: &Shared, machine: usize) {
     world.borrow_mut().busy = true;
 }
 
-/// As a study is carried out (`ajuste.target.host`): the lock, what an earlier one has left, the agent and its plans, the
+/// As a study is carried out (`ajuste.executor.host.host`): the lock, what an earlier one has left, the agent and its plans, the
 /// end. All that changes values and journals has the rights for it, whichever user it is of.
 fn experiment(world: &Shared, machine: usize, user: u64, home: &str) {
     let orchestrator = Process::start(world, machine);

@@ -1,1 +1,0 @@
-"""What rules of the kernel predict, beside what was measured: one file a rule."""

@@ -1,0 +1,237 @@
+"""What a search has measured so far, by block and by what the kernel made of each configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.analysis.pairs import Trials, clean_trials
+from ajuste.analysis.precision import interval_of
+from ajuste.design.search.goal import Constraint, Goal
+from ajuste.design.search.sampler import Tried
+from ajuste.design.search.space import Point, Space
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Trial
+from ajuste.model.tunable import same_value
+from ajuste.model.tuning import KeptLimit
+from ajuste.model.verdict import Verdict
+
+BROKEN_BY = 1.0
+"""What a configuration that cannot be measured is told to be beyond every constraint."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A configuration that was asked for: its place in the space and its levels by factor."""
+
+    name: str
+    point: Point
+    levels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """``blocks`` has the metrics of each clean trial by block and name. What became the same configuration has one
+    name: ``same`` says which, ``levels`` what its levels became. ``hopeless`` were tried and never measured.
+    """
+
+    baseline: str
+    blocks: Mapping[int, Mapping[str, Mapping[str, float]]]
+    levels: Mapping[str, Mapping[str, str]]
+    same: Mapping[str, str]
+    hopeless: frozenset[str]
+
+    def since(self, block: int) -> Ledger:
+        """Only the blocks from that number on."""
+        later = {number: own for number, own in self.blocks.items() if number >= block}
+        return Ledger(self.baseline, later, self.levels, self.same, self.hopeless)
+
+    def values(self, name: str, column: str) -> NDArray[np.float64]:
+        """All values of a metric under a configuration, in block order."""
+        found = [own[name][column] for own in self.blocks.values() if name in own and column in own[name]]
+        return np.array(found, np.float64)
+
+    def changes(self, name: str, metric: Metric, against: str | None = None) -> NDArray[np.float64]:
+        """How much worse than ``against`` (the baseline) in each block that has both, smaller is better: as a
+        logarithm of the ratio, or a difference.
+        """
+        other = against or self.baseline
+        pairs = [
+            (own[other][metric.column], own[name][metric.column])
+            for own in self.blocks.values()
+            if all(metric.column in own.get(each, {}) for each in (name, other))
+        ]
+        table = np.array(pairs, np.float64).reshape(-1, 2)
+        found = np.log(table[:, 1] / table[:, 0]) if self.as_ratio(metric) else table[:, 1] - table[:, 0]
+        return -found if metric.direction == "higher" else found
+
+    def as_ratio(self, metric: Metric) -> bool:
+        """Whether a metric is compared by ratios: no value of it is 0 or negative."""
+        column = metric.column
+        return metric.scale == "ratio" and all(
+            figures.get(column, 1.0) > 0 for own in self.blocks.values() for figures in own.values()
+        )
+
+    def level(self, name: str, metric: Metric) -> float:
+        """Mean or quantile of a metric under a configuration; NaN where it was not measured."""
+        values = self.values(name, metric.column)
+        if not len(values):
+            return math.nan
+        return float(np.mean(values) if metric.quantile is None else np.quantile(values, metric.quantile))
+
+    def excess(self, name: str, limit: Constraint) -> float:
+        """How far a configuration seems to be beyond a limit; relative ones in blocks that have the baseline too."""
+        if not limit.relative or limit.metric.quantile is not None:
+            value = limit.excess(self.level(name, limit.metric), self.level(self.baseline, limit.metric))
+            return BROKEN_BY if math.isnan(value) else value
+        changes = self.changes(name, limit.metric.model_copy(update={"direction": "lower"}))
+        if not len(changes):
+            return BROKEN_BY
+        away = float(np.mean(changes)) - math.log(limit.bound)
+        return away if limit.upper else -away
+
+
+def ledger_of(
+    trials: Iterable[Trial],
+    asked: Mapping[str, Suggestion],
+    baseline: str,
+    name_of: Callable[[Mapping[str, str]], str | None] = lambda _: None,
+) -> Ledger:
+    """What ``trials`` say, which are in the order of the design. ``asked`` knows every configuration by its name.
+
+    What the kernel made another configuration has the name of that one, which ``name_of`` finds by its levels; of one
+    that nobody can ask for, the name of what became it first.
+    """
+    same: dict[str, str] = {}
+    first: dict[tuple[tuple[str, str], ...], str] = {}
+    levels: dict[str, Mapping[str, str]] = {baseline: asked[baseline].levels}
+    blocks: dict[int, dict[str, Mapping[str, float]]] = {}
+    seen: set[str] = set()
+    for trial in trials:
+        name = trial.slot.configuration
+        seen.add(name)
+        if trial.status != "ok" or trial.slot.warm_up:
+            continue
+        if name not in same:
+            became = became_of(trial, asked[name].levels)
+            key = tuple(sorted(became.items()))
+            if key not in first:
+                changed = any(not same_value(became[factor], level) for factor, level in asked[name].levels.items())
+                first[key] = (name_of(became) if changed else None) or name
+            same[name] = first[key]
+            same.setdefault(first[key], first[key])
+            levels.setdefault(same[name], became)
+        blocks.setdefault(trial.slot.block, {}).setdefault(same[name], trial.metrics)
+    return Ledger(baseline, blocks, levels, same, frozenset(seen - set(same)))
+
+
+def became_of(trial: Trial, levels: Mapping[str, str]) -> dict[str, str]:
+    """The levels as the kernel had them: what was read back where that is another value than was written."""
+    read = {write.tunable: write for write in trial.written}
+    return {
+        name: read[name].after if name in read and not same_value(read[name].after, read[name].asked) else level
+        for name, level in levels.items()
+    }
+
+
+def tried(ledger: Ledger, asked: Mapping[str, Suggestion], space: Space, goal: Goal) -> dict[str, Tried]:
+    """What a sampler is told, by the name of each configuration that was asked for, in that order; the baseline first.
+
+    A configuration that could not be measured is told as bad as the worst, and beyond every constraint.
+    """
+    names = [name for name in asked if name in ledger.same or name in ledger.hopeless]
+    variances = tuple(_variance(ledger, metric) for metric in goal.objectives)
+    found: dict[str, Tried] = {}
+    for name in names:
+        one = ledger.same.get(name)
+        changes = [ledger.changes(one, metric) for metric in goal.objectives] if one else []
+        if one is None or not all(map(len, changes)):
+            continue
+        found[name] = Tried(
+            point=asked[name].point,
+            row=space.row(dict(ledger.levels[one])),
+            values=tuple(float(np.mean(own)) for own in changes),
+            variances=variances,
+            excess=tuple(ledger.excess(one, limit) for limit in goal.limits),
+            runs=min(map(len, changes)),
+        )
+    worst = tuple(
+        max((one.values[place] for one in found.values()), default=0.0) for place in range(len(goal.objectives))
+    )
+    for name in names:
+        if name not in found:
+            row = space.row(dict(asked[name].levels))
+            excess = (BROKEN_BY,) * len(goal.limits)
+            found[name] = Tried(asked[name].point, row, worst, variances, excess)
+    return {name: found[name] for name in names}
+
+
+def _variance(ledger: Ledger, metric: Metric) -> float:
+    """Of a single comparison within a block, from whatever was measured in several blocks; 0 where nothing was."""
+    names = {name for own in ledger.blocks.values() for name in own if name != ledger.baseline}
+    squares, freedom = 0.0, 0
+    for name in sorted(names):
+        changes = ledger.changes(name, metric)
+        if len(changes) > 1:
+            squares += float(np.sum((changes - np.mean(changes)) ** 2))
+            freedom += len(changes) - 1
+    return squares / freedom if freedom else 0.0
+
+
+# Whether configurations keep the constraints, by the intervals of the check.
+
+
+def kept_limits(
+    limits: Sequence[Constraint], names: Sequence[str], verdicts: Sequence[Verdict], trials: Trials, alpha: float
+) -> tuple[KeptLimit, ...]:
+    """Every limit for every one of ``names``: relative ones by the ``verdicts``, others by intervals of error rate
+    ``alpha`` of what ``trials`` measured.
+    """
+    clean = clean_trials(trials)
+    found = []
+    for name in names:
+        for limit in limits:
+            if limit.relative:
+                own = next(v for v in verdicts if v.configuration == name and v.metric == limit.metric.name)
+                three = (own.estimate, own.low, own.high) if own.scale == "ratio" else (None, None, None)
+            else:
+                three = _absolute(limit, clean.values(name, limit.metric.column), alpha)
+            estimate, low, high = three
+            found.append(
+                KeptLimit(
+                    configuration=name,
+                    text=limit.text,
+                    metric=limit.metric.name,
+                    unit=limit.metric.unit,
+                    relative=limit.relative,
+                    bound=limit.bound,
+                    estimate=estimate,
+                    low=low,
+                    high=high,
+                    holds=_holds(limit, low, high),
+                )
+            )
+    return tuple(found)
+
+
+def _absolute(
+    limit: Constraint, values: NDArray[np.float64], alpha: float
+) -> tuple[float | None, float | None, float | None]:
+    if not len(values):
+        return None, None, None
+    interval = interval_of(values, limit.metric, alpha)
+    finite = [point if math.isfinite(point) else None for point in (interval.low, interval.high)]
+    return interval.mean, finite[0], finite[1]
+
+
+def _holds(limit: Constraint, low: float | None, high: float | None) -> Literal["yes", "no", "unknown"]:
+    within, beyond = (high, low) if limit.upper else (low, high)
+    sign = 1 if limit.upper else -1
+    if within is not None and sign * within <= sign * limit.bound:
+        return "yes"
+    return "no" if beyond is not None and sign * beyond > sign * limit.bound else "unknown"

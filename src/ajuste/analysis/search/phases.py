@@ -1,0 +1,136 @@
+"""The phases of a search: many points are tried, the promising ones are replicated, the best is checked afresh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ajuste.analysis.search.ledger import Ledger
+from ajuste.analysis.sequence import mean_interval
+from ajuste.design.search.gaussian import first_points
+from ajuste.design.search.goal import FEWEST_TRIALS, Goal
+from ajuste.design.search.sampler import Tried, front
+from ajuste.design.search.surrogate import Surrogate
+from ajuste.model.error import RequestError
+
+AT_ONCE: Final = 4
+"""So many new points share a block with the baseline."""
+REPLICATED: Final = 4
+"""So many promising ones are replicated."""
+ROUNDS: Final = 5
+"""In at most so many blocks."""
+CHECKED: Final = 3
+"""Of a front so many are checked."""
+CHECK_BLOCKS: Final = 8
+"""For so many blocks of the check trials are kept back."""
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """How many trials exploring may take, how many must be left when replicating ends, and how many the ``first`` block
+    holds, the baseline among them.
+    """
+
+    explore: int
+    check: int
+    first: int
+
+
+def allotment(trials: int, axes: int, objectives: int, min_blocks: int) -> Allotment:
+    """How ``trials`` are shared out; those that elimination saves go to the check. Raises RequestError for too few."""
+    finalists = 1 if objectives == 1 else CHECKED
+    check = (1 + finalists) * max(CHECK_BLOCKS, min_blocks)
+    replicate = (1 + REPLICATED) * ROUNDS
+    first = first_points(axes)
+    if trials < FEWEST_TRIALS:
+        raise RequestError(f"{trials} trials are too few to search and to check; expected {FEWEST_TRIALS} at least")
+    if trials >= check + replicate + first:
+        return Allotment(trials - check - replicate, check, first)
+    # Few trials: each phase gets its share.
+    check = max((1 + finalists) * max(min_blocks, 4), trials // 4)
+    explore = max(1 + AT_ONCE, (trials - check) * 2 // 3)
+    if explore + check > trials:
+        least = check + 1 + AT_ONCE
+        raise RequestError(f"{trials} trials are too few: the check alone takes {check}; expected {least} at least")
+    return Allotment(explore, check, min(first, explore))
+
+
+def promising(found: Mapping[str, Tried], baseline: str, objectives: int) -> list[str]:
+    """Those of ``found`` that are worth replicating, by name: the best by what a model expects of them, and the best as
+    measured; of several objectives the front. Where nothing keeps the constraints, the nearest to them.
+    """
+    names = [name for name in found if name != baseline]
+    allowed = [name for name in names if found[name].allowed]
+    if not allowed:
+        return sorted(names, key=lambda name: (found[name].violation, found[name].values))[:REPLICATED]
+    if objectives > 1:
+        return spread([name for name in _on_front(found, allowed)], found, REPLICATED)
+    rows = np.array([one.row for one in found.values()])
+    own = [one.values[0] for one in found.values()]
+    errors = [(one.variances or (0.0,))[0] / one.runs for one in found.values()]
+    expected = dict(zip(found, Surrogate(rows, own, errors).predict(rows)[0], strict=True))
+    best = min(allowed, key=lambda name: found[name].values[0])
+    others = sorted((name for name in allowed if name != best), key=lambda name: expected[name])
+    return [best, *others[: REPLICATED - 1]]
+
+
+def _on_front(found: Mapping[str, Tried], names: Sequence[str]) -> list[str]:
+    by_values = {found[name].values: name for name in reversed(names)}
+    return [by_values[one.values] for one in front([found[name] for name in names])]
+
+
+def spread(names: Sequence[str], found: Mapping[str, Tried], most: int) -> list[str]:
+    """At most ``most`` of ``names`` (which are in order along a front), its ends among them."""
+    if len(names) <= most:
+        return list(names)
+    places = np.linspace(0, len(names) - 1, most)
+    return [names[round(float(place))] for place in places]
+
+
+def survivors(
+    names: Sequence[str], ledger: Ledger, goal: Goal, *, confidence: float, smallest_effect: float
+) -> list[str]:
+    """Those of ``names`` that may still be the best, by the blocks of ``ledger`` alone: for one objective whose
+    anytime-valid interval against the leader does not exclude it; only the leader, if no other is distinguishable from
+    it by what matters. Of several objectives all.
+    """
+    allowed = [name for name in names if all(ledger.excess(name, limit) <= 0 for limit in goal.limits)]
+    if len(goal.objectives) > 1 or not allowed:
+        return list(names)
+    metric = goal.objectives[0]
+    leader = min(allowed, key=lambda name: _mean(ledger, name, goal))
+    alpha = (1 - confidence) / max(1, len(names) - 1)
+    zone = math.log1p(smallest_effect)
+    left, open_ones = [], False
+    for name in names:
+        if name == leader:
+            left.append(name)
+            continue
+        changes = ledger.changes(name, metric, against=leader)
+        interval = mean_interval(changes, alpha=alpha, floor=1e-18) if len(changes) else None
+        if interval is None or interval.low <= 0:
+            left.append(name)
+            same = interval is not None and ledger.as_ratio(metric) and -zone < interval.low and interval.high < zone
+            open_ones = open_ones or not same
+    return left if open_ones else [leader]
+
+
+def finalists(names: Sequence[str], found: Mapping[str, Tried], objectives: int) -> list[str]:
+    """What is checked: the best of ``names`` by all that was measured, of several objectives the front, spread; where
+    nothing keeps the constraints the nearest to them.
+    """
+    allowed = [name for name in names if found[name].allowed]
+    if not allowed:
+        return [min(names, key=lambda name: (found[name].violation, found[name].values))]
+    if objectives > 1:
+        return spread(_on_front(found, allowed), found, CHECKED)
+    return [min(allowed, key=lambda name: found[name].values[0])]
+
+
+def _mean(ledger: Ledger, name: str, goal: Goal) -> float:
+    changes = ledger.changes(name, goal.objectives[0])
+    return float(np.mean(changes)) if len(changes) else math.inf

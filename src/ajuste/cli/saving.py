@@ -1,0 +1,69 @@
+"""A study from a command line as a study file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.items import Table
+
+from ajuste.machine.files import write_text
+from ajuste.model.error import RequestError
+from ajuste.study.files import is_own
+
+
+def save_study(document: Mapping[str, Any], path: Path, command: str) -> None:
+    """Write ``document`` to ``path``. Raises RequestError where that cannot be."""
+    try:
+        write_text(path, study_text(_absolute(document), command))
+    except OSError as failure:
+        raise RequestError(f"--save {path}: {failure.strerror}") from None
+
+
+def study_text(document: Mapping[str, Any], command: str) -> str:
+    """The file: ``command``, which it came from, in a comment, then the document."""
+    text = tomlkit.document()
+    text.add(tomlkit.comment(f"Does the same as: {''.join(c if c.isprintable() else '?' for c in command)}"))
+    for key, value in document.items():
+        text.add(key, _item(value))
+    return tomlkit.dumps(text)
+
+
+def _item(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _table(value)
+    if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+        tables = tomlkit.aot()
+        for one in value:
+            tables.append(_table(one))
+        return tables
+    return value
+
+
+def _table(values: Mapping[str, Any]) -> Table:
+    table = tomlkit.table()
+    for key, value in values.items():
+        table.add(key, _item(value))
+    return table
+
+
+def _absolute(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with programs by their whole paths: the file can be anywhere."""
+
+    def command(words: list[str]) -> list[str]:
+        return [str(Path(words[0]).absolute()), *words[1:]] if is_own(words[0]) else words
+
+    workload = dict(document["workload"])
+    for name in ("command", "setup", "prepare", "cleanup"):
+        if name in workload:
+            workload[name] = command(workload[name])
+    for name in ("variant", "background"):
+        tables = [dict(table) for table in workload.get(name, ())]
+        for table in tables:
+            if "command" in table:
+                table["command"] = command(table["command"])
+        if tables:
+            workload[name] = tables
+    return {**document, "workload": workload}

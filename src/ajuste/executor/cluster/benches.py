@@ -1,0 +1,308 @@
+"""The target ``benches``: machines as they are, each of which measures whole blocks by its own clock."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from ajuste.executor.cluster.answer import Answer, observed_in, require
+from ajuste.executor.cluster.cluster import taken
+from ajuste.executor.cluster.connection import WORKER_SECONDS, Connection, WorkerTask, asked
+from ajuste.executor.cluster.job import HostJob
+from ajuste.executor.cluster.wire import Broken, read_as
+from ajuste.executor.executor import Block, BlockDone
+from ajuste.machine.inventory.inventory import Inventory, summary_of
+from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.model.event import Hello
+from ajuste.model.plan import Plan
+from ajuste.model.trial import Observation
+from ajuste.model.visible import visible_line
+from ajuste.model.wording import Say
+from ajuste.study.resolved import ResolvedStudy
+
+MOST_LOST: Final = 3
+"""A block during which so many machines were lost is not begun again: it may be to blame."""
+
+_WAIT_SECONDS = 0.5
+_LOOK_EVERY_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """A worker that measures: ``address`` is what names it, ``resolved`` what the study comes to there."""
+
+    name: str
+    address: str
+    identity: str
+    resolved: ResolvedStudy
+
+
+@dataclass
+class _Flight:
+    """A block on its way to a machine, and back."""
+
+    block: Block
+    machine: _Machine
+    plans: tuple[Plan, ...]
+
+
+@dataclass
+class BenchExecutor:
+    """The machines that were offered for measuring (``ajuste worker --bench``), each one block at a time.
+
+    Entering raises RequestError for a cluster that cannot be reached or has no such machine that fits ``resolved``.
+    """
+
+    connection: Connection
+    parcel: HostJob
+    resolved: ResolvedStudy
+    say: Say = field(default=lambda _: None)
+
+    def __post_init__(self) -> None:
+        self._text = self.parcel.model_dump_json()
+        self._stack = ExitStack()
+        self._there: dict[str, _Machine] = {}
+        self._known: dict[str, dict[str, Any]] = {}
+        self._identities: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+        self._flying: dict[WorkerTask, _Flight] = {}
+        self._lost: Counter[int] = Counter()
+        self._looked = 0.0
+        self._lacking_since: float | None = None
+
+    @property
+    def hello(self) -> Hello:
+        raise RunError("no single machine stands for many")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"clock": "wall", "machines": ", ".join(self._known)}
+
+    @property
+    def machines(self) -> dict[str, dict[str, Any]]:
+        return dict(self._known)
+
+    @property
+    def parallel(self) -> int:
+        return max(1, len(self._there))
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.connection.open()
+            stack.callback(self._end)
+            self._await_machines()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.connection.cancel(list(self._flying))
+        self._stack.close()
+
+    def run(self, plan: Plan) -> Observation:
+        for done in self.run_blocks([Block(0, lambda _: (plan,))]):
+            return done.observed[0][1]
+        raise RunError("the cluster was left in the middle of a plan")
+
+    def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
+        """As ``Benches.run_blocks``."""
+        waiting = deque(blocks)
+        ended: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
+        try:
+            while waiting or self._flying:
+                self._look(waiting)
+                self._send(waiting, ended)
+                for task in taken(ended):
+                    if (flight := self._flying.pop(task, None)) is None:
+                        continue  # Its machine was given up before.
+                    if (done := self._received(task, flight, waiting)) is not None:
+                        yield done
+        finally:
+            self.connection.cancel(list(self._flying))
+            self._flying.clear()
+
+    def _send(self, waiting: deque[Block], ended: queue.SimpleQueue[WorkerTask]) -> None:
+        """Give each machine that has nothing to do the first block that it may have."""
+        busy = {flight.machine.address for flight in self._flying.values()}
+        for machine in [one for one in self._there.values() if one.address not in busy]:
+            block = next((one for one in waiting if one.where in ("", machine.name)), None)
+            if block is None:
+                continue
+            waiting.remove(block)
+            plans = block.plans(machine.resolved)
+            task = WorkerTask("bench-carry-out", asked(self._text, plans), ended.put, worker=machine.address)
+            self._flying[task] = _Flight(block, machine, plans)
+            self.connection.submit([task])
+        names = {machine.name for machine in self._there.values()}
+        for block in [one for one in waiting if one.where and one.where not in names]:
+            waiting.remove(block)
+
+    def _received(self, task: WorkerTask, flight: _Flight, waiting: deque[Block]) -> BlockDone | None:
+        """What was answered; nothing if the block is to be begun anew."""
+        answer = task.answer
+        if answer is None:
+            self.connection.require_alive()
+            self._give_up(flight, waiting)
+            return None
+        if reason := _why_left_out(answer, flight):
+            # Such as another experiment that goes on there: others may still measure.
+            self._refuse(flight.machine.address, answer, reason)
+            waiting.appendleft(flight.block)
+            if not self._there:
+                raise self._none_fits()
+            self.say(f"left out: {self._refused[flight.machine.address]}")
+            return None
+        require(answer)
+        return BlockDone(
+            flight.block.number,
+            flight.plans,
+            observed_in(flight.plans, answer.done or (), restores=True),
+            flight.machine.name,
+        )
+
+    def _give_up(self, flight: _Flight, waiting: deque[Block]) -> None:
+        """The machine was lost in the middle of a block: another one begins it anew."""
+        self._there.pop(flight.machine.address, None)
+        self.say(f"{flight.machine.name} was lost; its block is measured again elsewhere")
+        self._lost[flight.block.number] += 1
+        if self._lost[flight.block.number] >= MOST_LOST:
+            raise RunError(
+                f"{MOST_LOST} machines were lost during block {flight.block.number}, at last {flight.machine.name}",
+                hint="what was measured is kept: the same command goes on where it stopped",
+            )
+        waiting.appendleft(flight.block)
+
+    def _look(self, waiting: deque[Block]) -> None:
+        """Now and then: which machines are there still, or by now. Raises RunError where none has been for long."""
+        self.connection.require_alive()
+        if time.monotonic() - self._looked < _LOOK_EVERY_SECONDS:
+            return
+        addresses = self._benches()
+        self._looked = time.monotonic()
+        for address in [one for one in self._there if one not in addresses]:
+            self._there.pop(address)
+        for task, flight in list(self._flying.items()):
+            if flight.machine.address not in addresses:
+                self._flying.pop(task)
+                self.connection.cancel([task])
+                self._give_up(flight, waiting)
+        self._admit([one for one in addresses if one not in self._there and one not in self._refused])
+        if self._there:
+            self._lacking_since = None
+            return
+        self.say("waiting for a machine that measures")
+        self._lacking_since = self._lacking_since or self._looked
+        if self._looked - self._lacking_since > WORKER_SECONDS:
+            raise RunError(
+                f"{self.connection.cluster} has no machine any more that measures",
+                hint="what was measured is kept: the same command goes on where it stopped",
+            )
+
+    def _benches(self) -> list[str]:
+        return [worker.address for worker in self.connection.workers() if worker.benches]
+
+    def _await_machines(self) -> None:
+        deadline = time.monotonic() + WORKER_SECONDS
+        while not (addresses := self._benches()):
+            if self.connection.workers() or time.monotonic() > deadline:
+                raise RequestError(
+                    f"{self.connection.cluster} has no worker that measures by its machine's clock",
+                    hint=f"on each machine: ajuste worker --bench --scheduler {self.connection.cluster.address}",
+                )
+            self.say("waiting for a worker")
+            time.sleep(_WAIT_SECONDS)
+        self.say("asking the machines")
+        self._admit(addresses)
+        self._looked = time.monotonic()
+        if not self._there:
+            raise self._none_fits()
+        if self._refused:
+            self.say(f"left out: {self._refusals()}")
+
+    def _admit(self, addresses: Iterable[str]) -> None:
+        """Ask workers whether their machine can measure the study."""
+        answers = self.connection.ask("bench-survey", asked(self._text), workers=list(addresses))
+        for address, answer in answers.items():
+            if answer.refusal:
+                self._refuse(address, answer, answer.refusal)
+                continue
+            try:
+                there = _surveyed(answer)
+            except Broken as broken:
+                self.connection.ban(address, str(broken))
+                self._refuse(address, answer, str(broken))
+                continue
+            if reason := self._why_not(answer, there.resolved):
+                self._refuse(address, answer, reason)
+                continue
+            name = self._name_of(answer)
+            self._known[name] = there.machine
+            self._there[address] = _Machine(name, address, answer.identity, there.resolved)
+
+    def _why_not(self, answer: Answer, there: ResolvedStudy) -> str:
+        if any(machine.identity == answer.identity for machine in self._there.values()):
+            return "another worker of the same machine measures already"
+        if (there.names, there.factors) != (self.resolved.names, self.resolved.factors):
+            return f"there the study has other configurations: {visible_line(', '.join(there.names)[:1000])}"
+        return ""
+
+    def _name_of(self, answer: Answer) -> str:
+        """The machine's own name; with a number where two machines have the same."""
+        for name, identity in self._identities.items():
+            if identity == answer.identity:
+                return name
+        name, number = answer.where, 1
+        while name in self._identities:
+            number += 1
+            name = f"{answer.where} ({number})"
+        self._identities[name] = answer.identity
+        return name
+
+    def _refuse(self, address: str, answer: Answer, reason: str) -> None:
+        self._there.pop(address, None)
+        self._refused[address] = f"{address} ({answer.where}): {reason}"
+
+    def _refusals(self) -> str:
+        return "; ".join(self._refused.values())
+
+    def _none_fits(self) -> RequestError:
+        return RequestError(
+            f"no machine of {self.connection.cluster} can measure this study: {self._refusals()}",
+            hint="docs/cluster.md says what each machine needs",
+        )
+
+    def _end(self) -> None:
+        """Have every machine put everything back, in the middle of a block if need be."""
+        try:
+            addresses = [address for address in self._benches() if address not in self._refused]
+            self.connection.ask("bench-close", asked(self._text), workers=addresses)
+        except AjusteError:
+            return  # The cluster is gone: its workers put everything back by themselves.
+
+
+class _Surveyed(NamedTuple):
+    resolved: ResolvedStudy
+    machine: dict[str, Any]
+
+
+def _surveyed(answer: Answer) -> _Surveyed:
+    """What a machine says of itself. Raises Broken."""
+    resolved = read_as(ResolvedStudy, answer.resolved.encode(), "what the study comes to there")
+    inventory = read_as(Inventory, answer.inventory.encode(), "its inventory")
+    return _Surveyed(resolved, {**summary_of(inventory), "inventory": inventory.model_dump(mode="json")})
+
+
+def _why_left_out(answer: Answer, flight: _Flight) -> str:
+    """Why the block is not done and the machine not asked again, if so."""
+    if answer.error is not None:
+        return answer.error if answer.wrong else ""
+    if answer.refusal:
+        return answer.refusal
+    return "" if len(answer.done or ()) == len(flight.plans) else "its answer is not to what it was asked"

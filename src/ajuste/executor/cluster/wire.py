@@ -1,0 +1,193 @@
+"""Frames between coordinator, scheduler and worker: a small header in JSON, and a body that its receiver alone reads.
+
+Nothing is ever unpickled, and nothing is believed before it is validated: a peer may be broken, cut off or hostile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from ajuste.model.visible import visible_line
+
+LARGEST_HEADER: Final = 4096
+LARGEST_BODY: Final = 160 << 20
+"""Twice what a trial may say (``stream.LONGEST_STREAM_BYTES``), and more, because text grows in JSON."""
+
+HELLO_SECONDS: Final = 10.0
+"""So long a peer may take to say who it is."""
+SILENCE_SECONDS: Final = 60.0
+"""A peer that says nothing for so long is gone. Each says something every ``BEAT_SECONDS``."""
+BEAT_SECONDS: Final = 5.0
+SLOWEST_BYTES_PER_SECOND: Final = 50_000
+MOST_UNREAD_BYTES: Final = 512 << 20
+"""A peer that does not read what it is sent is cut off."""
+VERSION: Final = 1
+
+_START: Final = struct.Struct("!4sII")
+_MAGIC: Final = b"AJC1"
+_BUFFER_BYTES: Final = 1 << 20
+
+Line = Annotated[str, Field(max_length=2000), AfterValidator(visible_line)]
+"""Text of a peer that people are shown."""
+Role = Literal["coordinator", "worker"]
+What = Literal["", "survey", "receive", "open", "carry-out", "close", "bench-survey", "bench-carry-out", "bench-close"]
+"""What workers are asked to do; see ``duties``."""
+
+
+class Broken(Exception):
+    """A peer did not keep to the protocol; the message says how, in one line."""
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Header(Message):
+    """``number`` is of a request and its answer; ``worker`` names who is asked, ``coordinator`` who asks."""
+
+    kind: Literal["hello", "welcome", "refused", "roster", "request", "answer", "lost", "cancel", "gone", "beat"]
+    number: int = Field(default=0, ge=0, lt=1 << 53)
+    worker: str = Field(default="", max_length=100)
+    coordinator: int = Field(default=0, ge=0, lt=1 << 53)
+    what: What = ""
+
+
+class Introduction(Message):
+    """The body of a ``hello``. ``threads`` plans run at once; what ``benches`` measures by its own clock."""
+
+    version: Literal[1] = VERSION
+    role: Role
+    threads: int = Field(default=1, ge=1, le=4096)
+    benches: bool = False
+
+
+class Worker(Message):
+    """A worker as the scheduler knows it. ``address`` is where it connected from, and what names it."""
+
+    address: Annotated[str, Field(max_length=100), AfterValidator(visible_line)]
+    threads: int = Field(ge=1, le=4096)
+    benches: bool = False
+
+
+class Roster(Message):
+    """The body of a ``roster``: all workers that there are."""
+
+    workers: tuple[Worker, ...] = Field(max_length=100_000)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_as(model: type[M], said: bytes, what: str) -> M:
+    """``said`` as what it must be. Raises Broken."""
+    try:
+        return model.model_validate_json(said)
+    except (ValidationError, RecursionError, UnicodeDecodeError) as error:
+        raise Broken(f"{what} is malformed: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return type(error).__name__
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])[:100]
+    return visible_line(f"{where}: {first['msg'][:200]}" if where else first["msg"][:200])
+
+
+def frame(header: Header, body: bytes = b"") -> tuple[bytes, bytes]:
+    """What is sent: the beginning, and the body as it is."""
+    head = header.model_dump_json(exclude_defaults=True).encode()
+    return _START.pack(_MAGIC, len(head), len(body)) + head, body
+
+
+async def receive(
+    reader: asyncio.StreamReader, *, silence_s: float | None = SILENCE_SECONDS, largest: int = LARGEST_BODY
+) -> tuple[Header, bytes] | None:
+    """The next frame; None where the peer has ended in good order. Raises Broken."""
+    try:
+        async with asyncio.timeout(silence_s):
+            start = await reader.readexactly(_START.size)
+    except asyncio.IncompleteReadError as error:
+        if not error.partial:
+            return None
+        raise Broken("it ended in the middle of a message") from None
+    except TimeoutError:
+        raise Broken(f"it said nothing for {silence_s:g} s") from None
+    except OSError:
+        return None
+    magic, head, body = _START.unpack(start)
+    if magic != _MAGIC:
+        raise Broken("what it says is not the protocol of Ajuste")
+    if head > LARGEST_HEADER or body > largest:
+        raise Broken(f"its message has {max(head, body)} bytes, more than the {largest} that are allowed")
+    slowest_s = None if silence_s is None else silence_s + (head + body) / SLOWEST_BYTES_PER_SECOND
+    try:
+        async with asyncio.timeout(slowest_s):
+            said = await reader.readexactly(head)
+            return read_as(Header, said, "the header of its message"), await reader.readexactly(body)
+    except TimeoutError:  # An OSError, too.
+        raise Broken("it stopped in the middle of a message") from None
+    except (asyncio.IncompleteReadError, OSError):
+        raise Broken("it ended in the middle of a message") from None
+
+
+class Peer:
+    """The other end of a connection. What is ``trusted`` is of this program: it may take its time on a busy machine."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, trusted: bool = False) -> None:
+        self.reader = reader
+        self._writer = writer
+        self._watched = not trusted
+
+    def send(self, header: Header, body: bytes = b"") -> None:
+        """Does not wait; a peer that reads nothing is cut off."""
+        if self._writer.is_closing():
+            return
+        for part in frame(header, body):
+            if part:
+                self._writer.write(part)
+        if self._writer.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
+            self.cut()
+
+    async def receive(self, *, silence_s: float = 0.0, largest: int = LARGEST_BODY) -> tuple[Header, bytes] | None:
+        limit_s = (silence_s or SILENCE_SECONDS) if self._watched else None
+        return await receive(self.reader, silence_s=limit_s, largest=largest)
+
+    async def beat(self) -> None:
+        """Say now and then that this side is there."""
+        while self._watched:
+            self.send(Header(kind="beat"))
+            await asyncio.sleep(BEAT_SECONDS)
+
+    def cut(self) -> None:
+        self._writer.transport.abort()
+
+    async def close(self) -> None:
+        """End in good order, but do not wait for long."""
+        try:
+            self._writer.close()
+            async with asyncio.timeout(1):
+                await self._writer.wait_closed()
+        except (OSError, TimeoutError):
+            self.cut()
+
+
+async def connected(socket: Any, *, trusted: bool = True) -> Peer:
+    """The other end of a socket that is connected already."""
+    reader, writer = await asyncio.open_connection(sock=socket, limit=_BUFFER_BYTES)
+    return Peer(reader, writer, trusted=trusted)
+
+
+def expect_losses() -> None:
+    """Have the loop that runs say nothing of connections that broke: whoever reads from them says it."""
+    loop = asyncio.get_running_loop()
+
+    def say(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), OSError):
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(say)

@@ -1,0 +1,191 @@
+"""A worker's side: it keeps the machines of parcels ready, and carries out plans on them.
+
+A parcel comes as text, so that two versions of Ajuste can tell each other that they differ.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from ajuste.executor.cluster.answer import Answer, Piece, carried_out, failure, from_here
+from ajuste.executor.cluster.blob_cache import BlobCache
+from ajuste.executor.cluster.job import GuestJob
+from ajuste.executor.executor import Executor
+from ajuste.executor.guest.emulator import choose_emulator
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import Initramfs
+from ajuste.machine.home import Home
+from ajuste.machine.installation import ajuste_version
+from ajuste.model.error import AjusteError, RunError
+from ajuste.model.kernel import KernelImage
+from ajuste.model.plan import Plan
+from ajuste.model.results import Clock
+
+MOST_MACHINES: Final = 4
+"""So many are kept ready. Each has its snapshot in this machine's memory, at most as large as the guest's."""
+
+
+@dataclass
+class _Place:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stack: ExitStack = field(default_factory=ExitStack)
+    target: Executor | None = None
+    users: int = 0
+
+
+class Workplace:
+    """The machines of one process, each made ready when it is first needed."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._depot = BlobCache(self._home)
+        self._lock = threading.Lock()
+        self._places: OrderedDict[str, _Place] = OrderedDict()
+
+    def survey(self, text: str) -> Answer:
+        """Whether this worker can do something for a parcel, and what it lacks."""
+        try:
+            refusal, parcel = self._judge(text)
+        except AjusteError as error:
+            return from_here(refusal=str(error)[:2000])
+        if parcel is None:
+            return from_here(refusal=refusal)
+        return from_here(lacks=[digest for digest in parcel.contents if self._depot.find(digest) is None])
+
+    def receive(self, piece: Piece) -> Answer:
+        """Keep a part of a file that was sent."""
+        try:
+            self._depot.put(piece)
+        except AjusteError as error:
+            return failure(error)
+        return from_here()
+
+    def open(self, text: str) -> Answer:
+        """Make a parcel's machine ready, and say what it is."""
+        answer, target = self._with(text, lambda target: target)
+        if target is None:
+            return answer
+        environment = {name[:2000]: value[:2000] for name, value in target.environment.items()}
+        return from_here(hello=target.hello, environment=environment)
+
+    def carry_out(self, text: str, plans: Sequence[Plan]) -> Answer:
+        """Carry out plans, one after the other, and say what was observed."""
+        answer, done = self._with(text, lambda target: [carried_out(target, plan) for plan in plans])
+        return answer if done is None else from_here(done=done)
+
+    def close(self, text: str) -> Answer:
+        """End a parcel's machine, and whatever runs there."""
+        with self._lock:
+            place = self._places.pop(_name(text), None)
+        if place is not None:
+            place.stack.close()
+        return from_here()
+
+    def close_all(self) -> None:
+        with self._lock:
+            places, self._places = self._places, OrderedDict()
+        for place in places.values():
+            place.stack.close()
+
+    def _with(self, text: str, use: Any) -> tuple[Answer, Any]:
+        survey = self.survey(text) if not self._is_open(text) else from_here()
+        if survey.refusal or survey.lacks:
+            return survey, None
+        try:
+            place = self._entered(GuestJob.model_validate_json(text))
+            try:
+                return survey, use(place.target)
+            finally:
+                self._leave(place)
+        except AjusteError as error:
+            return failure(error), None
+
+    def _is_open(self, text: str) -> bool:
+        with self._lock:
+            return any(place.target is not None and name == _name(text) for name, place in self._places.items())
+
+    def _entered(self, parcel: GuestJob) -> _Place:
+        with self._lock:
+            place = self._places.setdefault(parcel.name, _Place())
+            self._places.move_to_end(parcel.name)
+            place.users += 1
+        with place.lock:
+            if place.target is None:
+                try:
+                    place.target = place.stack.enter_context(self._target(parcel))
+                except BaseException:
+                    self._leave(place)
+                    raise
+        return place
+
+    def _leave(self, place: _Place) -> None:
+        """Done with a place for now; those that nobody uses are closed where there are too many."""
+        with self._lock:
+            place.users -= 1
+            idle = [name for name, one in self._places.items() if one.users == 0]
+            surplus = [self._places.pop(name) for name in idle[: max(0, len(self._places) - MOST_MACHINES)]]
+        for one in surplus:
+            one.stack.close()
+
+    def _judge(self, text: str) -> tuple[str, GuestJob | None]:
+        """Why this worker refuses a parcel, or the parcel."""
+        try:
+            parcel = GuestJob.model_validate_json(text)
+        except ValidationError:
+            return f"its Ajuste {ajuste_version()} does not understand this one", None
+        if parcel.ajuste != ajuste_version():
+            return f"it has Ajuste {ajuste_version()} instead of {parcel.ajuste}", None
+        if parcel.qemu != (own := _version_of(parcel.clock, parcel.cpus > 1, self._home)):
+            return f"it has QEMU {own} instead of {parcel.qemu}", None
+        return "", parcel
+
+    def _target(self, parcel: GuestJob) -> GuestExecutor:
+        image = KernelImage(
+            spec=parcel.spec,
+            release=parcel.release,
+            package=parcel.package,
+            vmlinuz=self._file(parcel.kernel),
+            sha256=parcel.kernel,
+        )
+        archive = self._file(parcel.initramfs)
+        return GuestExecutor(
+            image,
+            clock=parcel.clock,
+            cpus=parcel.cpus,
+            memory_mib=parcel.memory_mib,
+            seed=parcel.seed,
+            instruction_ns=parcel.instruction_ns,
+            files=Initramfs(path=archive, sha256=parcel.initramfs, size_bytes=archive.stat().st_size),
+            home=self._home,
+            snapshot=parcel.snapshot,
+            kernel_arguments=parcel.kernel_arguments,
+            nodes=parcel.nodes,
+        )
+
+    def _file(self, digest: str) -> Path:
+        path = self._depot.find(digest)
+        if path is None:
+            raise RunError("a file that this worker had is gone from its cache")
+        return path
+
+
+def _name(text: str) -> str:
+    """Empty for what is no parcel."""
+    try:
+        return GuestJob.model_validate_json(text).name
+    except ValidationError:
+        return ""
+
+
+@cache
+def _version_of(clock: Clock, several_cpus: bool, home: Home) -> str:
+    return choose_emulator(clock, 2 if several_cpus else 1, home, lambda _: None).version

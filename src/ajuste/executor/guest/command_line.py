@@ -1,0 +1,136 @@
+"""QEMU's command line for a machine, as a pure function.
+
+Source: qemu(1); docs/determinism.md says why each of the options of the virtual clock is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ajuste.executor.guest.emulator import Emulator
+from ajuste.executor.guest.initramfs import EVENT_PORT
+from ajuste.model.error import RequestError
+from ajuste.model.plan import MemoryNode
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
+
+PLAN_ITEM = "opt/ajuste/plan"
+"""The name under which the agent finds its plan in the firmware configuration device (fw_cfg)."""
+
+_LONGEST_KERNEL_LINE = 2047
+"""COMMAND_LINE_SIZE of x86 without the final zero (arch/x86/include/asm/setup.h)."""
+
+
+class GuestMachine(BaseModel):
+    """A machine to be. ``seed`` is QEMU's own; ``kernel_arguments`` are added to the kernel's command line.
+
+    ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
+    share out its CPUs and memory.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    emulator: Emulator
+    kernel: Path
+    initramfs: Path
+    clock: Clock
+    accelerator: Literal["tcg", "kvm"] = "tcg"
+    cpus: int = Field(default=1, ge=1, le=64)
+    memory_mib: int = Field(default=256, ge=64, le=1 << 20)
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    instruction_ns: InstructionNs = DEFAULT_INSTRUCTION_NS
+    kernel_arguments: tuple[str, ...] = ()
+    nodes: tuple[MemoryNode, ...] = ()
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The files that one QEMU reads its plan from and writes to, and the inherited socket of its monitor."""
+
+    plan: Path
+    console: Path
+    events: Path
+    monitor: int
+
+
+def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -> list[str]:
+    """The arguments, program first. With ``restored`` QEMU waits for a snapshot instead of booting."""
+    firmware = machine.emulator.firmware
+    return [
+        str(machine.emulator.binary),
+        *(("-L", str(firmware)) if firmware else ()),
+        *("-M", "pc", "-nodefaults", "-display", "none", "-nic", "none", "-no-reboot"),
+        *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny"),
+        *_clock(machine, restored=restored),
+        *("-smp", str(machine.cpus), "-m", str(machine.memory_mib), "-seed", str(machine.seed)),
+        *node_options(machine.nodes),
+        *("-chardev", f"file,id=console,path={_escaped(channels.console)}", "-serial", "chardev:console"),
+        *("-chardev", f"file,id=events,path={_escaped(channels.events)}"),
+        *("-device", f"isa-debugcon,iobase={EVENT_PORT:#x},chardev=events"),
+        *("-device", "pvpanic", "-device", "ib700", "-action", "panic=pause,watchdog=pause"),
+        *("-fw_cfg", f"name={PLAN_ITEM},file={_escaped(channels.plan)}"),
+        *("-chardev", f"socket,id=monitor,fd={channels.monitor}", "-mon", "chardev=monitor,mode=control"),
+        *("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs), "-append", kernel_line(machine)),
+        *(("-incoming", "defer") if restored else ()),
+    ]
+
+
+def kernel_line(machine: GuestMachine) -> str:
+    """The kernel's command line. Raises RequestError for an argument that cannot be passed, or too many."""
+    for argument in machine.kernel_arguments:
+        if not argument or not argument.isascii() or not argument.isprintable() or " " in argument:
+            raise RequestError(f"{argument!r} is no argument for a kernel; expected one word such as isolcpus=1")
+    # An emulated CPU's time stamp counter is exact; with several CPUs the kernel would not believe that.
+    clock = () if machine.accelerator == "kvm" else ("tsc=reliable",)
+    # Tests of ciphers that no trial uses would be a quarter of the boot.
+    words = ("console=ttyS0", "quiet", "panic=-1", "nokaslr", "cryptomgr.notests", *clock, *machine.kernel_arguments)
+    line = " ".join(words)
+    if len(line) > _LONGEST_KERNEL_LINE:
+        raise RequestError(
+            f"the kernel's command line has {len(line)} characters; it takes at most {_LONGEST_KERNEL_LINE}"
+        )
+    return line
+
+
+def _clock(machine: GuestMachine, *, restored: bool) -> tuple[str, ...]:
+    # A real time of day would be an input from the host; so would the CPU's random numbers. Emulation carries out a
+    # "fast" string instruction byte by byte, each of them counted: without those the kernel copies words.
+    date = ("-rtc", "base=2020-01-01T00:00:00,clock=vm")
+    emulated = ("-cpu", "max,-rdrand,-rdseed,-erms,-fsrm")
+    if machine.clock == "virtual":
+        # QEMU's main thread moves the clock on when the CPU halts, and may see that before the last instructions are
+        # counted. While QEMU records, the two wait for each other; the recording itself is of no use here. A machine
+        # that records cannot be saved, nor have several CPUs (accel/tcg/icount-common.c, replay/replay-internal.c).
+        recording = ",rr=record,rrfile=/dev/null" if restored and machine.cpus == 1 else ""
+        icount = f"shift={machine.instruction_ns.bit_length() - 1},sleep=off{recording}"
+        return ("-accel", "tcg,thread=single", *emulated, "-icount", icount, *date)
+    if machine.accelerator == "kvm":
+        return ("-accel", "kvm", "-cpu", "host", *date)
+    return ("-accel", "tcg,thread=multi", *emulated, *date)
+
+
+def _escaped(path: Path) -> str:
+    """A value inside an option: QEMU takes a comma as the end of it, and two as one."""
+    return str(path).replace(",", ",,")
+
+
+# Options of QEMU for a machine with several nodes of memory.
+#
+# Source: qemu(1), -numa; ACPI's tables SRAT and SLIT are what the guest's kernel reads of it.
+
+
+def node_options(nodes: Sequence[MemoryNode]) -> Iterator[str]:
+    """Arguments for ``nodes``, whose CPUs are numbered in their order; none for a machine without."""
+    first_cpu = 0
+    for number, node in enumerate(nodes):
+        yield from ("-object", f"memory-backend-ram,id=node{number},size={node.memory_mib}M")
+        cpus = f",cpus={first_cpu}-{first_cpu + node.cpus - 1}" if node.cpus else ""
+        yield from ("-numa", f"node,nodeid={number}{cpus},memdev=node{number}")
+        first_cpu += node.cpus
+    for number, node in enumerate(nodes):
+        for other, distance in enumerate(node.distances):
+            if other != number:
+                yield from ("-numa", f"dist,src={number},dst={other},val={distance}")

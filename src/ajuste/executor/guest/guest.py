@@ -1,0 +1,399 @@
+"""The target ``vm``: a real kernel in QEMU. Every plan starts from the same machine, a snapshot taken after boot."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, TypedDict
+
+import psutil
+
+from ajuste.executor.executor import NOTES
+from ajuste.executor.guest import snapshot as booted
+from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, what_went_wrong
+from ajuste.executor.guest.command_line import GuestMachine
+from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
+from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
+from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine
+from ajuste.executor.guest.snapshot import Booted, Damaged, NotRestored, Snapshot, restore
+from ajuste.executor.stream import new_key, read_trial, with_key
+from ajuste.machine.files import sha256_of
+from ajuste.machine.home import Home
+from ajuste.machine.lock import holding
+from ajuste.machine.session import MachineSession
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.event import Hello
+from ajuste.model.kernel import KernelImage
+from ajuste.model.plan import MemoryNode, Plan, nodes_in_words, problem_of
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
+from ajuste.model.trial import Observation
+from ajuste.model.wording import Say
+
+_BOOT_PLAN = Plan(id="boot")
+_PROBE_LIMIT = MachineLimit(host_s=30)
+_MOST_CPUS = 16
+_MEMORY_OF_QEMU_MIB = 150
+
+_AGAIN = "run the same command again: what is damaged in the cache is fetched or made anew"
+
+_SLOWEST = 30
+"""Emulation of a busy machine may take so many seconds for one of the guest's."""
+_SLACK_SECONDS = 60
+_GUEST_SLACK_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What entering made. ``kept_as`` is the name of the snapshot in the cache, if it came from there."""
+
+    session: MachineSession
+    machine: GuestMachine
+    initramfs: Initramfs
+    hello: Hello
+    snapshot: Snapshot | None
+    kept_as: str
+    environment: dict[str, str]
+    parallel: int
+
+
+class GuestOptions(TypedDict):
+    """What of a guest does not depend on where it runs; as ``VmTarget`` takes it."""
+
+    clock: Clock
+    cpus: int
+    memory_mib: int
+    seed: int
+    instruction_ns: InstructionNs
+    home: Home
+    snapshot: bool
+    kernel_arguments: tuple[str, ...]
+    nodes: tuple[MemoryNode, ...]
+    say: Say
+
+
+class GuestExecutor:
+    """A guest with the given kernel and files.
+
+    ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
+    bit. ``wall``: the time of this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with
+    the same result. ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and
+    memory. ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for
+    files that a guest cannot be given.
+    """
+
+    def __init__(
+        self,
+        image: KernelImage,
+        *,
+        clock: Clock,
+        cpus: int = 1,
+        memory_mib: int = 256,
+        seed: int = 1,
+        instruction_ns: InstructionNs = DEFAULT_INSTRUCTION_NS,
+        files: GuestFiles | Initramfs,
+        home: Home,
+        snapshot: bool = True,
+        jobs: int | None = None,
+        kernel_arguments: tuple[str, ...] = (),
+        nodes: tuple[MemoryNode, ...] = (),
+        say: Say = lambda _: None,
+    ) -> None:
+        self._image = image
+        self._clock: Clock = clock
+        self._cpus = _within(cpus, "CPUs", 1, _MOST_CPUS)
+        self._memory_mib = _within(memory_mib, "MiB of memory", 64, 1 << 20)
+        self._seed = _within(seed, "as a seed", 0, 2**63 - 1)
+        self._instruction_ns: InstructionNs = instruction_ns
+        self._files = files
+        self._home = home
+        self._snapshot = snapshot
+        self._jobs = jobs
+        self._kernel_arguments = kernel_arguments
+        self._nodes = _checked(nodes, cpus, memory_mib)
+        self._say = say
+        self._stack = ExitStack()
+        self._ready: _Ready | None = None
+        self._renewing = threading.Lock()
+        self._left = False
+        self._notes: list[str] = []
+
+    @property
+    def hello(self) -> Hello:
+        return self._entered.hello
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return self._entered.environment | ({NOTES: " ".join(self._notes)} if self._notes else {})
+
+    @property
+    def parallel(self) -> int:
+        return self._entered.parallel
+
+    @property
+    def _entered(self) -> _Ready:
+        assert self._ready is not None, "the target was not entered"
+        return self._ready
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            emulator = choose_emulator(self._clock, self._cpus, self._home, self._say)
+            session = stack.enter_context(MachineSession(self._home))
+            self._hold(stack, self._image.vmlinuz, emulator.binary)
+            initramfs = self._pack(session)
+            self._hold(stack, initramfs.path)
+            self._check_memory(initramfs)
+            accelerator = self._choose_accelerator(emulator, initramfs, session)
+            machine = self._machine(emulator, initramfs, accelerator.name)
+            self._ready = self._prepare(session, machine, initramfs, accelerator, stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._left = True
+        self._stack.__exit__(kind, error, traceback)
+
+    def run(self, plan: Plan) -> Observation:
+        ready = self._entered
+        try:
+            return self._carry_out(plan, ready)
+        except NotRestored as error:
+            return self._carry_out(plan, self._renewed(ready, error))
+
+    def _carry_out(self, plan: Plan, ready: _Ready) -> Observation:
+        began = time.monotonic()
+        if ready.snapshot is None:
+            self._require_intact(ready.machine, ready.initramfs)
+        restored = ready.snapshot is not None
+        key = new_key()
+        with RunningMachine(ready.machine, ready.session, with_key(plan, key), restored=restored) as running:
+            before = b""
+            if ready.snapshot is not None:
+                restore(running, ready.snapshot)
+            else:
+                try:
+                    await_gate(running)
+                except BootFailure as failure:
+                    problem = f"the guest did not boot: {failure}"
+                    return Observation(problem=problem, console=failure.console, host_seconds=time.monotonic() - began)
+                before = running.events()
+                running.let_monitor_rest()
+            running.resume()
+            outcome = running.wait(self._limit(plan))
+            stream = read_trial(running.events()[len(before) :], plan, key=key)
+            console = running.console()
+            problem = what_went_wrong(running, outcome, console) or stream.problem
+        return Observation(
+            lines=stream.lines,
+            events=stream.events,
+            problem=problem,
+            console=console,
+            host_seconds=time.monotonic() - began,
+        )
+
+    def _hold(self, stack: ExitStack, *files: Path) -> None:
+        """What the cache has of the machine stays there as long as it is used. Raises RunError for what is gone."""
+        for file in files:
+            for used in (file, file.parent) if file.is_relative_to(self._home.cache) else ():
+                try:
+                    stack.enter_context(holding(used))
+                except OSError as error:
+                    raise RunError(f"{used} cannot be used any more: {error.strerror}", hint=_AGAIN) from error
+
+    def _require_intact(self, machine: GuestMachine, initramfs: Initramfs) -> None:
+        """Raises RunError where QEMU would read something else than what the run was begun with."""
+        for file, sha256 in ((machine.kernel, self._image.sha256), (initramfs.path, initramfs.sha256)):
+            try:
+                intact = sha256_of(file) == sha256
+            except OSError as error:
+                raise RunError(f"{file} cannot be read any more: {error.strerror}", hint=_AGAIN) from error
+            if not intact:
+                raise RunError(f"{file} is damaged: it is not what it was when the run began", hint=_AGAIN)
+
+    def _renewed(self, ready: _Ready, error: NotRestored) -> _Ready:
+        """After a kept snapshot that QEMU does not take: the machine booted anew, once for all threads."""
+        with self._renewing:
+            if self._entered is not ready:
+                return self._entered
+            if self._left or not ready.kept_as:
+                raise error
+            booted.drop(self._home, ready.kept_as)
+            self._note_dropped(f"QEMU did not take it: {error.message}")
+            at_gate, snapshot = self._boot(ready.session, ready.machine, ready.initramfs, saved=True)
+            assert snapshot is not None, "it was to be saved"
+            self._stack.enter_context(snapshot)
+            booted.keep(self._home, ready.kept_as, at_gate, snapshot)
+            self._ready = replace(ready, hello=at_gate.hello, snapshot=snapshot, kept_as="")
+            return self._ready
+
+    def _note_dropped(self, why: str) -> None:
+        note = (
+            f"The kept snapshot of {self._image.spec} could not be used ({why}). It was dropped, and the machine "
+            "booted anew."
+        )
+        self._notes.append(note)
+        self._say(note)
+
+    def _pack(self, session: MachineSession) -> Initramfs:
+        if isinstance(self._files, Initramfs):
+            return self._files
+        quiet_gate = self._clock == "virtual"
+        return build_initramfs(self._files, self._image, session.directory / "initramfs", quiet_gate=quiet_gate)
+
+    def _check_memory(self, initramfs: Initramfs) -> None:
+        if self._memory_mib < initramfs.least_memory_mib:
+            raise RequestError(
+                f"{self._memory_mib} MiB of memory are too few: the files of this guest need "
+                f"{initramfs.least_memory_mib} MiB at least"
+            )
+
+    def _choose_accelerator(self, emulator: Emulator, initramfs: Initramfs, session: MachineSession) -> Accelerator:
+        if self._clock == "virtual":
+            return Accelerator(name="tcg", reason="the virtual clock counts emulated instructions")
+
+        def boots() -> str:
+            self._say("trying KVM")
+            machine = self._machine(emulator, initramfs, "kvm")
+            with RunningMachine(machine, session, with_key(_BOOT_PLAN, new_key())) as running:
+                try:
+                    await_gate(running, _PROBE_LIMIT)
+                except BootFailure as failure:
+                    return str(failure)
+            return ""
+
+        return choose_accelerator(self._home, emulator.version, self._image.sha256, boots)
+
+    def _machine(self, emulator: Emulator, initramfs: Initramfs, accelerator: Literal["tcg", "kvm"]) -> GuestMachine:
+        return GuestMachine(
+            emulator=emulator,
+            kernel=self._image.vmlinuz.resolve(),
+            initramfs=initramfs.path,
+            clock=self._clock,
+            accelerator=accelerator,
+            cpus=self._cpus,
+            memory_mib=self._memory_mib,
+            seed=self._seed,
+            instruction_ns=self._instruction_ns,
+            kernel_arguments=self._kernel_arguments,
+            nodes=self._nodes,
+        )
+
+    def _prepare(
+        self,
+        session: MachineSession,
+        machine: GuestMachine,
+        initramfs: Initramfs,
+        accelerator: Accelerator,
+        stack: ExitStack,
+    ) -> _Ready:
+        """Boot: for the snapshot, or to see that the kernel does boot."""
+        at_gate, snapshot, kept_as = self._at_gate(session, machine, initramfs)
+        if snapshot is not None:
+            stack.enter_context(snapshot)
+        environment = {
+            "kernel": at_gate.hello.kernel,
+            "kernel build": at_gate.hello.build,
+            "kernel package": self._image.package or str(self._image.vmlinuz),
+            "QEMU": machine.emulator.version,
+            "accelerator": f"{accelerator.name} ({accelerator.reason})",
+            "clock": _clock_in_words(machine),
+            "CPUs": str(machine.cpus),
+            "memory": f"{machine.memory_mib} MiB",
+            **({"nodes": nodes_in_words(machine.nodes)} if machine.nodes else {}),
+            "machine seed": str(machine.seed),
+            "command line": at_gate.command_line,
+            "initramfs": f"sha256:{initramfs.sha256}",
+            "snapshot": "yes" if snapshot else "no",
+            "boot": f"{at_gate.gate.at_ns / 1e9:.3f} s of the guest's time",
+        }
+        hello, at_once = at_gate.hello, self._how_many_at_once()
+        return _Ready(session, machine, initramfs, hello, snapshot, kept_as, environment, at_once)
+
+    def _at_gate(
+        self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs
+    ) -> tuple[Booted, Snapshot | None, str]:
+        """Boot, unless this very machine did so before and would come to the same; then also its name in the cache."""
+        if not self._snapshot or self._clock == "wall":
+            return *self._boot(session, machine, initramfs, saved=self._snapshot), ""
+        name = booted.name_of(machine, self._image.sha256, initramfs.sha256)
+        try:
+            found = booted.find(self._home, name)
+        except Damaged as damage:
+            self._note_dropped(str(damage))
+            found = None
+        if found is not None:
+            return *found, name
+        at_gate, snapshot = self._boot(session, machine, initramfs, saved=True)
+        assert snapshot is not None, "it was to be saved"
+        booted.keep(self._home, name, at_gate, snapshot)
+        return at_gate, snapshot, ""
+
+    def _boot(
+        self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs, *, saved: bool
+    ) -> tuple[Booted, Snapshot | None]:
+        """Boot once; with the machine's snapshot, if it is to be ``saved``."""
+        self._require_intact(machine, initramfs)
+        self._say(f"booting {self._image.spec}")
+        try:
+            with RunningMachine(machine, session, with_key(_BOOT_PLAN, new_key())) as running:
+                arrival = await_gate(running)
+                snapshot = Snapshot.of_machine(running) if saved else None
+                at_gate = Booted(
+                    hello=arrival.hello,
+                    gate=arrival.gate,
+                    command_line=shlex.join(running.arguments).replace(str(session.directory), "SESSION"),
+                    snapshot_sha256=snapshot.sha256 if snapshot else "",
+                )
+                return at_gate, snapshot
+        except DidNotStart as error:
+            raise RequestError(f"{self._image.spec} cannot be booted: {error.message}") from error
+        except BootFailure as failure:
+            raise RequestError(
+                f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
+                f"of its console:\n{failure.last_lines or '(nothing was printed)'}",
+                hint=likely_causes(self._image.config, failure.console),
+            ) from failure
+
+    def _how_many_at_once(self) -> int:
+        if self._clock == "wall":
+            return 1
+        by_cpus = self._jobs or len(os.sched_getaffinity(0))
+        by_memory = psutil.virtual_memory().available // ((self._memory_mib + _MEMORY_OF_QEMU_MIB) << 20)
+        return max(1, min(by_cpus, by_memory))
+
+    def _limit(self, plan: Plan) -> MachineLimit:
+        work_ns = (
+            plan.settle_ns
+            + plan.perturbation.start_delay_ns
+            + (plan.timeout_ns + plan.observe_ns if plan.workload else 0)
+        )
+        work_s = work_ns / 1e9
+        if self._clock == "wall":
+            return MachineLimit(host_s=work_s + _SLACK_SECONDS)
+        return MachineLimit(host_s=_SLOWEST * work_s + _SLACK_SECONDS, guest_s=work_s + _GUEST_SLACK_SECONDS)
+
+
+def _clock_in_words(machine: GuestMachine) -> str:
+    return f"virtual, {machine.instruction_ns} ns for each instruction" if machine.clock == "virtual" else machine.clock
+
+
+def _within(number: int, what: str, least: int, most: int) -> int:
+    if not least <= number <= most:
+        raise RequestError(f"a guest cannot have {number} {what}; expected {least} to {most}")
+    return number
+
+
+def _checked(nodes: tuple[MemoryNode, ...], cpus: int, memory_mib: int) -> tuple[MemoryNode, ...]:
+    problem = problem_of(nodes)
+    if nodes and (cpus, memory_mib) != (sum(node.cpus for node in nodes), sum(node.memory_mib for node in nodes)):
+        problem = problem or f"the nodes of a guest have not its {cpus} CPUs and {memory_mib} MiB of memory"
+    if problem:
+        raise RequestError(problem)
+    return nodes

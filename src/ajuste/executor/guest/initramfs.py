@@ -1,0 +1,199 @@
+"""The initramfs of a guest: all that it ever has, in one archive that is the same to the byte for the same input."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ajuste.executor.guest.cpio import Regular, write_archive
+from ajuste.executor.guest.library import needed_by
+from ajuste.executor.guest.module import modules_for
+from ajuste.executor.guest.tree import FileTree, check_self_contained, interpreters_of
+from ajuste.kernel.spec import BUILT
+from ajuste.machine.files import sha256_of
+from ajuste.machine.installation import AGENT, WORKLOADS, is_library, native_program
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+
+EVENT_PORT = 0x4A0
+"""The I/O port of QEMU's isa-debugcon through which the agent speaks."""
+
+LARGEST_STUDY_FILE_BYTES = 64 << 20
+LARGEST_STUDY_BYTES = 256 << 20
+
+_DEEPEST_SCRIPT = 4
+
+
+class Initramfs(BaseModel):
+    """An archive on this disk. ``sha256`` is of its content."""
+
+    model_config = ConfigDict(frozen=True)
+    path: Path
+    sha256: str
+    size_bytes: int
+
+    @property
+    def least_memory_mib(self) -> int:
+        """What a guest must have at least: the archive, its unpacked copy and room for a kernel."""
+        return 2 * (self.size_bytes >> 20) + 128
+
+
+def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_gate: bool) -> Initramfs:
+    """Write the initramfs for ``kernel`` to ``out``: the agent as ``/init``, the bundled workloads, ``files`` with
+    what they need.
+
+    ``quiet_gate`` has the guest sleep at its gate (see docs/determinism.md). Not compressed: unpacking costs more
+    emulated instructions than reading. Raises RequestError for files that are missing, unsuitable or too large.
+    """
+    tree = FileTree()
+    tree.add("/init", Regular(native_program(AGENT), 0o755))
+    tree.add(f"/ajuste/bin/{WORKLOADS}", Regular(native_program(WORKLOADS), 0o755))
+    for program in files.programs:
+        _add_program(tree, program, files.packages)
+    _add_study_files(tree, files.study_files)
+    for scheduler in files.schedulers:
+        _add_scheduler(tree, scheduler, kernel)
+    modules = modules_for(files.modules, kernel)
+    for module in modules:
+        tree.add(str(module.path), Regular(module.content))
+    own = {f"/lib/modules/ajuste/{file.name}": file for file in files.own_modules}
+    for place, file in own.items():
+        tree.add(place, Regular(file))
+    lines = (*(module.line for module in modules), *own)
+    tree.add("/ajuste/boot.json", Regular(_boot(lines, quiet_gate)))
+    with out.open("wb") as archive:
+        write_archive(tree, archive)
+    return Initramfs(path=out, sha256=sha256_of(out), size_bytes=out.stat().st_size)
+
+
+def _boot(modules: tuple[str, ...], quiet_gate: bool) -> bytes:
+    boot = {"version": 1, "modules": modules, "event_port": EVENT_PORT, "gate": True, "quiet_gate": quiet_gate}
+    return json.dumps(boot, separators=(",", ":")).encode() + b"\n"
+
+
+def _add_program(tree: FileTree, program: Path, packages: dict[str, str]) -> None:
+    if not program.is_absolute():
+        raise RequestError(f"{program} is no absolute path of a program")
+    if not program.is_file():
+        package = packages.get(program.name)
+        raise RequestError(
+            f"the program {program} does not exist on this machine",
+            hint=f"it is in the Debian package {package}: apt install {package}" if package else None,
+        )
+    if not is_library(program) and not os.access(program, os.X_OK):
+        raise RequestError(f"{program} is not executable", hint=f"chmod +x {program}")
+    _add_loadable(tree, program, wanted_by=str(program), depth=0)
+
+
+def _add_scheduler(tree: FileTree, name: str, kernel: KernelImage) -> None:
+    program = scheduler_of(kernel, name)
+    tree.add(f"/ajuste/schedulers/{name}", Regular(program, 0o755))
+    _add_needs(tree, program, wanted_by=str(program), depth=0)
+
+
+def _add_loadable(tree: FileTree, program: Path, *, wanted_by: str, depth: int) -> None:
+    """Add a program and all that is needed to start it."""
+    check_self_contained(program, wanted_by)
+    tree.add_from_host(program)
+    _add_needs(tree, program, wanted_by=wanted_by, depth=depth)
+
+
+def _add_needs(tree: FileTree, program: Path, *, wanted_by: str, depth: int) -> None:
+    if depth > _DEEPEST_SCRIPT:
+        raise RequestError(f"{wanted_by} is a script of a script of a script: the kernel would refuse it")
+    interpreters = interpreters_of(program)
+    for interpreter in interpreters:
+        _add_loadable(tree, interpreter, wanted_by=wanted_by, depth=depth + 1)
+    if interpreters:
+        return
+    needed = needed_by(program)
+    for file in needed.files:
+        tree.add_from_host(file)
+    for link, target in needed.links:
+        tree.add_link(link, target)
+
+
+def _add_study_files(tree: FileTree, study_files: dict[str, Path]) -> None:
+    total_bytes = 0
+    for name, source in sorted(study_files.items()):
+        place = _study_place(name)
+        size_bytes, executable = _check_study_file(name, source)
+        total_bytes += size_bytes
+        if total_bytes > LARGEST_STUDY_BYTES:
+            raise RequestError(f"the files of the study have more than {LARGEST_STUDY_BYTES >> 20} MiB in all")
+        tree.add(place, Regular(source.resolve(), 0o755 if executable else 0o644))
+        if executable:
+            _add_needs(tree, source, wanted_by=str(source), depth=0)
+
+
+def _study_place(name: str) -> str:
+    path = PurePosixPath(name)
+    if not name or path.is_absolute() or ".." in path.parts or str(path) != name or not name.isprintable():
+        raise RequestError(f"{name!r} is no name of a study's file; expected a relative path such as data/input.txt")
+    return f"/study/{name}"
+
+
+def _check_study_file(name: str, source: Path) -> tuple[int, bool]:
+    """Its size in bytes, and whether it can be executed."""
+    try:
+        status = source.stat()
+    except OSError as error:
+        raise RequestError(f"the study's file {name} ({source}) cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(status.st_mode) or not os.access(source, os.R_OK):
+        raise RequestError(f"the study's file {name} ({source}) is no file that can be read")
+    if status.st_size > LARGEST_STUDY_FILE_BYTES:
+        raise RequestError(
+            f"the study's file {name} has {status.st_size >> 20} MiB; "
+            f"at most {LARGEST_STUDY_FILE_BYTES >> 20} MiB are taken"
+        )
+    return status.st_size, bool(status.st_mode & 0o111)
+
+
+# What a guest is given of this machine.
+
+
+class GuestFiles(BaseModel):
+    """``programs`` are absolute paths on this machine; the guest has them, with the libraries they need, at the same
+    paths. ``study_files`` (name relative to ``/study`` → file of this machine) keep their execute permission.
+    ``modules`` are names of kernel modules that are loaded, with those they need, before anything else is done; a name
+    may be followed by parameters: ``null_blk memory_backed=1 gb=1``. ``own_modules`` are modules of Ajuste's own, built
+    for the very kernel, as files ``NAME.ko`` of this machine; they are loaded after those.
+    ``schedulers`` are names of BPF schedulers (sched_ext) that were built with the kernel.
+
+    ``packages`` names the Debian package of a program (file name → package) for the error about a missing one.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    programs: tuple[Path, ...] = ()
+    study_files: dict[str, Path] = Field(default_factory=dict)
+    modules: tuple[str, ...] = ()
+    own_modules: tuple[Path, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    packages: dict[str, str] = Field(default_factory=dict)
+
+
+# The program of a BPF scheduler (sched_ext) that was built for a kernel.
+
+
+def how_to_build(spec: str) -> str:
+    """The command that builds a kernel with its schedulers: under the name that was asked for, if it was one."""
+    kind, _, name = spec.partition(":")
+    return f"ajuste kernel build --source debian:6.12 --config lab-ext --name {name if kind == BUILT else 'ext'}"
+
+
+def scheduler_of(kernel: KernelImage, name: str) -> Path:
+    """The file of ``name``. Raises RequestError where the kernel was not built with it, with what it has."""
+    if kernel.schedulers is None:
+        raise RequestError(
+            f"{kernel.spec} was not built with BPF schedulers (sched_ext), and {name} is asked for",
+            hint=how_to_build(kernel.spec),
+        )
+    program = kernel.schedulers / name
+    if not program.is_file():
+        known = ", ".join(sorted(file.name for file in kernel.schedulers.iterdir()))
+        raise RequestError(f"{kernel.spec} was built without the scheduler {name}; it has {known}")
+    return program

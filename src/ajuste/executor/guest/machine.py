@@ -1,0 +1,280 @@
+"""A running QEMU: started so that it cannot outlive this process, watched, and killed on leaving."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import resource
+import signal
+import socket
+import subprocess
+import time
+from calendar import timegm
+from dataclasses import dataclass
+from enum import Enum
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line
+from ajuste.executor.guest.qmp import Monitor, MonitorClosed
+from ajuste.machine.session import MachineSession
+from ajuste.model.error import RequestError, RunError
+
+LARGEST_OUTPUT_BYTES = 64 << 20
+"""What a guest may print on its console, and say as events: each. The kernel lets QEMU write no more (RLIMIT_FSIZE)."""
+
+DATE = float(timegm((2020, 1, 1, 0, 0, 0)))
+"""When every machine is switched on, by its own clock (see ``command_line``), in seconds since 1970."""
+
+_CONSOLE_TAIL_BYTES = 8192
+_LOOK_EVERY_SECONDS = 10.0
+_LOOKS_UNTIL_HALTED = 3
+_HALTED_CPU_SECONDS = 0.02
+_EVENT_REST_SECONDS = 1.5
+_END_SECONDS = 30.0
+_NUMBERS = itertools.count()
+
+
+class Outcome(Enum):
+    """Why waiting for a guest ended."""
+
+    STOPPED = "the machine stopped itself"
+    ENDED = "QEMU ended"
+    LATE = "the guest did not end in time"
+    LOUD = "the guest printed too much"
+
+
+@dataclass(frozen=True)
+class MachineLimit:
+    """How long a guest may take: seconds of this machine's time, and of its own (``None``: as long)."""
+
+    host_s: float
+    guest_s: float | None = None
+
+
+class DidNotStart(RunError):
+    """QEMU ended before it could be spoken to: it refused its arguments, the kernel file, the amount of memory."""
+
+
+class RunningMachine:
+    """One QEMU with its files in the session's directory; entering starts it, leaving kills it and removes them.
+
+    It dies with the thread that entered (PR_SET_PDEATHSIG), and so with this process, however that ends. To be used by
+    one thread.
+    """
+
+    def __init__(self, machine: GuestMachine, session: MachineSession, plan: bytes, *, restored: bool = False) -> None:
+        self._machine = machine
+        self._restored = restored
+        self._plan = plan
+        number = next(_NUMBERS)
+        self._directory = session.directory / str(number)
+        self._pid_file = session.directory / f"{number}.pid"
+        self._stack = contextlib.ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._monitor: Monitor | None = None
+        self.resumed_at_s = DATE
+        self.arguments: list[str] = []
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._remove_files)
+            self._directory.mkdir()
+            (self._directory / "plan.json").write_bytes(self._plan)
+            ours, theirs = socket.socketpair()
+            with theirs:
+                stack.callback(ours.close)
+                self._process = self._start(theirs)
+            stack.callback(self._kill)
+            self._pid_file.write_text(f"{self._process.pid}\n")
+            try:
+                self._monitor = stack.enter_context(Monitor(ours))
+            except MonitorClosed as error:
+                raise self._did_not_start() from error
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
+
+    @property
+    def monitor(self) -> Monitor:
+        assert self._monitor is not None, "the machine was not entered"
+        return self._monitor
+
+    @property
+    def exit_code(self) -> int | None:
+        """QEMU's; negative: the signal that killed it. ``None`` while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def resume(self) -> None:
+        # Asked while the machine is stopped, because a question to a running one costs it time.
+        self.resumed_at_s = self.guest_seconds()
+        self.monitor.execute("cont")
+
+    def let_monitor_rest(self) -> None:
+        """Wait until QEMU has no timer of this machine's time left: it keeps one for a second after a watchdog's event,
+        and under the virtual clock such a timer shortens the turns that several CPUs take.
+        """
+        if self._machine.clock == "virtual" and self._machine.cpus > 1:
+            self.monitor.wait_for(lambda _: False, _EVENT_REST_SECONDS)
+
+    def quit(self) -> None:
+        """End QEMU in order, and wait for that."""
+        with contextlib.suppress(MonitorClosed):
+            self.monitor.execute("quit")
+        self._wait_for_end()
+
+    def wait(self, limit: MachineLimit) -> Outcome:
+        """Wait until the machine stops itself (its gate, a panic) or ends, or ``limit`` is over, or it is halted for
+        good.
+        """
+        began = time.monotonic()
+        vigil = _Vigil(self, limit)
+        while (rest_s := limit.host_s - (time.monotonic() - began)) > 0:
+            try:
+                stop = self.monitor.wait_for(_is_stop, min(rest_s, _LOOK_EVERY_SECONDS))
+                if stop is not None:
+                    return Outcome.STOPPED
+                if self.is_loud():
+                    return Outcome.LOUD
+                if limit.guest_s is not None and vigil.is_over():
+                    return Outcome.LATE
+            except MonitorClosed:
+                self._wait_for_end()
+                return Outcome.LOUD if self.is_loud() else Outcome.ENDED
+        return Outcome.LATE
+
+    def is_loud(self) -> bool:
+        """Whether the guest has printed or said all that it may."""
+        files = (self._directory / name for name in ("console.log", "events.jsonl"))
+        return any(file.exists() and file.stat().st_size >= LARGEST_OUTPUT_BYTES for file in files)
+
+    def cpu_seconds(self) -> float:
+        """How much time QEMU has spent on this machine's CPUs."""
+        assert self._process is not None
+        try:
+            times = psutil.Process(self._process.pid).cpu_times()
+        except psutil.NoSuchProcess:
+            return 0.0
+        return float(times.user + times.system)
+
+    def guest_seconds(self) -> float:
+        """The time of the guest's real-time clock, which runs with its virtual clock, in seconds since 1970."""
+        now = self.monitor.execute("qom-get", {"path": "/machine", "property": "rtc-time"})
+        fields = [int(now[f"tm_{name}"]) for name in ("year", "mon", "mday", "hour", "min", "sec")]
+        return float(timegm((fields[0] + 1900, fields[1] + 1, *fields[2:])))
+
+    def lift_output_limit(self) -> None:
+        """Let QEMU write files of any size from now on: a snapshot is as large as the guest's memory."""
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    def events(self) -> bytes:
+        """All that the agent has said, or anybody else through its port."""
+        return self._read("events.jsonl")
+
+    def console(self) -> str:
+        """The end of the console, without control characters."""
+        raw = self._read("console.log", tail_bytes=_CONSOLE_TAIL_BYTES)
+        return "".join(c for c in raw.decode(errors="replace").replace("\r\n", "\n") if c.isprintable() or c in "\n\t")
+
+    def complaint(self) -> str:
+        """What QEMU itself said on standard error."""
+        return self._read("qemu.log", tail_bytes=_CONSOLE_TAIL_BYTES).decode(errors="replace").strip()
+
+    def _read(self, name: str, tail_bytes: int = LARGEST_OUTPUT_BYTES) -> bytes:
+        try:
+            with (self._directory / name).open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - tail_bytes))
+                return file.read(tail_bytes)
+        except FileNotFoundError:
+            return b""
+
+    def _start(self, monitor: socket.socket) -> subprocess.Popen[bytes]:
+        channels = Channels(
+            plan=self._directory / "plan.json",
+            console=self._directory / "console.log",
+            events=self._directory / "events.jsonl",
+            monitor=monitor.fileno(),
+        )
+        self.arguments = command_line(self._machine, channels, restored=self._restored)
+        command = [
+            "prlimit",
+            f"--fsize={LARGEST_OUTPUT_BYTES}:",
+            "--core=0:",
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "--",
+            *self.arguments,
+        ]
+        try:
+            with (self._directory / "qemu.log").open("wb") as complaints:
+                return subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=complaints,
+                    stderr=complaints,
+                    pass_fds=[monitor.fileno()],
+                    cwd=self._directory,
+                    env={"PATH": os.environ.get("PATH", os.defpath), **self._machine.emulator.environment},
+                    # Ctrl-C at the terminal is for this process, which then ends QEMU.
+                    process_group=0,
+                )
+        except FileNotFoundError as error:
+            raise RequestError(
+                f"{error.filename} is missing", hint="it is in the Debian package util-linux: apt install util-linux"
+            ) from error
+
+    def _did_not_start(self) -> DidNotStart:
+        self._kill()
+        return DidNotStart(f"QEMU did not start: {self.complaint() or f'exit code {self.exit_code}'}")
+
+    def _wait_for_end(self) -> None:
+        assert self._process is not None
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+    def _remove_files(self) -> None:
+        for name in ("plan.json", "console.log", "events.jsonl", "qemu.log"):
+            (self._directory / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._directory.rmdir()
+        self._pid_file.unlink(missing_ok=True)
+
+
+class _Vigil:
+    """Looks, now and then, at a guest with a clock of its own: whether its time is over or stands still for good."""
+
+    def __init__(self, machine: RunningMachine, limit: MachineLimit) -> None:
+        self._machine = machine
+        self._limit_s = limit.guest_s or 0.0
+        self._seen = (-1.0, 0.0)
+        self._still = 0
+
+    def is_over(self) -> bool:
+        guest_s, cpu_s = self._machine.guest_seconds(), self._machine.cpu_seconds()
+        # Halted with interrupts off: no instruction is carried out, and so no time passes.
+        still = guest_s == self._seen[0] and cpu_s - self._seen[1] < _HALTED_CPU_SECONDS
+        self._still = self._still + 1 if still else 0
+        self._seen = (guest_s, cpu_s)
+        return self._still >= _LOOKS_UNTIL_HALTED or guest_s - self._machine.resumed_at_s > self._limit_s
+
+
+def _is_stop(event: dict[str, Any]) -> bool:
+    return event.get("event") == "STOP"

@@ -1,0 +1,205 @@
+"""Kernel modules: which files a name stands for, and in which order they must be loaded.
+
+Source: kmod's modprobe(8) and depmod.d(5). The dependencies are read from the modules themselves (section .modinfo),
+because ``modules.dep`` is only written when a kernel is installed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import lzma
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+import zstandard
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from rapidfuzz import process
+
+from ajuste.kernel.cache import CHECKSUMS, read_checksums
+from ajuste.kernel.spec import BUILT
+from ajuste.machine.files import read_kept
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.kernel import KernelImage
+
+_SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+
+_MALFORMED = (lzma.LZMAError, zstandard.ZstdError, OSError, EOFError, ValueError, struct.error)
+"""What readers of compressed files raise."""
+_NO_MODULE = (ELFError, AssertionError, ValueError, KeyError, AttributeError, TypeError, struct.error, MemoryError)
+"""What reading an ELF file that is none comes to."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """``path`` is where the guest has it; ``content`` is the module itself, decompressed; ``parameters`` are what it is
+    loaded with (``memory_backed=1 gb=1``)."""
+
+    name: str
+    path: PurePosixPath
+    content: bytes
+    parameters: str = ""
+
+    @property
+    def line(self) -> str:
+        """The path and, after a space, the parameters: how ``/ajuste/boot.json`` has it."""
+        return f"{self.path} {self.parameters}".rstrip()
+
+
+def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ...]:
+    """The modules to load for ``names``, each after those it depends on; what is built in is left out.
+
+    A name may be followed by parameters: ``null_blk memory_backed=1 gb=1``. Raises RequestError for a name that the
+    kernel does not have, with the nearest ones, and for parameters of a module that is built in; RunError for a file of
+    the cache that is not what was kept.
+    """
+    if not names:
+        return ()
+    if kernel.modules is None:
+        raise RequestError(
+            f"{kernel.spec} comes without modules, and {', '.join(names)} must be loaded",
+            hint="name the directory of its modules: path:VMLINUZ,modules=DIR",
+        )
+    files = {_canonical(_stem(path)): path for path in kernel.modules.rglob("*.ko*") if _stem(path)}
+    kept = _Kept(kernel, kernel.vmlinuz.parent, read_checksums(kernel.vmlinuz.parent))
+    built_in = _built_in(kernel.modules, kept)
+    ordered: dict[str, Module] = {}
+    for text in names:
+        name, _, parameters = text.strip().partition(" ")
+        name = _canonical(name)
+        _add(name, kept, files, built_in, ordered, ())
+        if parameters.strip():
+            _check_loadable(name, parameters, kernel, built_in)
+            ordered[name] = replace(ordered[name], parameters=parameters.strip())
+    return tuple(ordered.values())
+
+
+def _check_loadable(name: str, parameters: str, kernel: KernelImage, built_in: frozenset[str]) -> None:
+    if name in built_in:
+        words = " ".join(f"{name}.{parameter}" for parameter in parameters.split())
+        raise RequestError(
+            f"{name} is built into {kernel.spec}: it is not loaded, and so takes no parameters",
+            hint=f"give them to the kernel: kernel_arguments = [{words!r}]",
+        )
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The files of a kernel, with their SHA-256 by name where Ajuste keeps it; a person's own is as it is."""
+
+    kernel: KernelImage
+    directory: Path
+    digests: Mapping[str, str]
+
+    def read(self, path: Path) -> bytes:
+        """Raises RunError for a file that is not what was kept, RequestError for one that cannot be read."""
+        try:
+            content = read_kept(path)
+        except OSError as error:
+            raise RequestError(f"{path} cannot be read: {error.strerror}", hint=self._hint()) from error
+        if not self.digests:
+            return content
+        if self.digests.get(str(path.relative_to(self.directory))) != hashlib.sha256(content).hexdigest():
+            raise RunError(
+                f"{path.name} of {self.kernel.spec} is damaged on the disk: its SHA-256 is not the one in {CHECKSUMS}",
+                hint=self._hint(),
+            )
+        return content
+
+    def _hint(self) -> str | None:
+        if not self.digests:
+            return None
+        if self.kernel.spec.startswith(f"{BUILT}:"):
+            return f"remove it and build it again: ajuste kernel remove {self.kernel.spec}"
+        return f"fetch it again: ajuste kernel fetch {self.kernel.spec}"
+
+
+def _add(
+    name: str,
+    kept: _Kept,
+    files: dict[str, Path],
+    built_in: frozenset[str],
+    ordered: dict[str, Module],
+    above: tuple[str, ...],
+) -> None:
+    if name in ordered or name in built_in or name in above:
+        return
+    kernel = kept.kernel
+    if name not in files:
+        nearest = [match[0] for match in process.extract(name, sorted({*files, *built_in}), limit=3, score_cutoff=70)]
+        raise RequestError(
+            f"{kernel.spec} ({kernel.release}) has no module {name}",
+            hint=f"nearest: {', '.join(nearest)}" if nearest else None,
+        )
+    path = files[name]
+    content = _decompressed(path, kept.read(path))
+    hard, soft = _dependencies(path, content)
+    wanted = (_soft(dependency, files) for dependency in soft)
+    for dependency in (*hard, *(found for found in wanted if found is not None)):
+        _add(_canonical(dependency), kept, files, built_in, ordered, (*above, name))
+    assert kernel.modules is not None
+    place = PurePosixPath("/lib/modules") / kernel.release / path.relative_to(kernel.modules).as_posix()
+    ordered[name] = Module(name, place.with_name(f"{_stem(path)}.ko"), content)
+
+
+def _soft(name: str, files: dict[str, Path]) -> str | None:
+    """The module that a soft dependency stands for, if it is to be loaded. It may be missing (modprobe.d(5)), or an
+    algorithm instead of a module: ``crypto-crc32c`` (crypto/api.c), whose plain implementation is ``crc32c_generic``.
+    """
+    own = _canonical(name)
+    algorithm = own.removeprefix("crypto_")
+    candidates = (own, f"{algorithm}_generic", algorithm) if algorithm != own else (own,)
+    return next((candidate for candidate in candidates if candidate in files), None)
+
+
+def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
+    """``depends``, and the ``pre:`` part of ``softdep``."""
+    try:
+        section = ELFFile(io.BytesIO(content)).get_section_by_name(".modinfo")
+        fields = section.data().split(b"\0") if section is not None else []
+    except _NO_MODULE as error:
+        raise RequestError(f"{path} is no kernel module: {error}") from error
+    hard: list[str] = []
+    soft: list[str] = []
+    for field in fields:
+        key, _, value = field.decode(errors="replace").partition("=")
+        if key == "depends":
+            hard += [name for name in value.split(",") if name]
+        elif key == "softdep" and "pre:" in value:
+            soft += value.split("pre:", 1)[1].split("post:", 1)[0].split()
+    return hard, soft
+
+
+def _decompressed(path: Path, content: bytes) -> bytes:
+    try:
+        match path.suffix:
+            case ".xz":
+                return lzma.decompress(content)
+            case ".zst":
+                return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content)).read()
+            case ".gz":
+                return gzip.decompress(content)
+            case _:
+                return content
+    except _MALFORMED as error:
+        raise RequestError(f"{path} cannot be decompressed: {error}") from error
+
+
+def _built_in(modules: Path, kept: _Kept) -> frozenset[str]:
+    listing = modules / "modules.builtin"
+    if not listing.is_file():
+        return frozenset()
+    lines = kept.read(listing).decode(errors="replace").splitlines()
+    return frozenset(_canonical(_stem(Path(line))) for line in lines if line)
+
+
+def _stem(path: Path) -> str:
+    return next((path.name.removesuffix(suffix) for suffix in _SUFFIXES if path.name.endswith(suffix)), "")
+
+
+def _canonical(name: str) -> str:
+    return name.replace("-", "_")

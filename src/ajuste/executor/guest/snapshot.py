@@ -1,0 +1,251 @@
+"""Snapshots: a machine that stopped at its gate, from which any number of machines go on.
+
+A snapshot is memory of this process that nothing can change any more, this process included: what was compared with its
+checksum once is what every trial starts from. Each QEMU gets a descriptor of it; no path, and no shell is involved.
+
+Source: memfd_create(2), and "File sealing" in fcntl(2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line
+from ajuste.executor.guest.machine import RunningMachine
+from ajuste.executor.guest.qmp import MonitorClosed
+from ajuste.machine.cache import SNAPSHOTS, make_room
+from ajuste.machine.files import make_directory, open_kept, sealed, unsealed
+from ajuste.machine.home import Home
+from ajuste.machine.lock import holding
+from ajuste.model.error import RunError
+from ajuste.model.event import Gate, Hello
+
+_SECONDS = 600.0
+_UNLIMITED_BYTES_PER_SECOND = 2**63 - 1
+_NAME = "snapshot"
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+_PART_BYTES = 1 << 20
+
+
+class NotRestored(RunError):
+    """QEMU did not take a snapshot."""
+
+
+class Snapshot:
+    """A saved machine. Leaving it as a context manager gives its memory back. ``sha256`` is of its content."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        self.sha256 = ""
+        self.size_bytes = 0
+
+    @classmethod
+    def of_file(cls, file: BufferedReader) -> Self:
+        """A copy of what is left to read of ``file``. Raises OSError, also where there is too little memory."""
+        snapshot = cls()
+        try:
+            found = hashlib.sha256()
+            part = memoryview(bytearray(_PART_BYTES))
+            while count := file.readinto(part):
+                found.update(part[:count])
+                written = 0
+                while written < count:
+                    written += os.write(snapshot.descriptor, part[written:count])
+            snapshot._seal(found.hexdigest())
+        except BaseException:
+            snapshot.close()
+            raise
+        return snapshot
+
+    @classmethod
+    def of_machine(cls, machine: RunningMachine) -> Self:
+        """Save a stopped ``machine`` and end it. Raises RunError where that fails."""
+        machine.lift_output_limit()
+        snapshot = cls()
+        try:
+            machine.monitor.execute("migrate-set-parameters", {"max-bandwidth": _UNLIMITED_BYTES_PER_SECOND})
+            _transfer(machine, "migrate", snapshot.descriptor)
+            machine.quit()
+            with snapshot.open() as file:
+                snapshot._seal(hashlib.file_digest(file, "sha256").hexdigest())
+        except MonitorClosed as error:
+            snapshot.close()
+            raise RunError(f"QEMU ended before its machine was saved: {machine.complaint()}") from error
+        except BaseException:
+            snapshot.close()
+            raise
+        return snapshot
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def descriptor(self) -> int:
+        return self._descriptor
+
+    def open(self) -> BufferedReader:
+        """To be read from its beginning, by as many readers at once as there are."""
+        return Path(f"/proc/self/fd/{self._descriptor}").open("rb")
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _seal(self, sha256: str) -> None:
+        fcntl.fcntl(self._descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        self.sha256 = sha256
+        self.size_bytes = os.fstat(self._descriptor).st_size
+
+
+def restore(machine: RunningMachine, snapshot: Snapshot) -> None:
+    """Load ``snapshot`` into a ``machine`` that was started as ``restored``. It stays stopped. Raises NotRestored."""
+    try:
+        # QEMU would announce its network cards by timers of this machine's time, which shorten the turns that several
+        # CPUs take under the virtual clock (also where there is no such card).
+        machine.monitor.execute("migrate-set-parameters", {"announce-rounds": 0})
+        with snapshot.open() as file:
+            _transfer(machine, "migrate-incoming", file.fileno())
+    except MonitorClosed as error:
+        raise NotRestored(f"QEMU ended before it could be given a snapshot: {machine.complaint()}") from error
+    except RunError as error:
+        raise NotRestored(error.message) from error
+
+
+def _transfer(machine: RunningMachine, command: str, descriptor: int) -> None:
+    monitor = machine.monitor
+    try:
+        monitor.execute("migrate-set-capabilities", {"capabilities": [{"capability": "events", "state": True}]})
+        monitor.pass_file(_NAME, descriptor)
+        monitor.execute(command, {"uri": f"fd:{_NAME}"})
+        event = monitor.wait_for(_is_settled, _SECONDS)
+        if event is None or event["data"]["status"] != "completed":
+            reason = monitor.execute("query-migrate").get("error-desc", "") or machine.complaint()
+            raise RunError(f"{command} failed: {reason or 'no reason given'}")
+    except MonitorClosed as error:
+        raise RunError(f"QEMU ended during {command}: {machine.complaint()}") from error
+
+
+def _is_settled(event: dict[str, Any]) -> bool:
+    return event.get("event") == "MIGRATION" and event["data"].get("status") in ("completed", "failed", "cancelled")
+
+
+# Machines that have booted, kept in the cache: under the virtual clock the next boot would come to the very same.
+
+
+_FORMAT: Final = 2
+_LONGEST_LINE: Final = 1 << 20
+_ANY_CHANNELS = Channels(plan=Path("plan"), console=Path("console"), events=Path("events"), monitor=0)
+
+
+class Booted(BaseModel):
+    """A machine at its gate. ``command_line`` is QEMU's, in words; ``snapshot_sha256`` is of its snapshot, if it has
+    one.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    hello: Hello
+    gate: Gate
+    command_line: str
+    snapshot_sha256: str = ""
+
+
+class Damaged(Exception):
+    """What was kept of a machine is not what it was; it was dropped. The message says what is wrong with it."""
+
+
+def name_of(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) -> str:
+    """Of all that a boot depends on: QEMU's arguments, with files by their content; QEMU by its file's size and
+    time.
+    """
+    binary = machine.emulator.binary.stat()
+    by_content = machine.model_copy(update={"kernel": Path(kernel_sha256), "initramfs": Path(initramfs_sha256)})
+    depends_on = [
+        *command_line(by_content, _ANY_CHANNELS, restored=False),
+        *(machine.emulator.version, binary.st_size, binary.st_mtime_ns),
+        _FORMAT,
+    ]
+    return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
+
+
+def find(home: Home, name: str) -> tuple[Booted, Snapshot] | None:
+    """The machine of that name with its snapshot, compared with its checksum; ``None`` if there is none. Raises Damaged
+    for one that is not whole, which is there no longer then.
+    """
+    kept = _file(home, name)
+    try:
+        with open_kept(kept) as file:
+            head = file.readline(_LONGEST_LINE) + file.readline(_LONGEST_LINE)
+            booted = Booted.model_validate_json(unsealed(head))
+            snapshot = Snapshot.of_file(file)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        drop(home, name)
+        raise Damaged(error.strerror or str(error)) from error
+    except ValueError as error:  # Of these is ValidationError.
+        drop(home, name)
+        raise Damaged("its first lines are not what they were") from error
+    if snapshot.sha256 != booted.snapshot_sha256:
+        snapshot.close()
+        drop(home, name)
+        raise Damaged("its SHA-256 is not the one that it was kept with")
+    with contextlib.suppress(OSError):
+        os.utime(kept)
+    return booted, snapshot
+
+
+def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
+    """Have it for next time, if there is room; nothing depends on that."""
+    kept = _file(home, name)
+    with contextlib.suppress(OSError):
+        make_directory(kept.parent)
+        drop(home, name)
+        with _replaced(kept) as new, snapshot.open() as content, new.open("wb") as file:
+            file.write(sealed(booted.model_dump_json()).encode())
+            shutil.copyfileobj(content, file, 1 << 20)
+        make_room(SNAPSHOTS, home)
+
+
+def drop(home: Home, name: str) -> None:
+    """Whatever is there of that name, as far as it can be removed."""
+    kept = _file(home, name)
+    try:
+        kept.unlink(missing_ok=True)
+    except OSError:
+        shutil.rmtree(kept, ignore_errors=True)
+
+
+def _file(home: Home, name: str) -> Path:
+    """Two lines, what is known of the machine below its checksum; then its snapshot."""
+    return home.booted / f"{name}.snapshot"
+
+
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """Where to put what is to be at ``path``, all at once. It is held meanwhile: what nobody holds is a leftover."""
+    new = path.with_suffix(f"{path.suffix}.{os.getpid()}.new")
+    try:
+        new.touch()
+        with holding(new):
+            yield new
+            new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

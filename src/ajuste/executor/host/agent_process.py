@@ -1,0 +1,208 @@
+"""The agent as a process of this machine: plans in, events out."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from ajuste.executor.stream import LONGEST_STREAM_BYTES
+from ajuste.machine.installation import AGENT, native_program
+
+ENDING_SECONDS: Final = 30.0
+"""An agent that was asked to end stops its processes and puts everything back in far less."""
+
+BETWEEN_LOOKS_SECONDS: Final = 0.005
+"""While short plans are carried out in turn, what was said is taken as seldom as that: whoever waits for every word is
+woken beside what is measured, and the agent waits for whoever was woken.
+"""
+
+_CHUNK_BYTES = 1 << 16
+_PIPE_BYTES = 1 << 20
+_COMPLAINT_BYTES = 1 << 16
+_LAST = b'"event":"end"'
+"""In no other line: in a text of JSON the quotes would be escaped, and no figure is called so."""
+_LATE = "it did not end within its time limit"
+_ENDED = "it has ended"
+
+
+_GUARDIAN = "ajuste-guardian"
+_GUARDIAN_SECONDS = 5.0
+
+
+class AgentLostError(Exception):
+    """The agent ended, or says more than it may, or nothing for too long. The message says which, in a few words."""
+
+
+class AgentProcess:
+    """``ajuste-agent serve`` with ``options``, which inherits the descriptors ``keep``.
+
+    It is killed by nobody but its starter: a group of its own keeps the terminal's signals away, and when Ajuste dies,
+    however that happens, it is told to end (PR_SET_PDEATHSIG), stops its processes and puts everything back.
+    """
+
+    def __init__(self, options: Sequence[str] = (), keep: Sequence[int] = ()) -> None:
+        self._complaints = os.memfd_create("complaints")
+        self._process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", "--", native_program(AGENT), "serve", *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            pass_fds=keep,
+            process_group=0,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+        for pipe in (self._stdin, self._stdout):
+            # Where the kernel permits it: plans and events of many short trials.
+            with suppress(OSError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._poll = select.poll()
+        self._poll.register(self._stdout, select.POLLIN)
+        self._said = bytearray()
+        self._checked = 0
+        self._last_words: str | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def complaint(self) -> str:
+        """What it wrote to its standard error."""
+        if self._last_words is not None:
+            return self._last_words
+        return os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()
+
+    def read_line(self, limit_s: float) -> bytes:
+        """The next line, without its end. Raises AgentLostError."""
+        deadline = time.monotonic() + limit_s
+        while (end := self._said.find(b"\n")) < 0:
+            self._said += self._read(deadline)
+        return self._take(end + 1)[:-1]
+
+    def carry_out(self, plan: bytes, limit_s: float) -> bytes:
+        """Give it a plan (one line); returns all that it says until the end of the plan. Raises AgentLostError."""
+        deadline = time.monotonic() + limit_s
+        rest = memoryview(plan + b"\n")
+        while rest:
+            rest = rest[self._write(rest) :]
+        while (stream := self._take_stream()) is None:
+            self._said += self._read(deadline)
+        return stream
+
+    def carry_out_in_turn(self, plans: Sequence[tuple[bytes, float]]) -> list[bytes]:
+        """As ``carry_out`` for each of ``plans`` with its limit in seconds. All are sent ahead, so that the agent goes
+        from one to the next without waiting for anybody.
+        """
+        rest = memoryview(b"".join(plan + b"\n" for plan, _ in plans))
+        streams: list[bytes] = []
+        os.set_blocking(self._stdin, False)
+        try:
+            last_end = time.monotonic()
+            while len(streams) < len(plans):
+                rest = rest[self._write(rest) :] if rest else rest
+                time.sleep(BETWEEN_LOOKS_SECONDS)
+                limit_s = plans[len(streams)][1]
+                while self._poll.poll(0):
+                    self._said += self._read(last_end + limit_s)
+                    while (stream := self._take_stream()) is not None:
+                        streams.append(stream)
+                        last_end = time.monotonic()
+                if time.monotonic() > last_end + limit_s:
+                    raise AgentLostError(_LATE)
+        finally:
+            os.set_blocking(self._stdin, True)
+        return streams
+
+    def _write(self, data: memoryview) -> int:
+        """Write what the pipe takes; returns how much that was."""
+        try:
+            return os.write(self._stdin, data)
+        except BlockingIOError:
+            return 0
+        except BrokenPipeError:
+            raise AgentLostError(_ENDED) from None
+
+    def _take(self, count: int) -> bytes:
+        taken = bytes(self._said[:count])
+        del self._said[:count]
+        self._checked = 0
+        return taken
+
+    def _take_stream(self) -> bytes | None:
+        """All until the end of a plan, if it was said. Only whole lines are looked at, and each once."""
+        end = self._said.rfind(b"\n") + 1
+        found = self._said.find(_LAST, self._checked, end)
+        if found >= 0:
+            return self._take(self._said.index(b"\n", found) + 1)
+        self._checked = end
+        if len(self._said) > LONGEST_STREAM_BYTES:
+            raise AgentLostError(f"it said more than {LONGEST_STREAM_BYTES >> 20} MiB")
+        return None
+
+    def _read(self, deadline: float) -> bytes:
+        left = deadline - time.monotonic()
+        if left <= 0 or not self._poll.poll(left * 1000):
+            raise AgentLostError(_LATE)
+        chunk = os.read(self._stdout, _CHUNK_BYTES)
+        if not chunk:
+            raise AgentLostError(_ENDED)
+        return chunk
+
+    def end(self, *, at_once: bool = False) -> None:
+        """End it in good order: when it has done what it was given, or ``at_once``. Everything is put back by it, or
+        by its guardian if it has to be killed. Never raises for how it ends.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if at_once:
+            self._process.terminate()
+        with suppress(OSError):
+            self._process.stdin.close()
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                self._process.wait(ENDING_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                self._process.send_signal(how)
+        self._process.wait()
+        _await_guardians()
+
+    def close(self) -> None:
+        """Let go of what an ended agent leaves."""
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._last_words = self.complaint
+        os.close(self._complaints)
+
+
+def _await_guardians() -> None:
+    """Guardians are children of their agent's parent (see ``safety/guardian.rs``). One whose agent ended in good order
+    has ended by now; one whose agent was killed needs a moment to put everything back.
+    """
+    deadline = time.monotonic() + _GUARDIAN_SECONDS
+    for pid in _guardians():
+        with suppress(ChildProcessError):
+            while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+                time.sleep(0.002)
+
+
+def _guardians() -> list[int]:
+    """This process's, whichever of its threads started the agent."""
+    found = []
+    for children in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            for pid in children.read_text().split():
+                with suppress(OSError):
+                    if Path(f"/proc/{pid}/comm").read_text().rstrip("\n") == _GUARDIAN:
+                        found.append(int(pid))
+    return found

@@ -1,0 +1,213 @@
+"""Why a tunable that the catalogue knows cannot be changed on this machine, in words."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterable
+
+from ajuste.catalogue.instance import kind, missing
+from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.place import needed_options
+from ajuste.executor.host.machine import CAP_NET_ADMIN, CAP_SYS_ADMIN, HostMachine, instances_here
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Attributes, Command, Plan
+from ajuste.model.tunable import DEVICE_KINDS, PATH_KINDS, Tunable, Where
+
+NEEDS_ROOT = "needs root"
+_DEBUGFS = "/sys/kernel/debug"
+_LATENCY = "/dev/cpu_dma_latency"
+
+
+def why_not_writable(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
+    """Why ``tunable`` cannot be changed on ``machine``; empty if nothing is in the way.
+
+    The kernel may still refuse a value. What is not there at all counts as well: see ``why_not_there``.
+    """
+    absence = why_not_there(catalogue, tunable, machine)
+    where = tunable.place_in(machine.version)
+    if absence or where is None:
+        return absence
+    if where.kind in PATH_KINDS:
+        return _file(where.path, machine)
+    if where.kind == "feature":
+        fixed = (machine.feature(where.device, where.attribute) or "").endswith("fixed")
+        return f"{where.device} does not let it be changed" if fixed else _right(machine, CAP_NET_ADMIN)
+    if where.kind in DEVICE_KINDS:
+        return _right(machine, CAP_NET_ADMIN)
+    if where.kind == "latency":
+        return "" if machine.is_writable(_LATENCY) else NEEDS_ROOT
+    if where.kind == "scheduler":
+        return "only guests are given another scheduler"
+    if where.kind in ("cgroup", "scratch"):
+        return _right(machine, CAP_SYS_ADMIN)
+    return ""
+
+
+def why_not_there(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
+    """Why ``machine`` has no such tunable: another kernel, a build option, a device; empty if it has it."""
+    where = tunable.place_in(machine.version)
+    if where is None:
+        return _other_kernel(catalogue, tunable, machine.version)
+    if tunable.parts:
+        there = instances_here(catalogue, tunable, machine.version, machine.root)
+        return missing(catalogue.parts, tunable, there).message if there else _none(catalogue, tunable, where, machine)
+    return (
+        _no_device(catalogue, tunable, machine)
+        or _not_offered(where, machine)
+        or (_no_file(where, machine) if where.kind in PATH_KINDS else "")
+    )
+
+
+def _other_kernel(catalogue: Catalogue, tunable: Tunable, version: KernelVersion) -> str:
+    try:
+        catalogue.locate(tunable, version)
+    except RequestError as error:
+        other = catalogue.counterpart(tunable, version)
+        said = error.message.rstrip(".")
+        return f"{said}. This one has {other.name}, which is related but different" if other else error.message
+    raise AssertionError(f"{tunable.name} is in no place of Linux {version}, and yet it was located")
+
+
+def _none(catalogue: Catalogue, tunable: Tunable, where: Where, machine: HostMachine) -> str:
+    """Why there is not one of what there can be several of."""
+    blocked = _debugfs(where, machine)
+    return blocked or f"no {kind(catalogue.parts, tunable)} of this machine has it" + _because(where, machine)
+
+
+def _no_device(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
+    for name, chosen in tunable.chosen.items():
+        part = catalogue.parts[name]
+        # What is inside of another thing is missed with the file.
+        if part.there.count("*") > 1:
+            continue
+        there = [read for found in machine.names_in(part.there) if (read := part.read(found))]
+        if chosen not in there:
+            has = f"it has {', '.join(there)}" if there else "it has none"
+            return f"this machine has no {part.title} {chosen}; {has}"
+    return ""
+
+
+def _not_offered(where: Where, machine: HostMachine) -> str:
+    """What is no file, and not offered by this machine or its device."""
+    if where.kind == "feature" and machine.feature(where.device, where.attribute) is None:
+        return f"{where.device} has no such feature"
+    if where.kind == "ring" and not machine.has_rings(where.device):
+        return f"{where.device} has no rings whose size it tells"
+    if where.kind == "coalesce" and not machine.has_coalescing(where.device):
+        return f"{where.device} has no such parameter"
+    if where.kind == "latency" and not machine.exists(_LATENCY):
+        return f"there is no {_LATENCY}"
+    if where.kind == "cgroup":
+        return _no_controller(where.attribute.partition(".")[0], machine)
+    return ""
+
+
+def why_no_weight(machine: HostMachine) -> str:
+    """Why processes cannot be given a control group's weight on this machine; usually there is no reason."""
+    return _no_controller("cpu", machine)
+
+
+def _no_controller(name: str, machine: HostMachine) -> str:
+    if machine.controllers is None:
+        return "/sys/fs/cgroup is not cgroup v2 on this machine, and cgroup v1 has no such file"
+    if name not in machine.controllers:
+        return f"cgroup v2 has no controller {name} on this machine: it was not built, or cgroup v1 has it"
+    return ""
+
+
+def _no_file(where: Where, machine: HostMachine) -> str:
+    blocked = _debugfs(where, machine)
+    if blocked or machine.exists(where.path):
+        return blocked
+    return "this machine does not have it" + _because(where, machine)
+
+
+def _debugfs(where: Where, machine: HostMachine) -> str:
+    if not where.path.startswith(f"{_DEBUGFS}/"):
+        return ""
+    if machine.has_debugfs is False:
+        return f"debugfs is not mounted at {_DEBUGFS} (mount -t debugfs none {_DEBUGFS})"
+    return "" if machine.can(CAP_SYS_ADMIN) else f"{NEEDS_ROOT}: files below {_DEBUGFS} are for root only"
+
+
+def _because(where: Where, machine: HostMachine) -> str:
+    """The build options that it lacks, or may lack, and what there is to know of the place."""
+    note = f". {where.note}" if where.note else ""
+    needs = needed_options(where, machine.version)
+    if machine.options is None:
+        return f": it takes a kernel with {_options(needs)}{note}" if needs else note
+    off = tuple(option for option in needs if option not in machine.options)
+    return f": its kernel was built without {_options(off)}" if off else note
+
+
+def _options(names: tuple[str, ...]) -> str:
+    return " and ".join(f"CONFIG_{name}" for name in names)
+
+
+def _file(path: str, machine: HostMachine) -> str:
+    if machine.lockdown and path.startswith(f"{_DEBUGFS}/"):
+        return f"the kernel is locked down ({machine.lockdown}): nobody may write below {_DEBUGFS}"
+    if not machine.has_write_permission(path):
+        return "it can only be read"
+    if machine.is_mounted_read_only(path):
+        return "its file system is mounted read-only"
+    return "" if machine.is_writable(path) else NEEDS_ROOT
+
+
+def _right(machine: HostMachine, capability: int) -> str:
+    return "" if machine.can(capability) else NEEDS_ROOT
+
+
+# What a trial on this machine may do to it with the rights that there are, known before anything runs.
+
+
+WITHOUT_ROOT = (
+    "call it with sudo; without root there are nice values from 0 to 19, affinity and the policies batch and idle, and "
+    'in a virtual machine (kind = "vm") everything'
+)
+_REAL_TIME = ("fifo", "rr")
+
+
+def require_rights(plan: Plan) -> None:
+    """Raises RequestError for what ``plan`` does and only root may (credentials(7), getrlimit(2))."""
+    if os.geteuid() == 0:
+        return
+    if plan.writes:
+        raise _refusal(f"changing {', '.join(write.tunable for write in plan.writes)}")
+    if plan.scratch is not None:
+        raise _refusal("making a file system for the trial")
+    for command in _commands(plan):
+        if reason := _beyond_rights(command.attributes):
+            raise _refusal(reason)
+
+
+def _refusal(what: str) -> RequestError:
+    return RequestError(f"{what} needs root on this machine", hint=WITHOUT_ROOT)
+
+
+def _commands(plan: Plan) -> Iterable[Command]:
+    yield from (*plan.before, *plan.background, *plan.after)
+    if plan.workload is not None:
+        yield plan.workload
+
+
+def _beyond_rights(attributes: Attributes) -> str:
+    """What of it needs root; empty if nothing does."""
+    if attributes.nice is not None and attributes.nice < _least_nice():
+        return f"nice {attributes.nice}"
+    if attributes.policy in _REAL_TIME and (attributes.priority or 1) > _limit(resource.RLIMIT_RTPRIO):
+        return f"the policy {attributes.policy}"
+    if attributes.cgroup_weight is not None or attributes.cgroup_limits:
+        return "a control group of its own"
+    return ""
+
+
+def _least_nice() -> int:
+    return min(os.getpriority(os.PRIO_PROCESS, 0), 20 - _limit(resource.RLIMIT_NICE))
+
+
+def _limit(which: int) -> int:
+    soft, _ = resource.getrlimit(which)
+    return 99 if soft == resource.RLIM_INFINITY else soft

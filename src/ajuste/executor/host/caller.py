@@ -1,0 +1,168 @@
+"""Who called Ajuste on this machine: whose the processes of a trial are, and what they find."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Mapping
+from pathlib import Path
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.executor.host.availability import why_not_writable
+from ajuste.executor.host.machine import HostMachine, files_in
+from ajuste.machine.files import SUDO_HINT, calling_ids
+from ajuste.machine.installation import WORKLOADS, native_program
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Command, Location, Plan, User, Write
+from ajuste.model.tunable import Tunable
+from ajuste.study.site import Site
+
+_OWN = (b"AJUSTE_", b"SUDO_")
+_BYTES = 0x10FF00
+"""What a byte that is not UTF-8 is added to, in a plan."""
+
+
+def host_site() -> Site:
+    """This machine, as whoever calls Ajuste sees it."""
+    return Site(
+        bundled=str(native_program(WORKLOADS)),
+        directory=str(Path.cwd()),
+        in_place=True,
+        user=invoking_user(),
+        cpus=frozenset(os.sched_getaffinity(0)),
+    )
+
+
+def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
+    """Whose commands are, if not ours: under sudo, the user who called it (``SUDO_UID``, ``SUDO_GID``; sudo(8)).
+
+    ``None`` without root, without sudo, and where root called it. Raises RequestError for anything else than two
+    numbers of a user that the machine knows: a command that is not root's must never run as root.
+    """
+    if os.geteuid() != 0:
+        return None
+    ids = calling_ids(environment)
+    if ids is None or ids[0] == 0:
+        return None
+    uid, gid = ids
+    try:
+        groups = os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
+    except KeyError:
+        raise RequestError(
+            f"SUDO_UID = {uid} is no user of this machine, so the groups of your commands are unknown",
+            hint=SUDO_HINT,
+        ) from None
+    return User(uid=uid, gid=gid, groups=tuple(sorted(set(groups))))
+
+
+def user_here() -> str:
+    """Who Ajuste itself is, in words."""
+    uid = os.geteuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def callers_environment(user: User | None, block: bytes | None = None) -> dict[str, str]:
+    """What commands of ``user`` find, as a plan has it: the environment that Ajuste was started with (``block``, as the
+    kernel keeps it), in its order, without Ajuste's own variables and those of sudo.
+
+    ``os.environ`` is not asked: the interpreter and the libraries that Ajuste imports set variables there.
+    """
+    variables = _variables(_started_with() if block is None else block)
+    kept = {plan_text(name): plan_text(value) for name, value in variables.items() if not name.startswith(_OWN)}
+    if user is None:
+        return kept
+    try:
+        entry = pwd.getpwuid(user.uid)
+    except KeyError:
+        return kept
+    return kept | {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
+
+
+def plan_text(text: bytes) -> str:
+    """Bytes as a text of a plan's environment (see ``model.plan.Command``). A text that has such characters itself is
+    told from them: theirs are bytes like any other.
+    """
+    decoded = text.decode("utf-8", "surrogateescape")
+    if decoded.isascii():
+        return decoded
+    return "".join(map(_plan_character, decoded))
+
+
+def _plan_character(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        return chr(_BYTES + (code & 0xFF))
+    if code >= _BYTES + 0x80:
+        return "".join(chr(_BYTES + byte) for byte in character.encode())
+    return character
+
+
+def _started_with() -> bytes:
+    """The environment that this process was executed with (proc(5))."""
+    try:
+        return Path("/proc/self/environ").read_bytes()
+    except OSError:
+        return b"".join(name + b"=" + value + b"\0" for name, value in os.environb.items())
+
+
+def _variables(block: bytes) -> dict[bytes, bytes]:
+    """By name; of several of a name the first, which getenv(3) finds. What has no name is no variable."""
+    found: dict[bytes, bytes] = {}
+    for variable in block.split(b"\0"):
+        name, equals, value = variable.partition(b"=")
+        if name and equals:
+            found.setdefault(name, value)
+    return found
+
+
+# What a plan for this machine gets when it is carried out, and nobody writes down: the caller's environment, and what
+# the kernel changes along with a tunable.
+
+
+class Completion:
+    """For this machine with a kernel of ``version``. What was found once is taken again, so that it costs little."""
+
+    def __init__(self, catalogue: Catalogue, version: KernelVersion) -> None:
+        self._catalogue = catalogue
+        self._version = version
+        self._machine = HostMachine()
+        self._companions: dict[str, tuple[Location, ...]] = {}
+        self._environments: dict[User | None, dict[str, str]] = {}
+
+    def complete(self, plan: Plan) -> Plan:
+        return plan.model_copy(
+            update={
+                "writes": tuple(map(self.completed, plan.writes)),
+                "before": tuple(map(self._command, plan.before)),
+                "background": tuple(map(self._command, plan.background)),
+                "workload": self._command(plan.workload) if plan.workload is not None else None,
+                "after": tuple(map(self._command, plan.after)),
+            }
+        )
+
+    def _command(self, command: Command) -> Command:
+        user = command.user
+        if user not in self._environments:
+            self._environments[user] = callers_environment(user)
+        return command.model_copy(update={"environment": self._environments[user] | command.environment})
+
+    def completed(self, write: Write) -> Write:
+        """With everything that the kernel changes along."""
+        if write.tunable not in self._companions:
+            self._companions[write.tunable] = self._found(write)
+        more = self._companions[write.tunable]
+        return write.model_copy(update={"companions": tuple(dict.fromkeys((*write.companions, *more)))})
+
+    def _found(self, write: Write) -> tuple[Location, ...]:
+        try:
+            tunable = self._catalogue.find_tunable(write.tunable)
+        except RequestError:
+            return ()
+        return self._catalogue.companions(tunable, self._version, files_in, self._can_change)
+
+    def _can_change(self, tunable: Tunable) -> bool:
+        return not why_not_writable(self._catalogue, tunable, self._machine)

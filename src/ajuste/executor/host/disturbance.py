@@ -1,0 +1,115 @@
+"""What else this machine did during a trial, and when that is so unusual that the trial is not to be believed.
+
+Every machine does other things, and randomised blocks with enough of them take care of that. A trial is flagged only if
+it met with much more of it than the earlier trials of the same configuration: a backup that began, a neighbour who took
+the CPU. Only the same configuration is compared, because a configuration may well make the kernel itself work more
+(write back, reclaim), which is its effect and no disturbance.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+SHORTEST_SECONDS: Final = 0.1
+"""Shorter trials cannot be judged: the kernel counts in ticks of 10 ms (USER_HZ)."""
+
+LEAST_HISTORY: Final = 5
+LONGEST_HISTORY: Final = 20
+
+OTHER_FLOOR_CPUS: Final = 0.25
+STOLEN_FLOOR_CPUS: Final = 0.05
+DEVIATIONS: Final = 5.0
+"""A trial is an outlier beyond the median and so many median absolute deviations, and beyond the floor at least."""
+
+THROTTLED_SHARE: Final = 0.2
+"""Throttling in more than this share of the trials is the machine's ordinary state."""
+
+
+@dataclass(frozen=True)
+class DisturbanceReading:
+    """The machine's counters at one moment: seconds of all CPUs since the boot, and throttle events (0 where the
+    machine does not say).
+    """
+
+    busy_s: float
+    stolen_s: float
+    throttles: int
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Of one trial: how many CPUs did other work, how many the hypervisor took, and how often one was throttled."""
+
+    other_cpus: float
+    stolen_cpus: float
+    throttles: int
+
+    def __str__(self) -> str:
+        text = f"other load {self.other_cpus:.2f} CPUs, stolen {self.stolen_cpus:.2f} CPUs"
+        return f"{text}, throttled {self.throttles} times" if self.throttles else text
+
+
+def reading(stat: str, throttles: Iterable[str], ticks_per_second: int) -> DisturbanceReading:
+    """From the text of /proc/stat (proc_stat(5)) and of each CPU's throttle counters."""
+    words = stat.split("\n", 1)[0].split()
+    user, nice, system, _, _, irq, softirq, stolen = (int(word) for word in words[1:9])
+    return DisturbanceReading(
+        busy_s=(user + nice + system + irq + softirq) / ticks_per_second,
+        stolen_s=stolen / ticks_per_second,
+        throttles=sum(int(text) for text in throttles),
+    )
+
+
+def throttle_counters() -> tuple[Path, ...]:
+    """Those of this machine, if it has any (Documentation/admin-guide/thermal, x86)."""
+    cpus = Path("/sys/devices/system/cpu")
+    names = ("core_throttle_count", "package_throttle_count")
+    return tuple(chain.from_iterable(sorted(cpus.glob(f"cpu[0-9]*/thermal_throttle/{name}")) for name in names))
+
+
+def between(before: DisturbanceReading, after: DisturbanceReading, *, wall_s: float, own_s: float) -> Surroundings:
+    """What happened beside a trial that took ``wall_s`` and whose processes used ``own_s`` of CPU time."""
+    other_s = max(0.0, after.busy_s - before.busy_s - own_s)
+    return Surroundings(
+        other_cpus=other_s / wall_s,
+        stolen_cpus=max(0.0, after.stolen_s - before.stolen_s) / wall_s,
+        throttles=max(0, after.throttles - before.throttles),
+    )
+
+
+class DisturbanceWatch:
+    """Remembers what was usual for each configuration."""
+
+    def __init__(self) -> None:
+        self._history: dict[Hashable, deque[Surroundings]] = defaultdict(lambda: deque(maxlen=LONGEST_HISTORY))
+
+    def judge(self, configuration: Hashable, now: Surroundings) -> tuple[str, ...]:
+        """Why a trial of ``configuration`` was not measured cleanly; usually there is no reason."""
+        history = self._history[configuration]
+        found = _reasons(list(history), now) if len(history) >= LEAST_HISTORY else ()
+        history.append(now)
+        return found
+
+
+def _reasons(history: list[Surroundings], now: Surroundings) -> tuple[str, ...]:
+    reasons = []
+    usual = [one.other_cpus for one in history]
+    if now.other_cpus > _limit(usual, OTHER_FLOOR_CPUS):
+        reasons.append(f"other work took {now.other_cpus:.2f} CPUs, usually {median(usual):.2f}")
+    usual = [one.stolen_cpus for one in history]
+    if now.stolen_cpus > _limit(usual, STOLEN_FLOOR_CPUS):
+        reasons.append(f"the hypervisor took {now.stolen_cpus:.2f} CPUs away, usually {median(usual):.2f}")
+    if now.throttles and sum(one.throttles > 0 for one in history) <= THROTTLED_SHARE * len(history):
+        reasons.append(f"a CPU was throttled {now.throttles} times, being too hot")
+    return tuple(reasons)
+
+
+def _limit(usual: list[float], floor: float) -> float:
+    middle = median(usual)
+    return middle + max(floor, DEVIATIONS * median(abs(value - middle) for value in usual))

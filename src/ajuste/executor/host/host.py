@@ -1,0 +1,268 @@
+"""The target ``host``: this machine as it is, and as it is again afterwards.
+
+What is changed is the agent's to put back (see docs/safety.md); here is who may begin, and what is left if it dies.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
+from ajuste.executor.host.availability import require_rights
+from ajuste.executor.host.caller import Completion
+from ajuste.executor.host.disturbance import (
+    SHORTEST_SECONDS,
+    DisturbanceReading,
+    DisturbanceWatch,
+    between,
+    reading,
+    throttle_counters,
+)
+from ajuste.executor.host.journals import Scope, journals_in, require_none_left, restore_all
+from ajuste.executor.host.machine_lock import MachineLock
+from ajuste.executor.host.remains import Remain, note_of, remains
+from ajuste.executor.stream import read_trial
+from ajuste.machine.files import make_directory
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.event import Event, Exited, Failed, Hello, parse_event
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import Plan
+from ajuste.model.trial import Observation
+from ajuste.model.wording import Say
+
+HELLO_SECONDS: Final = 30.0
+_STAT = Path("/proc/stat")
+
+Said = TypeVar("Said")
+_SLACK_SECONDS = 60
+_SHOWN = 300
+
+
+class HostExecutor:
+    """Runs plans on this machine, one at a time, by an agent that lives as long as the target is entered.
+
+    With a ``home`` it may change the machine: entering takes the machine's lock, and refuses (RequestError) while
+    another experiment goes on or while an earlier one may have left something changed. Without one it only reads and
+    runs. What needs root is refused before it begins if there is none.
+    """
+
+    def __init__(self, home: Home | None = None, say: Say = lambda _: None) -> None:
+        self._journals = home.journals if home is not None else None
+        self._say = say
+        self._stack = ExitStack()
+        self._lock: MachineLock | None = None
+        self._agent: AgentProcess | None = None
+        self._hello: Hello | None = None
+        self._turn = threading.Lock()
+        self._in_plan = False
+        self._watch = DisturbanceWatch()
+        self._throttles = throttle_counters()
+        self._ticks = os.sysconf("SC_CLK_TCK")
+        self._completion: Completion | None = None
+
+    @property
+    def hello(self) -> Hello:
+        assert self._hello is not None, "the target was not entered"
+        return self._hello
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "kernel": self.hello.kernel,
+            "kernel build": self.hello.build,
+            "clock": "wall",
+            "CPUs": str(self.hello.cpus),
+            "memory": f"{self.hello.memory_bytes >> 20} MiB",
+        }
+
+    @property
+    def parallel(self) -> int:
+        return 1
+
+    def __enter__(self) -> Self:
+        if shutil.which("setpriv") is None:
+            raise RequestError("the program setpriv is not on this machine", hint="apt install util-linux")
+        with ExitStack() as stack:
+            if self._journals is not None:
+                self._lock = stack.enter_context(MachineLock("experiment"))
+                for note in (*self._lock.found, *require_none_left(self._journals)):
+                    self._say(note)
+            stack.callback(self._say_remains, remains())
+            self._start()
+            stack.callback(self._end)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def run(self, plan: Plan) -> Observation:
+        """As ``Target.run``. Raises RequestError for what needs rights that are not there, RunError where the agent is
+        lost, and where a value could not be put back.
+        """
+        asked = self._asked(plan)
+        began = time.monotonic()
+        with self._turn:
+            before = self._reading()
+            self._in_plan = True
+            said = self._with_agent(lambda agent: agent.carry_out(asked, _limit_s(plan)))
+            self._in_plan = False
+            after = self._reading()
+        wall_s = time.monotonic() - began
+        found = self._read(plan, said, wall_s)
+        surroundings, disturbances = self._judge(plan, found.events, before, after, wall_s)
+        return found.model_copy(update={"console": surroundings, "disturbances": disturbances})
+
+    def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
+        """As ``Brisk.run_in_turn``. What else the machine does is not looked at: such trials are too short for it."""
+        asked = [(self._asked(plan), _limit_s(plan)) for plan in plans]
+        with self._turn:
+            # The agent's clock (CLOCK_MONOTONIC_RAW) says when each began and how long it took.
+            zero_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+            self._in_plan = True
+            streams = self._with_agent(lambda agent: agent.carry_out_in_turn(asked))
+            self._in_plan = False
+        return [self._read_timed(plan, said, zero_ns) for plan, said in zip(plans, streams, strict=True)]
+
+    def _read_timed(self, plan: Plan, said: bytes, zero_ns: int) -> tuple[str, Observation]:
+        """When the agent began with a plan, and what came of it; ``zero_ns`` is when its clock was 0."""
+        found = self._read(plan, said, 0.0)
+        times = [event.at_ns for event in found.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
+        started = datetime.fromtimestamp((zero_ns + times[0]) / 1e9, UTC).isoformat(timespec="milliseconds")
+        return started, found.model_copy(update={"host_seconds": (times[-1] - times[0]) / 1e9})
+
+    def _asked(self, plan: Plan) -> bytes:
+        """The plan as the agent is told it. Raises RequestError for what may not be done."""
+        if plan.writes and self._journals is None:
+            raise RequestError("this target only reads: nothing is changed without a journal")
+        require_rights(plan)
+        assert self._completion is not None, "the target was not entered"
+        return self._completion.complete(plan).model_dump_json().encode()
+
+    def _read(self, plan: Plan, said: bytes, wall_s: float) -> Observation:
+        stream = read_trial(said, plan, restores=True)
+        self._require_restored(stream.events)
+        return Observation(lines=stream.lines, events=stream.events, problem=stream.problem, host_seconds=wall_s)
+
+    def _say_remains(self, before: frozenset[Remain]) -> None:
+        if note := note_of(before, remains()):
+            self._say(note)
+
+    def begin_anew(self) -> None:
+        """End the agent, if need be in the middle of a plan, and take another one, still holding the machine."""
+        self._end()
+        self._start()
+
+    def _start(self) -> None:
+        options: list[str] = []
+        keep: list[int] = []
+        if self._lock is not None:
+            options += ["--hold-fd", str(self._lock.descriptor)]
+            keep.append(self._lock.descriptor)
+        if self._journals is not None and os.geteuid() == 0:
+            make_directory(self._journals)
+            options += ["--journal", str(self._journals)]
+        self._agent = agent = AgentProcess(options, keep)
+        try:
+            said = agent.read_line(HELLO_SECONDS)
+            hello = parse_event(said)
+        except (AgentLostError, ValueError) as error:
+            self._end(at_once=True)
+            said_of_it = agent.complaint[:_SHOWN] or str(error).splitlines()[0]
+            raise RunError(f"the agent does not work on this machine: {said_of_it}") from error
+        if not isinstance(hello, Hello):
+            self._end(at_once=True)
+            raise RunError(f"the agent does not work on this machine: it said {hello.event} instead of hello")
+        self._hello = hello
+        self._completion = Completion(catalogue(), KernelVersion.parse(hello.kernel))
+
+    def _end(self, *, at_once: bool = False) -> None:
+        """End the agent, at once if it is in the middle of a plan."""
+        if self._agent is None:
+            return
+        agent, self._agent = self._agent, None
+        agent.end(at_once=at_once or self._in_plan)
+        with self._turn:
+            self._in_plan = False
+            agent.close()
+
+    def _with_agent(self, carry_out: Callable[[AgentProcess], Said]) -> Said:
+        agent = self._agent
+        if agent is None:
+            raise RunError("the agent was ended")
+        try:
+            return carry_out(agent)
+        except AgentLostError as error:
+            if self._agent is None:
+                raise RunError("the agent was ended") from error
+            agent.end(at_once=True)
+            complaint = f", saying: {agent.complaint[-_SHOWN:]}" if agent.complaint else ""
+            raise RunError(f"the agent was lost: {error}{complaint}; {self._what_is_left()}") from error
+
+    def _what_is_left(self) -> str:
+        """After an agent that did not end in good order: its guardian puts everything back, or we do."""
+        if self._journals is None:
+            return "it had changed nothing"
+        scope = Scope((self._journals,), registered=False)
+        left = [journal for journal in journals_in(scope) if journal.stands_in_the_way]
+        # A guardian that is at work is waited for, and may have done all of it before us.
+        if not left or restore_all(scope).done:
+            return "what it had changed was put back"
+        left = [journal for journal in journals_in(scope) if journal.stands_in_the_way]
+        if not left:
+            return "what it had changed was put back"
+        return f"what it had changed is NOT all put back; `ajuste restore` tries again from {left[0].path}"
+
+    def _require_restored(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            if isinstance(event, Failed) and event.stage == "restore":
+                about = f"{event.tunable}: " if event.tunable else ""
+                raise RunError(
+                    f"a value could not be put back: {about}{event.message}",
+                    hint="`ajuste restore` tries again; the journal is kept until then",
+                )
+            if isinstance(event, Failed) and event.stage == "journal":
+                raise RunError(
+                    f"the journal cannot be written, so nothing was changed: {event.message}",
+                    hint="is the disk full? AJUSTE_HOME names another place",
+                )
+
+    def _reading(self) -> DisturbanceReading:
+        stat = _STAT.read_text()
+        return reading(stat, [path.read_text() for path in self._throttles], self._ticks)
+
+    def _judge(
+        self,
+        plan: Plan,
+        events: tuple[Event, ...],
+        before: DisturbanceReading,
+        after: DisturbanceReading,
+        wall_s: float,
+    ) -> tuple[str, tuple[str, ...]]:
+        """What else the machine did, in words, and what of it makes the trial doubtful."""
+        if plan.workload is None or wall_s < SHORTEST_SECONDS:
+            return "", ()
+        own_s = sum(event.user_ns + event.system_ns for event in events if isinstance(event, Exited)) / 1e9
+        found = between(before, after, wall_s=wall_s, own_s=own_s)
+        configuration = (plan.writes, plan.workload.model_dump_json(), plan.before)
+        return str(found), self._watch.judge(repr(configuration), found)
+
+
+def _limit_s(plan: Plan) -> float:
+    """By when the agent must have said the end of ``plan``, whatever the commands do."""
+    commands = len(plan.before) + len(plan.after) + (plan.workload is not None)
+    waits_ns = plan.settle_ns + plan.perturbation.start_delay_ns + plan.observe_ns
+    return (commands * plan.timeout_ns + waits_ns) / 1e9 + _SLACK_SECONDS

@@ -1,0 +1,203 @@
+"""A host that is made ready for one study: its changes tried, its set-up run, and its clean-up whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.executor.executor import Executor
+from ajuste.executor.host.availability import require_rights, why_no_weight, why_not_writable
+from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.machine import HostMachine
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.event import Failed, Hello
+from ajuste.model.plan import Command, Plan, Write
+from ajuste.model.trial import Observation
+from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
+
+
+class PreparedHost:
+    """Entering tries each of the ``changes`` (the writes of one configuration) once and takes it back: RequestError for
+    a value that the kernel refuses, a place that is locked or not there. Then it runs ``setup``; leaving runs
+    ``cleanup`` if the set-up began, also after a failure or an interruption. Neither is measured; each of their
+    commands may take ``timeout_ns``. ``first`` is called before anything is changed.
+    """
+
+    def __init__(
+        self,
+        host: HostExecutor,
+        *,
+        changes: Sequence[tuple[Write, ...]] = (),
+        setup: tuple[Command, ...] = (),
+        cleanup: tuple[Command, ...] = (),
+        first: Callable[[Executor], None] = lambda _: None,
+        timeout_ns: int,
+    ) -> None:
+        self._host = host
+        self._first = first
+        self._changes = tuple(dict.fromkeys(writes for writes in changes if writes))
+        self._setup = setup
+        self._cleanup = cleanup
+        self._timeout_ns = timeout_ns
+        self._stack = ExitStack()
+
+    @property
+    def hello(self) -> Hello:
+        return self._host.hello
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return self._host.environment
+
+    @property
+    def parallel(self) -> int:
+        return self._host.parallel
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self._host)
+            self._first(self._host)
+            for number, writes in enumerate(self._changes):
+                self._try(Plan(id=f"change-{number}", writes=writes))
+            stack.callback(self._clean_up)
+            self._once("setup", self._setup)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def run(self, plan: Plan) -> Observation:
+        return self._host.run(plan)
+
+    def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
+        return self._host.run_in_turn(plans)
+
+    def _try(self, plan: Plan) -> None:
+        observation = self._host.run(plan)
+        for event in observation.events:
+            if isinstance(event, Failed):
+                raise RequestError(
+                    f"{event.tunable or 'the change'} cannot be set on this machine: {event.message}",
+                    hint="nothing was changed; `ajuste tunables show NAME` says what this machine accepts",
+                )
+        if observation.problem:
+            raise RunError(f"the changes could not be tried: {observation.problem}")
+
+    def _clean_up(self) -> None:
+        if self._cleanup:
+            # A trial may have been cut short.
+            self._host.begin_anew()
+            self._once("cleanup", self._cleanup)
+
+    def _once(self, name: str, commands: tuple[Command, ...]) -> None:
+        if not commands:
+            return
+        observation = self._host.run(Plan(id=name, before=commands, timeout_ns=self._timeout_ns))
+        failures = [event.message for event in observation.events if isinstance(event, Failed)]
+        if failures or observation.problem:
+            raise RunError(f"the {name} command failed: {'; '.join(failures) or observation.problem}")
+
+
+def prepared_for(
+    resolved: ResolvedStudy, host: HostExecutor, first: Callable[[Executor], None] = lambda _: None
+) -> PreparedHost:
+    """``host``, made ready for that study; ``first`` is called before anything is changed."""
+    return PreparedHost(
+        host,
+        first=first,
+        changes=[configuration.writes for configuration in resolved.configurations],
+        setup=resolved.setup,
+        cleanup=resolved.cleanup,
+        timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
+    )
+
+
+# Whether a study may be carried out on this machine at all, known before anything is run.
+
+
+REAL_TIME = ("fifo", "rr")
+REAL_TIME_NOTE = "a real-time process that never sleeps leaves nothing to anybody else on its CPU"
+
+
+def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool) -> None:
+    """Raises RequestError for what needs root if there is none, for a tunable or control groups that this machine lacks
+    or locks, for a kernel module, and for what can hang the machine unless the person has accepted that.
+    """
+    _refuse_modules(resolved)
+    once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
+    for plan in (once, *map(_plan, resolved.configurations)):
+        require_rights(plan)
+    machine = HostMachine()
+    _require_writable(resolved, catalogue, machine)
+    _require_weights(resolved, machine)
+    if accept_risk:
+        return
+    for configuration in resolved.configurations:
+        if reason := _risk(configuration, catalogue):
+            raise RequestError(
+                f"{configuration.configuration.name} can hang this machine: {reason}",
+                hint="--accept-risk does it all the same; in a virtual machine there is no risk",
+            )
+
+
+def _refuse_modules(resolved: ResolvedStudy) -> None:
+    """Raises RequestError if a configuration needs a module: none of ours is ever loaded on this machine."""
+    for configuration in resolved.configurations:
+        if configuration.modules:
+            raise RequestError(
+                f"{configuration.configuration.name} needs the kernel module {configuration.modules[0]}, which is "
+                "loaded in guests only, never on this machine",
+                hint="a guest: --target vm --kernel debian:5.10, for example",
+            )
+
+
+def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue, machine: HostMachine) -> None:
+    names = (write.tunable for configuration in resolved.configurations for write in configuration.writes)
+    for name in dict.fromkeys(names):
+        tunable = catalogue.find_tunable(name)
+        if why := why_not_writable(catalogue, tunable, machine):
+            raise RequestError(
+                f"{name} cannot be changed on this machine: {why}", hint=f"ajuste tunables show '{name}' says more"
+            )
+
+
+def _require_weights(resolved: ResolvedStudy, machine: HostMachine) -> None:
+    for configuration in resolved.configurations:
+        commands = (configuration.workload, *configuration.background)
+        if any(command.attributes.cgroup_weight is not None for command in commands) and (
+            why := why_no_weight(machine)
+        ):
+            raise RequestError(
+                f"{configuration.configuration.name} needs a control group's weight: {why}",
+                hint="a guest has control groups: [target] with a kernel instead of this machine",
+            )
+
+
+def _plan(configuration: ResolvedConfiguration) -> Plan:
+    return Plan(
+        id="possible",
+        writes=configuration.writes,
+        scratch=configuration.scratch,
+        before=configuration.before,
+        background=configuration.background,
+        workload=configuration.workload,
+        after=configuration.after,
+    )
+
+
+def _risk(configuration: ResolvedConfiguration, catalogue: Catalogue) -> str:
+    for write in configuration.writes:
+        tunable = catalogue.find_tunable(write.tunable)
+        if tunable.risk == "hang":
+            return f"{tunable.name}: {tunable.risk_note}"
+    commands: tuple[Command, ...] = (configuration.workload, *configuration.background)
+    for command in commands:
+        if command.attributes.policy in REAL_TIME:
+            return f"policy {command.attributes.policy}: {REAL_TIME_NOTE}"
+    return ""

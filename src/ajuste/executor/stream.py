@@ -1,0 +1,302 @@
+"""From the bytes that an agent said to events, believing nothing: the guest may be broken, cut off or hostile."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter as Tally
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from ajuste.model.event import (
+    Accepted,
+    Counter,
+    End,
+    Event,
+    Exited,
+    Failed,
+    Gate,
+    Hello,
+    Output,
+    Paused,
+    ReadBack,
+    Restored,
+    Sample,
+    Sampled,
+    Started,
+    Traced,
+    Written,
+    parse_event,
+)
+from ajuste.model.plan import Plan, Sampler, SamplerSource, chooses
+
+LONGEST_STREAM_BYTES = 64 << 20
+MOST_EVENTS = 100_000
+KEY_BYTES = 32
+"""Of the key before each line in a guest: of every trial another one."""
+
+_REPLACEMENT_BYTES = 3
+"""A byte that is not UTF-8 becomes U+FFFD, which takes three."""
+_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Boot:
+    """How a guest began. ``problem`` is empty if it arrived at its gate; ``rest`` is all that was said after that."""
+
+    hello: Hello | None
+    gate: Gate | None
+    rest: bytes
+    problem: str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One trial's events. ``lines`` are exactly those that ``events`` were parsed from: all of them if ``problem`` is
+    empty, else those before it.
+    """
+
+    lines: str
+    events: tuple[Event, ...]
+    problem: str
+
+
+class _Wrong(Exception):
+    """Something about the stream is not as it must be; the message is the problem in one line."""
+
+
+def new_key() -> bytes:
+    """What tells the agent's events from those that others write: of a fixed length, and in no line by chance."""
+    return secrets.token_hex(KEY_BYTES // 2).encode()
+
+
+def with_key(plan: Plan, key: bytes) -> bytes:
+    """The plan as a guest's agent is told it, with the key of its events before it."""
+    return key + plan.model_dump_json().encode()
+
+
+def read_boot(said: bytes) -> Boot:
+    """Split what a guest said into its beginning (``hello``, ``gate``) and the rest."""
+    hello: Hello | None = None
+    rest = said
+    try:
+        for number in (1, 2):
+            raw, newline, rest = rest.partition(b"\n")
+            if not newline:
+                raise _Wrong("the guest did not arrive at its gate" if hello else "the guest said nothing")
+            event = _parse(number, raw)
+            if isinstance(event, Failed):
+                raise _Wrong(f"the guest failed at {event.stage}: {event.message}")
+            if isinstance(event, Gate) and hello is not None:
+                return Boot(hello, event, rest, "")
+            if not isinstance(event, Hello) or hello is not None:
+                raise _Wrong(f"the guest said {event.event} where {'gate' if hello else 'hello'} was expected")
+            hello = event
+    except _Wrong as wrong:
+        return Boot(hello, None, b"", str(wrong))
+    raise AssertionError("the loop returns or raises")
+
+
+def read_trial(said: bytes, plan: Plan, *, restores: bool = False, key: bytes = b"") -> Stream:
+    """The events of ``plan``, from ``accepted`` to ``end``, checked: every line known, nothing missing or repeated,
+    nothing after the end, and all that the plan asked for reported if ``end`` says that all went well. A host that
+    ``restores`` also says of each value that it was put back. Every line begins with the ``key`` that only the agent
+    knows, or somebody else wrote it; it is not part of ``lines``.
+    """
+    lines: list[bytes] = []
+    events: list[Event] = []
+    try:
+        if len(said) > LONGEST_STREAM_BYTES:
+            raise _Wrong(f"the events have more than {LONGEST_STREAM_BYTES >> 20} MiB")
+        pieces = said.split(b"\n")
+        unfinished = pieces.pop()
+        if len(pieces) > MOST_EVENTS:
+            raise _Wrong(f"there are more than {MOST_EVENTS} events")
+        for number, keyed in enumerate(pieces, start=1):
+            raw = _unsealed(number, keyed, key)
+            event = _parse(number, raw)
+            _check_place(number, event, events, plan)
+            lines.append(raw)
+            events.append(event)
+        if unfinished:
+            whole = unfinished if len(unfinished) >= len(key) else key
+            raw = _unsealed(len(pieces) + 1, whole, key)
+            raise _Wrong(f"the events break off in line {len(pieces) + 1}: {_shown(raw)}")
+        _check_whole(events, plan, restores)
+    except _Wrong as wrong:
+        return Stream(_joined(lines), tuple(events), str(wrong))
+    return Stream(_joined(lines), tuple(events), "")
+
+
+def _joined(lines: list[bytes]) -> str:
+    # Each line was parsed as JSON, and so is UTF-8.
+    return "".join(f"{line.decode()}\n" for line in lines)
+
+
+def _unsealed(number: int, line: bytes, key: bytes) -> bytes:
+    """The line without its key, which nobody must see."""
+    if not line.startswith(key):
+        shown = _shown(line.replace(key, b"KEY"))
+        raise _Wrong(f"line {number} of the events lacks the key of the trial, so the agent did not write it: {shown}")
+    return line[len(key) :]
+
+
+def _parse(number: int, raw: bytes) -> Event:
+    try:
+        raw.decode()
+        return parse_event(raw)
+    except UnicodeDecodeError as error:
+        raise _Wrong(f"line {number} of the events is not UTF-8: {_shown(raw)}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        reason = f"{where}: {first['msg']}" if where else first["msg"]
+        raise _Wrong(f"line {number} of the events is malformed ({reason}): {_shown(raw)}") from error
+
+
+def _shown(raw: bytes) -> str:
+    text = ascii(raw[:_SHOWN].decode(errors="replace"))
+    return f"{text} …" if len(raw) > _SHOWN else text
+
+
+def _check_place(number: int, event: Event, before: list[Event], plan: Plan) -> None:
+    """Whether ``event`` may come after those ``before``."""
+    if not before:
+        if isinstance(event, Failed):
+            raise _Wrong(f"the plan was not accepted: {event.stage}: {event.message}")
+        if not isinstance(event, Accepted):
+            raise _Wrong(f"the first event is {event.event}, not accepted")
+        if event.id != plan.id:
+            raise _Wrong(f"the plan {event.id!r} was accepted, not {plan.id!r}")
+        return
+    if isinstance(before[-1], End):
+        raise _Wrong(f"line {number} of the events comes after the end")
+    if isinstance(event, Hello | Gate | Accepted):
+        raise _Wrong(f"line {number} of the events is a second {event.event}")
+    if isinstance(event, Output):
+        size = len(event.text.encode(errors="surrogatepass"))
+        if size > _REPLACEMENT_BYTES * plan.output_limit_bytes:
+            raise _Wrong(f"line {number} of the events has {size} bytes of output, more than the plan allows")
+
+
+def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
+    if not events:
+        raise _Wrong("the agent said nothing")
+    end = events[-1]
+    if not isinstance(end, End):
+        raise _Wrong(f"the events end with {end.event}, without an end")
+    if end.id != plan.id:
+        raise _Wrong(f"the end is that of the plan {end.id!r}, not of {plan.id!r}")
+    if end.events != len(events) - 1:
+        raise _Wrong(f"the end counts {end.events} events, and {len(events) - 1} arrived")
+    if problem := problem_of_samples(events, plan):
+        raise _Wrong(problem)
+    for what, times in Tally(_identity(event) for event in events).items():
+        if times > 1 and what is not None:
+            raise _Wrong(f"{what} is reported {times} times")
+    if end.ok:
+        _check_complete(events, plan)
+        if restores and {e.tunable for e in events if isinstance(e, Restored)} != {w.tunable for w in plan.writes}:
+            raise _Wrong("not all values that were written are reported as put back")
+
+
+def _identity(event: Event) -> str | None:
+    """What there can be only one of."""
+    match event:
+        case Started() | Exited():
+            return f"that the {event.role} {event.index} {event.event}"
+        case Output():
+            return f"the {event.stream} of the {event.role} {event.index}"
+        case Counter():
+            return f"the counter {event.name}"
+        case Sampled():
+            return f"the end of the sampler {event.index}"
+        case Traced():
+            return "what the scheduler did"
+        case Paused():
+            return f"that the {event.who} was paused"
+        case Restored():
+            return f"that {event.tunable} was put back"
+        case _:
+            return None
+
+
+def _processes(plan: Plan) -> set[tuple[str, int]]:
+    """Role and index of each process that a plan asks for: nothing is measured without a workload."""
+    measured = [("workload", [plan.workload]), ("background", plan.background)] if plan.workload is not None else []
+    roles = [*measured, ("before", plan.before), ("after", plan.after)]
+    return {(role, index) for role, commands in roles for index in range(len(commands))}
+
+
+def _check_complete(events: list[Event], plan: Plan) -> None:
+    """An agent that says that all went well must have done all that was asked."""
+    written = [(e.tunable, e.asked) for e in events if isinstance(e, Written)]
+    if written != [(w.tunable, w.value) for w in plan.writes]:
+        raise _Wrong("not all values that the plan asked for are reported as written")
+    if [e.tunable for e in events if isinstance(e, ReadBack)] != [r.tunable for r in plan.reads]:
+        raise _Wrong("not all values that the plan asked for are reported as read")
+    exited = {(e.role, e.index) for e in events if isinstance(e, Exited)}
+    if exited != _processes(plan):
+        raise _Wrong("not every process of the plan is reported as ended")
+    if plan.workload is None:
+        return
+    if {e.name for e in events if isinstance(e, Counter)} != set(plan.counters):
+        raise _Wrong("not all counters of the plan are reported")
+    if {e.index for e in events if isinstance(e, Sampled)} != set(range(len(plan.samplers))):
+        raise _Wrong("not all samplers of the plan are reported")
+    if any(isinstance(e, Traced) for e in events) != (plan.trace is not None):
+        raise _Wrong("what the scheduler did is reported just where the plan asks for it")
+
+
+# Whether what an agent says that its samplers read can be what the plan asked for.
+
+
+_EXTRA_READINGS = 4
+"""At the start, at the workload's end, at the observation's end, and one for an interval that is not whole."""
+_SLACK_NS = 30_000_000_000
+"""For a workload that does not die at once at its time limit."""
+_LARGEST = 2**64
+
+
+def problem_of_samples(events: Sequence[Event], plan: Plan) -> str:
+    """What is wrong with the samples among ``events``, in one line; empty if nothing is.
+
+    Each must be of a source and of figures that a sampler of the plan reads; they come in the order of time, no more
+    than the plan has time for, and as many as each sampler is said to have read.
+    """
+    samples = [event for event in events if isinstance(event, Sample)]
+    for before, sample in zip([None, *samples], samples, strict=False):
+        own = [sampler for sampler in plan.samplers if sampler.source == sample.source]
+        if not own:
+            return f"a sample is of {sample.source}, which the plan does not sample"
+        if before is not None and sample.at_ns < before.at_ns:
+            return f"a sample of {sample.source} comes before the one that was read earlier"
+        keys = [key for sampler in own for key in sampler.keys]
+        for name, value in sample.values.items():
+            if not any(chooses(key, name) for key in keys):
+                return f"a sample of {sample.source} has {name!r:.100}, which the plan does not ask for"
+            if value >= _LARGEST:
+                return f"a sample of {sample.source} has a figure that no 64-bit machine can have"
+    return _count_problem(samples, [event for event in events if isinstance(event, Sampled)], plan)
+
+
+def _count_problem(samples: Sequence[Sample], ends: Sequence[Sampled], plan: Plan) -> str:
+    for end in ends:
+        if end.index >= len(plan.samplers) or plan.samplers[end.index].source != end.source:
+            return f"the sampler {end.index} is reported with {end.source}, which is not the plan's"
+        if end.readings > _most_readings(plan.samplers[end.index], plan):
+            return f"the sampler of {end.source} says that it was read {end.readings} times, more than the plan allows"
+    said: Tally[SamplerSource] = Tally()
+    for end in ends:
+        said[end.source] += end.readings
+    found = Tally(sample.source for sample in samples)
+    for source in found | said:
+        if found[source] != said[source]:
+            return f"{found[source]} samples of {source} arrived, and {said[source]} are said to have been read"
+    return ""
+
+
+def _most_readings(sampler: Sampler, plan: Plan) -> int:
+    time_ns = plan.timeout_ns + plan.observe_ns + plan.perturbation.start_delay_ns + _SLACK_NS
+    return time_ns // sampler.interval_ns + _EXTRA_READINGS

@@ -1,0 +1,345 @@
+"""From sources, options and patches to a kernel that boots; what was built before is not built again."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Protocol
+
+from ajuste.kernel.building.built import PROVENANCE, BuiltKernel, Provenance, UsedFile, give_name, kept_by, read_built
+from ajuste.kernel.building.configuration import (
+    Options,
+    OptionsConflict,
+    Start,
+    configure,
+    fallen,
+    missed,
+    parse_settings,
+    require_known,
+    start_of,
+    symbols_of,
+    written,
+)
+from ajuste.kernel.building.make import jobs_here, run_make
+from ajuste.kernel.building.objects import OptionChange, turn_to
+from ajuste.kernel.building.origin import SourceOrigin, digest_of, version_of
+from ajuste.kernel.building.patch import PatchFile, read_patches, try_patches
+from ajuste.kernel.building.schedulers import (
+    Llvm,
+    OwnScheduler,
+    build_schedulers,
+    keep_schedulers,
+    read_schedulers,
+    require_llvm,
+    require_loadable,
+    schedulers_of,
+)
+from ajuste.kernel.building.sources import open_source
+from ajuste.kernel.building.toolchain import compiler, require_tools, require_tools_for
+from ajuste.kernel.building.workspace import Edits, Workspace, workspace
+from ajuste.kernel.cache import keeping_in, put_in_place, require_space, write_record
+from ajuste.kernel.kconfig.config_file import parse_config
+from ajuste.kernel.kconfig.tree import explain
+from ajuste.kernel.spec import BUILT, check_name
+from ajuste.kernel.unpack import read_release
+from ajuste.machine.cache import BUILT as BUILT_HERE
+from ajuste.machine.cache import OBJECTS, make_room
+from ajuste.machine.files import make_directory, read_kept, sha256_of
+from ajuste.machine.home import Home
+from ajuste.machine.lock import locked
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.kernel import KernelImage
+from ajuste.model.wording import Say
+
+_FIRST_BYTES: Final = 4_000_000_000
+_AGAIN_BYTES: Final = 500_000_000
+# Debian's 6.1 with `lab`: objects that were compiled for each option that is set. An estimate for the display only.
+_OBJECTS_PER_OPTION: Final = 2.1
+_IMAGE: Final = "arch/x86/boot/bzImage"
+_LONGEST_NAME: Final = 80
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """As a person words it: ``source`` is ``debian:6.1``, a directory or ``git:DIR@REVISION``; ``config`` is ``lab``,
+    ``lab-ext``, ``distro`` or a file; ``settings`` are ``NUMA=n`` and the like; ``schedulers`` are programs of BPF
+    schedulers that it is to be kept with, beside those of its sources.
+    """
+
+    source: str
+    config: str = "lab"
+    settings: tuple[str, ...] = ()
+    patches: tuple[Path, ...] = ()
+    name: str | None = None
+    refresh: bool = False
+    schedulers: tuple[Path, ...] = ()
+
+
+class BuildWatcher(Protocol):
+    """Told what happens; ``compiling`` before the first object, with about how many there will be, if that is known."""
+
+    def say(self, text: str) -> None: ...
+
+    def compiling(self, expected: int | None) -> None: ...
+
+    def compiled(self, count: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """All that decides what kernel it becomes."""
+
+    origin: SourceOrigin
+    version: str
+    config: str
+    start: Start
+    settings: Options
+    patches: tuple[PatchFile, ...]
+    edits: Edits
+    notes: tuple[str, ...]
+    compiler: str
+    own_schedulers: tuple[OwnScheduler, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    llvm: Llvm | None = None
+
+    @property
+    def sources(self) -> str:
+        """The digest of the patched sources."""
+        marks = [
+            f"{path} {edit.mark if edit.content is not None else '-'}" for path, edit in sorted(self.edits.items())
+        ]
+        return digest_of([self.origin.digest, *marks])
+
+    @property
+    def key(self) -> str:
+        """Before Kconfig was asked."""
+        settings = [f"{name}={value}" for name, value in sorted(self.settings.items())]
+        return digest_of([self.sources, self.compiler, self.start.kind, self.start.text, *settings, *self._own])
+
+    def content_key(self, tree: Workspace) -> str:
+        config = (tree.objects / ".config").read_text(encoding="utf-8")
+        return digest_of([self.sources, self.compiler, config, *self._own])
+
+    @property
+    def _own(self) -> list[str]:
+        return sorted(f"{scheduler.name} {scheduler.sha256}" for scheduler in self.own_schedulers)
+
+
+def build_kernel(request: BuildRequest, home: Home, watcher: BuildWatcher) -> BuiltKernel:
+    """The kernel that ``request`` asks for, under its name.
+
+    Raises RequestError for what cannot be built as it is asked for, RunError where building fails; then no kernel has
+    changed, and objects that were compiled are kept for the next time.
+    """
+    if request.name is not None:
+        check_name(request.name)
+    with keeping_in(kept_by(home), "kernels"):
+        recipe = _recipe(request, home, watcher.say)
+        name = request.name or _name(recipe)
+        found = _asked_before(recipe, home) or _build(recipe, home, watcher)
+        return give_name(found, name, home)
+
+
+def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
+    require_tools()
+    settings = parse_settings(request.settings)
+    patches = read_patches(request.patches)
+    origin = open_source(request.source, home, say, refresh=request.refresh)
+    version = version_of(origin)
+    edits, notes = try_patches(patches, origin)
+    start = start_of(request.config, version, home, say)
+    own = read_schedulers(request.schedulers)
+    recipe = _Recipe(origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), own)
+    if not (schedulers := schedulers_of(request.config, origin)):
+        return recipe
+    if twice := next((scheduler for scheduler in own if scheduler.name in schedulers), None):
+        raise RequestError(f"--scheduler {twice.file}: the sources have a {twice.name}, too", hint="rename the file")
+    llvm = require_llvm()
+    return replace(recipe, schedulers=schedulers, llvm=llvm, compiler=f"{recipe.compiler}; {llvm.words}")
+
+
+def _name(recipe: _Recipe) -> str:
+    """Such as ``6.1.192-lab-no-numa-my-patch``."""
+    config = Path(recipe.config).name.lstrip(".") or "config"
+    words = [recipe.version, config.removesuffix(".config")]
+    for option, value in recipe.settings.items():
+        plain = option.lower().replace("_", "-")
+        words.append({"n": f"no-{plain}", "y": plain}.get(value, f"{plain}-{value.strip(chr(34))}"))
+    words += [patch.path.stem for patch in recipe.patches]
+    text = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "._+-") else "-" for letter in "-".join(words)
+    )
+    return text[:_LONGEST_NAME]
+
+
+def _asked_before(recipe: _Recipe, home: Home) -> BuiltKernel | None:
+    try:
+        key = read_kept(kept_by(home) / "requests" / recipe.key).decode("ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return read_built(key, home)
+
+
+def _remember(recipe: _Recipe, kernel: BuiltKernel, home: Home) -> BuiltKernel:
+    folder = kept_by(home) / "requests"
+    make_directory(folder)
+    (folder / recipe.key).write_text(kernel.key + "\n", encoding="ascii")
+    return kernel
+
+
+def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
+    with workspace(recipe.origin, home, watcher.say) as tree:
+        # Another process may just have built it.
+        if found := _asked_before(recipe, home):
+            return found
+        require_space(tree.directory, _FIRST_BYTES if tree.empty else _AGAIN_BYTES, "the objects of a kernel")
+        watcher.say(f"laying out {recipe.origin.title}")
+        tree.update(recipe.origin, recipe.edits)
+        with tree.making(watcher.say):
+            watcher.say("configuring")
+            options, notes = _configured(recipe, tree, home)
+            require_loadable(recipe.own_schedulers, options)
+            key = recipe.content_key(tree)
+            if found := read_built(key, home):
+                return _remember(recipe, found, home)
+            began = time.monotonic()
+            compiled = _compile(tree, home, options, watcher)
+            programs = _schedulers(recipe, tree, home, options, watcher)
+            provenance = _provenance(recipe, tree, notes, time.monotonic() - began, compiled)
+            watcher.say("keeping the kernel")
+            return _remember(recipe, _collect(recipe, tree, home, key, provenance, options, programs), home)
+
+
+def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str, str], list[str]]:
+    symbols = symbols_of(tree.source, {*recipe.origin.manifest, *recipe.edits})
+    require_known(recipe.settings, symbols, recipe.origin)
+    options = configure(tree, home, recipe.start, recipe.settings)
+    if lost := missed(recipe.settings, options):
+        raise _not_so(lost, recipe.settings, options, tree)
+    require_tools_for(options)
+    fell = fallen(recipe.start, recipe.settings, options, symbols)
+    return options, [f"{name} is {value}, which {recipe.config} has otherwise" for name, value in fell.items()]
+
+
+def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace) -> OptionsConflict:
+    """What was asked for and did not come out, with what decides."""
+    asked = parse_config(written({**options, **settings}))
+    causes = explain(tree.source, asked, {name: settings[name].strip('"') for name in lost})
+    words = ", ".join(f"{name}={settings[name]} was asked for, but it is {value}" for name, value in lost.items())
+    return OptionsConflict(words, hint="\n".join(cause.hint() for cause in causes.values()))
+
+
+def _compile(tree: Workspace, home: Home, options: Options, watcher: BuildWatcher) -> int:
+    count = 0
+
+    def watch(compiled: int) -> None:
+        nonlocal count
+        count = compiled
+        watcher.compiled(compiled)
+
+    change = turn_to(tree, options)
+    watcher.compiling(_expected(tree, options, change))
+    # Where nearly all is compiled, the objects themselves are kept, and asking ccache in vain would take long.
+    run_make(tree, home, ["bzImage", *_modules(options)], jobs=jobs_here(), watch=watch, cached=tree.complete)
+    tree.set_complete(True)
+    return count
+
+
+def _expected(tree: Workspace, options: Options, change: OptionChange) -> int | None:
+    """How many objects will be compiled, if that is known: changed sources are not known to anybody but make."""
+    if tree.complete:
+        return None
+    if change.wide:
+        return change.affected
+    missing = round(_OBJECTS_PER_OPTION * sum(value in "ym" for value in options.values())) - tree.object_count()
+    return missing if missing > 0 else None
+
+
+def _schedulers(
+    recipe: _Recipe, tree: Workspace, home: Home, options: Options, watcher: BuildWatcher
+) -> dict[Path, str]:
+    own = {scheduler.file: "strip" for scheduler in recipe.own_schedulers}
+    if recipe.llvm is None:
+        return own
+    watcher.say("building schedulers")
+    return build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm) | own
+
+
+def _modules(options: Options) -> tuple[str, ...]:
+    return ("modules",) if options.get("MODULES") == "y" else ()
+
+
+def _provenance(recipe: _Recipe, tree: Workspace, notes: list[str], seconds: float, compiled: int) -> Provenance:
+    return Provenance(
+        source=recipe.origin.title,
+        source_digest=recipe.origin.digest,
+        config=recipe.config,
+        settings=dict(recipe.settings),
+        patches=tuple(
+            UsedFile(name=patch.path.name, sha256=hashlib.sha256(patch.content).hexdigest()) for patch in recipe.patches
+        ),
+        schedulers=tuple(UsedFile(name=scheduler.name, sha256=scheduler.sha256) for scheduler in recipe.own_schedulers),
+        notes=(*recipe.notes, *notes),
+        compiler=recipe.compiler,
+        workspace=tree.directory.name,
+        seconds=round(seconds, 3),
+        compiled=compiled,
+    )
+
+
+def _collect(
+    recipe: _Recipe,
+    tree: Workspace,
+    home: Home,
+    key: str,
+    provenance: Provenance,
+    options: Options,
+    schedulers: Mapping[Path, str],
+) -> BuiltKernel:
+    """Put the kernel where it is kept, in one step."""
+    root = kept_by(home)
+    make_directory(root)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=root) as name:
+        entry = Path(name) / "kernel"
+        entry.mkdir()
+        shutil.copyfile(tree.objects / _IMAGE, entry / "vmlinuz")
+        shutil.copyfile(tree.objects / ".config", entry / "config")
+        shutil.copyfile(tree.objects / "System.map", entry / "System.map")
+        if options.get("DEBUG_INFO_BTF") == "y":
+            shutil.copyfile(tree.objects / "vmlinux", entry / "vmlinux")
+        release = read_release(entry / "vmlinuz")
+        modules = _install_modules(tree, home, entry, release) if _modules(options) else None
+        if schedulers:
+            keep_schedulers(schedulers, entry / "schedulers")
+        image = KernelImage(
+            spec=f"{BUILT}:",
+            release=release,
+            vmlinuz=Path("vmlinuz"),
+            modules=modules,
+            config=Path("config"),
+            schedulers=Path("schedulers") if schedulers else None,
+            sha256=sha256_of(entry / "vmlinuz"),
+        )
+        (entry / PROVENANCE).write_text(provenance.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        write_record(entry, image)
+        with locked(root / ".lock"):
+            put_in_place(entry, root / key, aside=Path(name) / "damaged")
+    built = read_built(key, home)
+    if built is None:
+        raise RunError(f"the kernel that was put into {root / key} cannot be read back")
+    make_room(BUILT_HERE, home)
+    make_room(OBJECTS, home)
+    return built
+
+
+def _install_modules(tree: Workspace, home: Home, entry: Path, release: str) -> Path:
+    run_make(tree, home, ["modules_install", f"INSTALL_MOD_PATH={entry}", "INSTALL_MOD_STRIP=1"])
+    folder = Path("lib/modules") / release
+    for link in ("build", "source"):
+        (entry / folder / link).unlink(missing_ok=True)
+    return folder

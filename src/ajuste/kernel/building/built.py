@@ -1,0 +1,189 @@
+"""The kernels that were built here: kept by their content, found by names."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rapidfuzz import process
+
+from ajuste.kernel.building.origin import LINK, PLAIN, PROGRAM
+from ajuste.kernel.cache import RECORD, find_damage, read_checksums, read_inventory
+from ajuste.kernel.spec import BUILT, check_name
+from ajuste.machine.files import make_directory, read_kept
+from ajuste.machine.home import Home
+from ajuste.machine.lock import hold, locked
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+
+PROVENANCE: Final = "provenance.json"
+
+_KEY: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class UsedFile(BaseModel):
+    """A patch or a scheduler's program, by its file's name."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    sha256: str
+
+
+class Provenance(BaseModel):
+    """What a kernel was made from. ``settings`` are the options asked for by name, ``config`` is what they were added
+    to; ``schedulers`` are programs that were built elsewhere. ``seconds`` and ``compiled`` (objects) are of the build
+    itself.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    source: str
+    source_digest: str
+    config: str
+    settings: dict[str, str] = {}
+    patches: tuple[UsedFile, ...] = ()
+    schedulers: tuple[UsedFile, ...] = ()
+    notes: tuple[str, ...] = ()
+    compiler: str
+    workspace: str = ""
+    seconds: float = 0.0
+    compiled: int = 0
+
+
+class BuiltKernel(BaseModel):
+    """``image`` has absolute paths; its spec is ``mine:NAME``. ``key`` stands for its content."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    key: str
+    directory: Path
+    image: KernelImage
+    provenance: Provenance
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(read_inventory(self.directory).values())
+
+
+def kept_by(home: Home) -> Path:
+    """The directory of all built kernels."""
+    return home.cache / "built"
+
+
+def find_built(name: str, home: Home) -> BuiltKernel:
+    """The kernel of that name. Raises RequestError, with the nearest names, where there is none or it is damaged."""
+    key = _key_of(name, home)
+    if key is None:
+        names = built_names(home)
+        near = [match[0] for match in process.extract(name, names, limit=3, score_cutoff=60)]
+        hint = f"nearest: {', '.join(f'{BUILT}:{text}' for text in near)}" if near else None
+        raise RequestError(
+            f"no kernel {name!r} was built here", hint=hint or f"ajuste kernel build --name {name} --source debian:6.1"
+        )
+    found = read_built(key, home)
+    if found is None and not (kept_by(home) / key).is_dir():
+        raise RequestError(f"the kernel {BUILT}:{name} was removed from the cache", hint="build it again")
+    if found is None:
+        raise RequestError(
+            f"the kernel {BUILT}:{name} is damaged on the disk", hint="build it again; its objects may still be there"
+        )
+    return _named(found, name)
+
+
+def built_names(home: Home) -> list[str]:
+    folder = kept_by(home) / "names"
+    return sorted(file.name for file in folder.iterdir() if not file.name.startswith(".")) if folder.is_dir() else []
+
+
+def built_kernels(home: Home) -> list[BuiltKernel]:
+    """All that are whole, by their names."""
+    found = ((name, key) for name in built_names(home) if (key := _key_of(name, home)))
+    return [_named(kernel, name) for name, key in found if (kernel := read_built(key, home))]
+
+
+def read_built(key: str, home: Home) -> BuiltKernel | None:
+    """The kernel of that content, if it is there and whole; it has no name."""
+    directory = kept_by(home) / key
+    try:
+        hold(directory)
+        record = KernelImage.model_validate_json(read_kept(directory / RECORD))
+        provenance = Provenance.model_validate_json(read_kept(directory / PROVENANCE))
+    except (OSError, ValidationError):
+        return None
+    # The modules are read when they are loaded, and the kernel with its symbols by nobody.
+    used = (name for name in read_checksums(directory) if not name.startswith(("lib/", "vmlinux", "System.map")))
+    if find_damage(directory, (str(record.vmlinuz), *used)):
+        return None
+    parts = ("vmlinuz", "modules", "config", "schedulers")
+    paths = {part: directory / path for part in parts if (path := getattr(record, part))}
+    image = record.model_copy(update=paths)
+    return BuiltKernel(name="", key=key, directory=directory, image=image, provenance=provenance)
+
+
+def give_name(kernel: BuiltKernel, name: str, home: Home) -> BuiltKernel:
+    """Let ``name`` mean this kernel from now on, whatever it meant before."""
+    folder = kept_by(home) / "names"
+    make_directory(folder)
+    temporary = folder / f".{name}.{os.getpid()}"
+    temporary.write_text(kernel.key + "\n", encoding="ascii")
+    temporary.replace(folder / check_name(name))
+    return _named(kernel, name)
+
+
+def remove_built(name: str, home: Home) -> None:
+    """Forget a name; its kernel goes with the last one. Raises RequestError where there is none of that name."""
+    with locked(kept_by(home) / ".lock"):
+        key = _key_of(name, home)
+        if key is None:
+            find_built(name, home)
+        (kept_by(home) / "names" / name).unlink()
+        if key is None or key in {_key_of(other, home) for other in built_names(home)}:
+            return
+        for request in (kept_by(home) / "requests").glob("*"):
+            with suppress(OSError):
+                if read_kept(request).strip() == key.encode():
+                    request.unlink()
+        shutil.rmtree(kept_by(home) / key, ignore_errors=True)
+
+
+def _named(kernel: BuiltKernel, name: str) -> BuiltKernel:
+    image = kernel.image.model_copy(update={"spec": f"{BUILT}:{name}"})
+    return kernel.model_copy(update={"name": name, "image": image})
+
+
+def _key_of(name: str, home: Home) -> str | None:
+    try:
+        key = read_kept(kept_by(home) / "names" / check_name(name)).decode("ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return key if _KEY.fullmatch(key) else None
+
+
+# The files of a directory tree.
+
+
+_NOT_SOURCE = frozenset({".git", ".hg", ".svn"})
+
+
+def list_files(directory: Path) -> Iterator[tuple[str, str, os.stat_result]]:
+    """Path within ``directory``, kind and status of all files and symbolic links (which are not followed); not what
+    version control keeps.
+    """
+    folders = [""]
+    while folders:
+        prefix = folders.pop()
+        with os.scandir(directory / prefix) as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode) and entry.name not in _NOT_SOURCE:
+                    folders.append(f"{prefix}{entry.name}/")
+                elif stat.S_ISLNK(status.st_mode):
+                    yield prefix + entry.name, LINK, status
+                elif stat.S_ISREG(status.st_mode) and entry.name not in _NOT_SOURCE:
+                    yield prefix + entry.name, PROGRAM if status.st_mode & stat.S_IXUSR else PLAIN, status

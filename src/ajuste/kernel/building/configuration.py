@@ -1,0 +1,171 @@
+"""Options of a kernel, as they are asked for and as Kconfig makes them.
+
+Source: Documentation/kbuild/kconfig-language.rst and kconfig.rst of the Linux kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Literal
+
+from rapidfuzz import process
+
+from ajuste.kernel.building.make import jobs_here, run_make
+from ajuste.kernel.building.origin import SourceOrigin
+from ajuste.kernel.building.workspace import Workspace
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import Home
+from ajuste.model.error import AjusteError, Place, RequestError
+from ajuste.model.wording import Say
+
+Options = Mapping[str, str]
+"""By name without ``CONFIG_``; ``n`` is off; texts are in quotation marks, as in a ``.config``."""
+
+_LINE: Final = re.compile(r"^CONFIG_(\w+)=(.*)$|^# CONFIG_(\w+) is not set$")
+_NAME: Final = re.compile(r"[A-Za-z0-9_]+")
+_VALUE: Final = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
+_SYMBOL: Final = re.compile(rb"^[ \t]*(?:menu)?config[ \t]+(\w+)", re.MULTILINE)
+
+
+class OptionsConflict(RequestError):
+    """Kconfig has no configuration with the options that were asked for."""
+
+
+def read_options(text: str) -> dict[str, str]:
+    """The options of a ``.config`` or a fragment of one. The last line on an option counts."""
+    found = {}
+    for line in text.splitlines():
+        if match := _LINE.match(line.strip()):
+            found[match[1] or match[3]] = match[2] if match[1] else "n"
+    return found
+
+
+def written(options: Options) -> str:
+    """As a fragment of a ``.config``."""
+    return "".join(
+        f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value}\n"
+        for name, value in options.items()
+    )
+
+
+def parse_settings(texts: Sequence[str]) -> dict[str, str]:
+    """``NUMA=n`` and the like. Raises RequestError that says what would be right."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().removeprefix("CONFIG_")
+        place = Place(f"--set {text}")
+        if not equals or not _NAME.fullmatch(name):
+            raise RequestError("expected OPTION=VALUE, such as NUMA=n or HZ=1000", place=place)
+        value = value.strip()
+        if not _VALUE.fullmatch(value):
+            value = f'"{value}"'
+        if not _VALUE.fullmatch(value) or not value.isprintable():
+            raise RequestError("a text may have no quotation marks, backslashes or lines", place=place)
+        if found.setdefault(name, value) != value:
+            raise RequestError(f"{name} is set twice, to {found[name]} and to {value}", place=place)
+    return found
+
+
+def bundled_fragment(name: str) -> str:
+    """The text of ``catalogue/kernels/options/NAME.config``."""
+    return (files("ajuste.catalogue") / "kernels" / "options" / f"{name}.config").read_text(encoding="utf-8")
+
+
+def symbols_of(source: Path, paths: Iterable[str]) -> frozenset[str]:
+    """All options that the Kconfig files among ``paths`` below ``source`` define, for any machine."""
+    found: set[str] = set()
+    for path in paths:
+        if path.rpartition("/")[2].startswith("Kconfig") and (source / path).is_file():
+            found.update(name.decode() for name in _SYMBOL.findall((source / path).read_bytes()))
+    return frozenset(found)
+
+
+def require_known(asked: Iterable[str], symbols: frozenset[str], origin: SourceOrigin) -> None:
+    """Raises RequestError with the nearest names."""
+    for name in asked:
+        if name not in symbols:
+            near = [match[0] for match in process.extract(name, symbols, limit=3, score_cutoff=70)]
+            raise RequestError(
+                f"{origin.title} has no option {name}", hint=f"nearest: {', '.join(near)}" if near else None
+            )
+
+
+def missed(asked: Options, came: Options) -> dict[str, str]:
+    """What was asked for and is otherwise, with what it is."""
+    return {name: came.get(name, "n") for name, value in asked.items() if came.get(name, "n") != value}
+
+
+def read_config_file(path: Path) -> str:
+    """Raises RequestError for a file that is no ``.config``."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise RequestError(f"--config {path}: {why}", hint="expected lab, lab-ext, distro or a .config file") from None
+    if not read_options(text):
+        raise RequestError(f"--config {path}: no line of it is CONFIG_NAME=VALUE")
+    return text
+
+
+# The options that a kernel is built with: what they start from, what was asked for, and what Kconfig makes of it.
+
+
+_FRAGMENTS: Final[Mapping[str, tuple[str, ...]]] = {"lab": ("lab",), "lab-ext": ("lab", "sched-ext")}
+DISTRO: Final = "distro"
+NAMES: Final = (*_FRAGMENTS, DISTRO)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a configuration starts from. Of a ``fragment`` all that is not named is off; what a ``file`` does not name
+    is as Kconfig has it by default.
+    """
+
+    kind: Literal["fragment", "file"]
+    text: str
+
+
+def start_of(config: str, version: str, home: Home, say: Say) -> Start:
+    """The start that ``config`` names, for a kernel of ``version`` (``6.1.192``). Raises RequestError, RunError."""
+    if config in _FRAGMENTS:
+        return Start("fragment", "\n".join(bundled_fragment(name) for name in _FRAGMENTS[config]))
+    if config != DISTRO:
+        return Start("file", read_config_file(Path(config).expanduser()))
+    series = ".".join(version.split(".")[:2])
+    try:
+        kernel = fetch_kernel(f"debian:{series}", home, say=say)
+    except AjusteError as error:
+        raise type(error)(
+            f"--config {DISTRO} is the configuration of Debian's own kernel {series}: {error.message}",
+            hint="name a .config file instead, or lab",
+        ) from None
+    if kernel.config is None:
+        raise RequestError(f"the kernel {kernel.release} comes without its configuration")
+    return Start("file", kernel.config.read_text(encoding="utf-8") + bundled_fragment(DISTRO))
+
+
+def configure(tree: Workspace, home: Home, start: Start, settings: Options) -> dict[str, str]:
+    """Make the ``.config`` of the tree, and say what it has. Raises RequestError for what did not come out."""
+    wanted = {name: value for name, value in read_options(start.text).items() if name not in settings}
+    text = written({**wanted, **settings})
+    if start.kind == "fragment":
+        fragment = tree.directory / "asked.config"
+        fragment.write_text(text, encoding="utf-8")
+        run_make(tree, home, [f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"], jobs=jobs_here())
+    else:
+        (tree.objects / ".config").write_text(text, encoding="utf-8")
+        run_make(tree, home, ["olddefconfig"], jobs=jobs_here())
+    return read_options((tree.objects / ".config").read_text(encoding="utf-8"))
+
+
+def fallen(start: Start, settings: Options, came: Options, symbols: frozenset[str]) -> dict[str, str]:
+    """What a fragment names and this kernel knows, but did not get: because of the ``settings``, or by itself."""
+    if start.kind == "file":
+        return {}
+    asked = {name: value for name, value in read_options(start.text).items() if name in symbols}
+    return missed({name: value for name, value in asked.items() if name not in settings}, came)

@@ -1,0 +1,149 @@
+"""Schedulers written in BPF (sched_ext): those that come with a kernel's sources, built for that very kernel, and
+programs of them that were built elsewhere.
+
+Source: tools/sched_ext/README.md of Linux 6.12.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.kernel.building.configuration import Options
+from ajuste.kernel.building.make import jobs_here, run_make_in
+from ajuste.kernel.building.origin import SourceOrigin
+from ajuste.kernel.building.workspace import Workspace
+from ajuste.machine.files import sha256_of
+from ajuste.machine.home import Home
+from ajuste.model.error import Place, RequestError, RunError
+
+CONFIG: Final = "lab-ext"
+"""What is built with its schedulers."""
+
+_FOLDER: Final = "tools/sched_ext"
+_BPFTOOL: Final = "tools/bpf/bpftool"
+_PROGRAM: Final = ".bpf.c"
+_OPTIONS: Final = ("SCHED_CLASS_EXT", "DEBUG_INFO_BTF")
+
+_SUFFIXES: Final = ("-21", "-20", "-19", "-18", "-17", "")
+"""Debian's programs of each version of LLVM, and those without a version: 16 and older do not build them."""
+_PROGRAMS: Final = ("clang", "ld.lld", "llvm-ar", "llvm-strip")
+_TUNABLE: Final = "sched_ext"
+_ELF: Final = b"\x7fELF"
+_PACKAGES: Final = "clang-19 llvm-19 lld-19"
+
+
+@dataclass(frozen=True)
+class Llvm:
+    """``suffix`` is what the names of its programs end in; ``words`` say which it is."""
+
+    suffix: str
+    words: str
+
+
+@dataclass(frozen=True)
+class OwnScheduler:
+    """A program that was built elsewhere; ``name`` is its file's."""
+
+    file: Path
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+
+def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
+    """Raises RequestError for what is no program with a scheduler's name."""
+    found: dict[str, OwnScheduler] = {}
+    # What can be a level of the tunable, and nothing else; loaded only where it is needed.
+    names = catalogue().find_tunable(_TUNABLE).also if files else ""
+    for file in files:
+        place = Place(f"--scheduler {file}")
+        if not re.fullmatch(names, file.name):
+            raise RequestError(
+                "its name is no scheduler's: expected scx_ and small letters, such as scx_bpfland", place=place
+            )
+        if twin := found.get(file.name):
+            raise RequestError(f"{twin.file} has the same name", place=place, hint="rename one of the files")
+        try:
+            with file.open("rb") as opened:
+                is_program = opened.read(len(_ELF)) == _ELF
+            found[file.name] = OwnScheduler(file, sha256_of(file))
+        except OSError as error:
+            raise RequestError(str(error.strerror), place=place) from None
+        if not is_program:
+            raise RequestError("it is no program (ELF)", place=place)
+    return tuple(found.values())
+
+
+def require_loadable(own: Sequence[OwnScheduler], options: Options) -> None:
+    """Raises RequestError where a kernel with these options cannot load what it would be given."""
+    lacking = [f"{name}=y" for name in _OPTIONS if options.get(name) != "y"]
+    if own and lacking:
+        raise RequestError(
+            f"the kernel cannot load {own[0].name}: it is without {' and '.join(lacking)}",
+            hint=f"--config {CONFIG} has what schedulers need, from Linux 6.12 on",
+        )
+
+
+def schedulers_of(config: str, origin: SourceOrigin) -> tuple[str, ...]:
+    """The names of those that are to be built where ``config`` was asked for: all that the sources have."""
+    if config != CONFIG:
+        return ()
+    paths = map(PurePosixPath, origin.manifest)
+    return tuple(sorted(path.name.removesuffix(_PROGRAM) for path in paths if path.match(f"{_FOLDER}/*{_PROGRAM}")))
+
+
+def require_llvm() -> Llvm:
+    """The newest LLVM here that is whole. Raises RequestError that names the packages."""
+    for suffix in _SUFFIXES:
+        if all(shutil.which(f"{program}{suffix}") for program in _PROGRAMS):
+            said = subprocess.run([f"clang{suffix}", "--version"], capture_output=True, text=True, check=False)
+            return Llvm(suffix, (said.stdout.splitlines() or ["clang"])[0])
+    raise RequestError(
+        f"{CONFIG} is built with schedulers, which takes {', '.join(_PROGRAMS)} of LLVM 17 or later",
+        hint=f"apt install {_PACKAGES}   (from Ajuste's own tree: setup/system sched-ext)",
+    )
+
+
+def build_schedulers(
+    tree: Workspace, home: Home, names: Sequence[str], options: Options, llvm: Llvm
+) -> dict[Path, str]:
+    """The programs of ``names`` for the kernel that was built in ``tree``, each with what strips it; none for a kernel
+    that cannot load them.
+
+    Raises RunError with the first error of the compiler.
+    """
+    if any(options.get(name) != "y" for name in _OPTIONS):
+        return {}
+    out = tree.objects / "schedulers"
+    tools = out / "bpftool"
+    tools.mkdir(parents=True, exist_ok=True)
+    common = f"LLVM={llvm.suffix or 1}"
+
+    def make(folder: str, *words: str) -> None:
+        run_make_in(tree.source / folder, tree, home, [common, *words], "the schedulers do not build", jobs=jobs_here())
+
+    make(_BPFTOOL, f"OUTPUT={tools}/", "bootstrap")
+    btf = f"VMLINUX_BTF={tree.objects / 'vmlinux'}"
+    make(_FOLDER, f"O={out}", btf, f"BPFTOOL={tools / 'bootstrap' / 'bpftool'}", *names)
+    return {out / "build" / "bin" / name: f"llvm-strip{llvm.suffix}" for name in names}
+
+
+def keep_schedulers(programs: Mapping[Path, str], folder: Path) -> None:
+    """Put ``programs`` into ``folder``, without what only a debugger reads; with each comes what strips it. Raises
+    RunError for one that is none after all.
+    """
+    folder.mkdir()
+    for program, strip in programs.items():
+        command = [strip, "-o", str(folder / program.name), str(program)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            raise RunError(f"{program} cannot be kept with the kernel: {done.stderr.strip()[:300]}")

@@ -1,0 +1,152 @@
+"""How a person names sources: ``debian:6.1``, a directory, or ``git:DIR@REVISION``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from ajuste.kernel.building.built import list_files
+from ajuste.kernel.building.origin import LINK, PROGRAM, Manifest, SourceOrigin, digest_of, manifest_digest
+from ajuste.kernel.building.packaged import packaged_source
+from ajuste.kernel.building.revision import revision_source
+from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.machine.files import read_kept, sealed, unsealed
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.wording import Say
+
+# Sources in a directory of somebody's own, which is only read.
+
+
+# What building in the tree itself leaves at its top.
+_BUILT: Final = (".config", "include/config/auto.conf", "include/generated/autoconf.h")
+
+
+@dataclass(frozen=True)
+class DirectorySource:
+    """``known`` is a file that remembers the sums of files, so that only what changed is read again."""
+
+    directory: Path
+    known: Path
+    say: Say
+
+    @property
+    def title(self) -> str:
+        return str(self.directory)
+
+    @property
+    def place(self) -> str:
+        return str(self.directory)
+
+    @property
+    def digest(self) -> str:
+        return manifest_digest(self.manifest)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What building in the directory made is left out: what its ``.gitignore`` names, if it was built there."""
+        remembered = _remembered(self.known)
+        now: dict[str, list[str]] = {}
+        found = {}
+        ignored = self._ignored()
+        for path, kind, status in list_files(self.directory):
+            if path in ignored:
+                continue
+            mark = f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}"
+            before = remembered.get(path, [])
+            sum_ = before[1] if before and before[0] == mark else hashlib.sha256(self.read(path)).hexdigest()
+            now[path] = [mark, sum_]
+            found[path] = f"{kind}:{sum_}"
+        self.known.parent.mkdir(parents=True, exist_ok=True)
+        self.known.write_text(sealed(json.dumps(now)))
+        return found
+
+    def read(self, path: str) -> bytes:
+        file = self.directory / path
+        try:
+            return os.fsencode(file.readlink()) if file.is_symlink() else file.read_bytes()
+        except OSError as error:
+            raise RequestError(f"{file} cannot be read: {error.strerror}") from error
+
+    def write(self, paths: Iterable[str], into: Path) -> None:
+        for path in paths:
+            kind, _, sum_ = self.manifest[path].partition(":")
+            content = self.read(path)
+            if hashlib.sha256(content).hexdigest() != sum_:
+                raise RunError(f"{self.directory / path} was changed while it was read", hint="build again")
+            if kind == LINK:
+                (into / path).symlink_to(os.fsdecode(content))
+            else:
+                (into / path).write_bytes(content)
+                (into / path).chmod(0o755 if kind == PROGRAM else 0o644)
+
+    def _ignored(self) -> frozenset[str]:
+        if not any((self.directory / name).exists() for name in _BUILT):
+            return frozenset()
+        if shutil.which("git") is None:
+            raise RequestError(
+                f"{self.directory} was built in, and git was not found, which tells sources from what was made",
+                hint="apt install git, or make mrproper in the directory",
+            )
+        self.say(f"{self.directory} was built in: what was made there is left out")
+        # An empty repository of our own: only the .gitignore files of the tree decide.
+        repository = self.known.with_suffix(".git")
+        if not repository.exists():
+            _git("init", "--quiet", "--bare", str(repository))
+        command = (f"--git-dir={repository}", f"--work-tree={self.directory}", "ls-files", "-z")
+        listing = _git(*command, "--others", "--ignored", "--exclude-standard", cwd=self.directory)
+        return frozenset(os.fsdecode(name) for name in listing.split(b"\0") if name)
+
+
+def _remembered(file: Path) -> dict[str, list[str]]:
+    try:
+        known = json.loads(unsealed(read_kept(file)))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _git(*arguments: str, cwd: Path | None = None) -> bytes:
+    done = subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise RunError(f"git {arguments[0]} failed: {done.stderr.decode(errors='replace').strip()[:300]}")
+    return done.stdout
+
+
+def directory_source(directory: Path, known: Path, say: Say) -> DirectorySource:
+    """Raises RequestError where there is no such directory."""
+    absolute = directory.expanduser().absolute()
+    if not absolute.is_dir():
+        raise RequestError(
+            f"--source {directory}: there is no such directory",
+            hint="a packaged source is debian:6.1, a revision is git:DIR@REVISION",
+        )
+    return DirectorySource(absolute.resolve(), known, say)
+
+
+FORMS = "debian:6.1, a directory, or git:DIR@REVISION"
+
+
+def open_source(text: str, home: Home, say: Say, *, refresh: bool = False) -> SourceOrigin:
+    """Raises RequestError for sources that there are not, RunError where fetching fails."""
+    kind, colon, rest = text.partition(":")
+    if "\0" in text or not text:
+        raise RequestError(f"--source {text!r}: expected {FORMS}")
+    if colon and kind == "git":
+        directory, _, revision = (rest, "", "") if Path(rest).expanduser().is_dir() else rest.partition("@")
+        return revision_source(Path(directory), revision or "HEAD")
+    if colon and kind in kernel_sources():
+        wanted = parse_spec(text)
+        assert isinstance(wanted, PackagedKernel), "a source of the catalogue was named"
+        return packaged_source(wanted, home, say, refresh=refresh)
+    known = home.cache / "build" / f"known-{digest_of([str(Path(text).expanduser().absolute())])[:16]}.json"
+    return directory_source(Path(text), known, say)

@@ -1,0 +1,234 @@
+"""Who owns what Ajuste keeps: directories that nobody else can change or lead elsewhere, and who called sudo.
+
+Root in particular must not write where another user decides what a name leads to.
+"""
+
+from __future__ import annotations
+
+import errno
+import grp
+import hashlib
+import os
+import pwd
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Final
+
+from ajuste.model.error import RequestError
+
+SUDO: Final = ("SUDO_UID", "SUDO_GID")
+"""What sudo(8) says of the one who called it."""
+
+SUDO_HINT: Final = "call Ajuste by sudo itself, or unset SUDO_UID and SUDO_GID to run the commands as root"
+
+_LARGEST_ID: Final = 2**32 - 2
+_MOST_LINKS: Final = 40
+"""As many as the kernel follows (path_resolution(7))."""
+
+
+@dataclass(frozen=True)
+class _Trusted:
+    """Whose links are followed, and whose directories and files are used."""
+
+    links: frozenset[int]
+    directories: frozenset[int]
+
+
+def calling_ids(environment: Mapping[str, str] = os.environ) -> tuple[int, int] | None:
+    """The user and group who called sudo; ``None`` only if neither ``SUDO_UID`` nor ``SUDO_GID`` is there.
+
+    Raises RequestError for one without the other and for anything else than two numbers.
+    """
+    if not any(name in environment for name in SUDO):
+        return None
+    uid, gid = (_number(name, environment) for name in SUDO)
+    return uid, gid
+
+
+def _number(name: str, environment: Mapping[str, str]) -> int:
+    text = environment.get(name)
+    if text is None:
+        other = next(one for one in SUDO if one != name)
+        raise RequestError(f"{other} is set and {name} is not: who called sudo is unknown", hint=SUDO_HINT)
+    if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _LARGEST_ID:
+        return int(text)
+    raise RequestError(
+        f"{name} = {text[:40]!r} is no number of a user or group; it must be between 0 and {_LARGEST_ID}",
+        hint=SUDO_HINT,
+    )
+
+
+def make_directory(directory: Path) -> None:
+    """Make ``directory`` and every missing one above it, for this user alone (0700)."""
+    missing = [directory, *directory.parents]
+    missing = missing[: next((i for i, one in enumerate(missing) if one.exists()), len(missing))]
+    for one in reversed(missing):
+        try:
+            one.mkdir(mode=0o700)
+        except FileExistsError:
+            # Somebody was faster, in a place where everybody may make files.
+            require_own(one)
+    directory.mkdir(exist_ok=True)  # What is there and no directory is refused.
+
+
+def require_own(directory: Path, environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse a directory for Ajuste's files that another user owns, can write, or can lead elsewhere.
+
+    Owners that may be there: root, this user, and for root the user who called sudo. What is missing is fine.
+    Raises RequestError (exit code 2).
+    """
+    trusted = _trusted(environment)
+    links = 0
+    at, rest = Path("/"), list(directory.absolute().parts[1:])
+    while rest:
+        part = rest.pop(0)
+        if part == "..":
+            at = at.parent
+            continue
+        try:
+            found = (at / part).lstat()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _refused(directory, at / part, f"cannot be looked at: {error.strerror}") from None
+        _require_owner(directory, at / part, found, trusted)
+        if not stat.S_ISLNK(found.st_mode):
+            at = at / part
+            _require_closed(directory, at, found, last=not rest)
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise _refused(directory, at / part, "is one of too many links")
+        target = Path(os.readlink(at / part))  # noqa: PTH115 - its parts are wanted as they are
+        rest = [*target.parts[target.is_absolute() :], *rest]
+        at = Path("/") if target.is_absolute() else at
+
+
+def _require_owner(directory: Path, at: Path, found: os.stat_result, trusted: _Trusted) -> None:
+    is_link = stat.S_ISLNK(found.st_mode)
+    # Root follows no link of the user who called sudo either.
+    if found.st_uid in (trusted.links if is_link else trusted.directories):
+        return
+    raise _refused(directory, at, f"{'is a link of' if is_link else 'belongs to'} {user_name(found.st_uid)}")
+
+
+def _require_closed(directory: Path, at: Path, found: os.stat_result, *, last: bool) -> None:
+    """Nobody else may write there. Above the last one it is enough that nobody else may replace what is in it."""
+    if found.st_mode & stat.S_ISVTX and not last:
+        return
+    if found.st_mode & stat.S_IWOTH:
+        raise _refused(directory, at, "can be written by every user", f"chmod o-w {at}")
+    if found.st_mode & stat.S_IWGRP and not _is_private(found.st_gid, found.st_uid):
+        raise _refused(directory, at, "can be written by other users of its group", f"chmod g-w {at}")
+
+
+def _is_private(gid: int, uid: int) -> bool:
+    """Whether a group has no other member than its user, as the groups that distributions make for each user."""
+    if gid == 0:
+        return True
+    try:
+        members = set(grp.getgrgid(gid).gr_mem) | {user.pw_name for user in pwd.getpwall() if user.pw_gid == gid}
+        return members <= {pwd.getpwuid(uid).pw_name, "root"}
+    except KeyError:
+        return False
+
+
+def _refused(directory: Path, at: Path, why: str, mend: str = "") -> RequestError:
+    where = f"{directory}: {at}" if at != directory else str(at)
+    advice = "choose another place with AJUSTE_HOME"
+    return RequestError(
+        f"Ajuste cannot keep its files in {where} {why}", hint=f"{mend}, or {advice}" if mend else advice
+    )
+
+
+def _trusted(environment: Mapping[str, str]) -> _Trusted:
+    own = frozenset({0, os.geteuid(), *_unmapped()})
+    caller = calling_ids(environment) if os.geteuid() == 0 else None
+    return _Trusted(links=own, directories=own | {caller[0]} if caller else own)
+
+
+def _unmapped() -> set[int]:
+    """How a user namespace shows the owners outside of it (user_namespaces(7)): nobody in it can be one of them."""
+    try:
+        mapped = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
+        whole = mapped >= _LARGEST_ID
+        return set() if whole else {int(Path("/proc/sys/kernel/overflowuid").read_text())}
+    except (OSError, ValueError, IndexError):
+        return set()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write the file that a person named; as root through no link and into no file of another user's making.
+
+    Raises OSError, and RequestError for a file or link that another user has put there.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        flags = os.O_CREAT | os.O_EXCL
+    else:
+        trusted = _trusted(os.environ)
+        owners = trusted.links if stat.S_ISLNK(found.st_mode) else trusted.directories
+        if os.geteuid() == 0 and found.st_uid not in owners:
+            raise RequestError(
+                f"{path} belongs to {user_name(found.st_uid)}; it is not written over",
+                hint="choose another name, or remove it first",
+            )
+        flags = os.O_TRUNC | (0 if stat.S_ISLNK(found.st_mode) else os.O_NOFOLLOW)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def user_name(uid: int) -> str:
+    """The name of a user, or the number where there is no name."""
+    try:
+        return f"the user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"the user {uid}"
+
+
+# What files hold, by their SHA-256; and files that are kept, which may have become anything since.
+
+
+def sha256_of(file: Path) -> str:
+    """SHA-256 of the content, hexadecimal. Raises OSError, also for what is no regular file: it never waits for a
+    writer.
+    """
+    with open_kept(file) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def open_kept(file: Path) -> BufferedReader:
+    """A regular file, to read. Raises OSError for anything else, such as a FIFO, which would make its reader wait."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(file))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_kept(file: Path) -> bytes:
+    """The content of a regular file. Raises OSError."""
+    with open_kept(file) as opened:
+        return opened.read()
+
+
+def sealed(text: str) -> str:
+    """``text`` of one line, below its own checksum: what ``unsealed`` takes."""
+    return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n"
+
+
+def unsealed(content: bytes) -> bytes:
+    """What was sealed. Raises ValueError if it is not exactly that any more."""
+    digest, _, rest = content.partition(b"\n")
+    text = rest.removesuffix(b"\n")
+    if digest.decode("ascii", "replace") != hashlib.sha256(text).hexdigest() or rest == text:
+        raise ValueError("its checksum differs")
+    return text

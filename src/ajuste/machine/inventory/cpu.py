@@ -1,0 +1,279 @@
+"""The processor: what it is, its CPUs, cores and sockets, and which of them are set apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from pydantic import Field
+
+from ajuste.machine.inventory.source import NOT_THERE, InventorySource, Section, SourceReading, whole_number
+
+_CPUS = "/sys/devices/system/cpu"
+
+
+class Cpu(Section):
+    """``online``, ``offline``, ``isolated`` and ``nohz_full`` are lists of CPUs as the kernel writes them; empty where
+    there are none. ``smt`` is the kernel's word: on, off, forceoff, notsupported, notimplemented.
+    """
+
+    model: str | None = None
+    vendor: str | None = None
+    family: int | None = None
+    model_number: int | None = None
+    stepping: int | None = None
+    microcode: str | None = None
+    cpus: int | None = None
+    sockets: int | None = None
+    cores: int | None = None
+    threads_per_core: int | None = None
+    smt: str | None = None
+    online: str | None = None
+    offline: str | None = None
+    isolated: str | None = None
+    nohz_full: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+def take_cpu(source: InventorySource) -> Cpu:
+    """From /proc/cpuinfo (proc(5)) and the topology in sysfs (Documentation/admin-guide/cputopology.rst)."""
+    reading = SourceReading(source, absent="not offered by this kernel")
+    said = _first_processor(source)
+
+    def number(field: str, key: str) -> int | None:
+        value = whole_number(said.get(key, ""))
+        return reading.lacks(field, "not said by this processor") if value is None else value
+
+    def word(field: str, *keys: str) -> str | None:
+        value = next((said[key] for key in keys if said.get(key)), None)
+        return reading.lacks(field, "not said by this processor") if value is None else value
+
+    online = online_cpus(source)
+    cores, sockets = _topology(source, online)
+    return Cpu(
+        model=word("model", "model name", "Processor", "cpu model", "uarch", "machine"),
+        vendor=word("vendor", "vendor_id", "CPU implementer"),
+        family=number("family", "cpu family"),
+        model_number=number("model_number", "model"),
+        stepping=number("stepping", "stepping"),
+        microcode=word("microcode", "microcode"),
+        cpus=len(online) or reading.lacks("cpus", NOT_THERE),
+        sockets=sockets or reading.lacks("sockets", "not offered by this kernel"),
+        cores=cores or reading.lacks("cores", "not offered by this kernel"),
+        threads_per_core=-(-len(online) // cores) if cores else reading.lacks("threads_per_core", NOT_THERE),
+        smt=reading.text("smt", f"{_CPUS}/smt/control"),
+        online=list_of(online),
+        offline=_listed(source, reading, "offline"),
+        isolated=_listed(source, reading, "isolated"),
+        nohz_full=_listed(source, reading, "nohz_full"),
+        flags=tuple(sorted((said.get("flags") or said.get("Features") or "").split())),
+        unknown=reading.unknown,
+    )
+
+
+def online_cpus(source: InventorySource) -> list[int]:
+    """The numbers of the CPUs that are in use."""
+    listed = cpus_in(source.line(f"{_CPUS}/online"))
+    if listed:
+        return listed
+    numbers = (whole_number(name.removeprefix("cpu")) for name in source.names(_CPUS) if name.startswith("cpu"))
+    return [number for number in numbers if number is not None]
+
+
+def _first_processor(source: InventorySource) -> dict[str, str]:
+    """The lines about the first processor, and those that are about all of them (as on Arm)."""
+    said: dict[str, str] = {}
+    for line in source.lines("/proc/cpuinfo"):
+        key, colon, value = line.partition(":")
+        if colon:
+            said.setdefault(key.strip(), value.strip())
+    return said
+
+
+def _topology(source: InventorySource, online: list[int]) -> tuple[int, int]:
+    """How many cores and sockets the CPUs that are in use belong to; 0 where nothing says so."""
+    cores: set[tuple[int, ...]] = set()
+    sockets: set[str] = set()
+    covered: set[int] = set()
+    for cpu in online:
+        if cpu in covered:
+            continue
+        place = f"{_CPUS}/cpu{cpu}/topology"
+        siblings = cpus_in(source.line(f"{place}/thread_siblings_list"))
+        if not siblings:
+            return 0, 0
+        covered.update(siblings)
+        cores.add(tuple(siblings))
+        sockets.add(source.line(f"{place}/physical_package_id"))
+    return len(cores), len(sockets)
+
+
+def _listed(source: InventorySource, reading: SourceReading, name: str) -> str | None:
+    """A list of CPUs, in the kernel's way of writing; the kernel says ``(null)`` for none in some versions."""
+    path = f"{_CPUS}/{name}"
+    if not source.is_there(path):
+        return reading.lacks(name, "not offered by this kernel")
+    return list_of(cpus_in(source.line(path)))
+
+
+# Lists of CPUs as the kernel writes them: ``0-3,8``.
+
+
+_MOST: Final = 65_536
+
+
+def cpus_in(text: str) -> list[int]:
+    """The CPUs of a list, in order, each once; what is no list has none (cpuset(7), "List format")."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,6})(?:-([0-9]{1,6}))?\s*", part)
+        if match is None:
+            continue
+        first, last = int(match[1]), int(match[2] or match[1])
+        found.update(range(first, min(last + 1, _MOST)))
+    return sorted(found)
+
+
+def list_of(cpus: Iterable[int]) -> str:
+    """``0-3,8`` for 0, 1, 2, 3, 8."""
+    runs: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+# How fast the CPUs may run and who decides it: cpufreq's driver and governor, turbo.
+
+
+_CPUFREQ = "/sys/devices/system/cpu/cpufreq"
+_PSTATE = "/sys/devices/system/cpu/intel_pstate"
+_HIDDEN = "not visible here: no cpufreq driver"
+
+
+class Frequency(Section):
+    """Where CPUs differ, a text names each value with its CPUs: ``performance (0-3), powersave (4-7)``.
+
+    ``lowest_khz`` … ``highest_khz`` is what the limits allow now, ``hardware_…`` what the processor can do.
+    """
+
+    driver: str | None = None
+    governor: str | None = None
+    governors_offered: str | None = None
+    energy_preference: str | None = None
+    lowest_khz: str | None = None
+    highest_khz: str | None = None
+    hardware_lowest_khz: str | None = None
+    hardware_highest_khz: str | None = None
+    base_khz: str | None = None
+    turbo: bool | None = None
+    pstate_mode: str | None = None
+
+
+_FILES = {
+    "driver": "scaling_driver",
+    "governor": "scaling_governor",
+    "governors_offered": "scaling_available_governors",
+    "energy_preference": "energy_performance_preference",
+    "lowest_khz": "scaling_min_freq",
+    "highest_khz": "scaling_max_freq",
+    "hardware_lowest_khz": "cpuinfo_min_freq",
+    "hardware_highest_khz": "cpuinfo_max_freq",
+    "base_khz": "base_frequency",
+}
+
+
+def take_frequency(source: InventorySource) -> Frequency:
+    """From Documentation/admin-guide/pm/cpufreq.rst and intel_pstate.rst."""
+    policies = [name for name in source.names(_CPUFREQ) if name.startswith("policy")]
+    reading = SourceReading(source, absent="not offered by this driver" if policies else _HIDDEN)
+    words = {field: _together(source, reading, policies, field, name) for field, name in _FILES.items()}
+    return Frequency(
+        **words,
+        turbo=_turbo(source, reading),
+        pstate_mode=reading.text("pstate_mode", f"{_PSTATE}/status")
+        or reading.text("pstate_mode", "/sys/devices/system/cpu/amd_pstate/status"),
+        unknown={name: why for name, why in reading.unknown.items() if words.get(name) is None},
+    )
+
+
+def _together(
+    source: InventorySource, reading: SourceReading, policies: list[str], field: str, name: str
+) -> str | None:
+    """The value of a file in all policies; a governor that is absent in all of them is recorded as lacking."""
+    if not policies:
+        return reading.lacks(field, _HIDDEN)
+    values: dict[str, list[int]] = {}
+    for policy in policies:
+        value = reading.text(field, f"{_CPUFREQ}/{policy}/{name}")
+        if value is not None:
+            cpus = cpus_in(source.line(f"{_CPUFREQ}/{policy}/affected_cpus").replace(" ", ","))
+            values.setdefault(value, []).extend(cpus)
+    return _frequency_listed(values.items()) if values else None
+
+
+def _frequency_listed(values: Iterable[tuple[str, list[int]]]) -> str:
+    pairs = list(values)
+    if len(pairs) == 1:
+        return pairs[0][0]
+    return ", ".join(f"{value} ({list_of(cpus)})" for value, cpus in pairs)
+
+
+def _turbo(source: InventorySource, reading: SourceReading) -> bool | None:
+    if source.is_there(f"{_PSTATE}/no_turbo"):
+        stopped = reading.switch("turbo", f"{_PSTATE}/no_turbo")
+        return None if stopped is None else not stopped
+    return reading.switch("turbo", f"{_CPUFREQ}/boost")
+
+
+# Idle states: how deeply CPUs sleep, and how long they take to wake.
+
+
+_CPUIDLE = "/sys/devices/system/cpu/cpuidle"
+_STATES = "/sys/devices/system/cpu/cpu0/cpuidle"
+
+
+class IdleState(Section):
+    """``disabled`` by a person or a program, through sysfs or a PM QoS request of its own."""
+
+    exit_latency_us: int | None = None
+    target_residency_us: int | None = None
+    disabled: bool | None = None
+
+
+class Idle(Section):
+    """Of CPU 0; all CPUs of most machines are alike."""
+
+    driver: str | None = None
+    governor: str | None = None
+    states: dict[str, IdleState] = Field(default_factory=dict)
+
+
+def take_idle(source: InventorySource) -> Idle:
+    """From Documentation/admin-guide/pm/cpuidle.rst."""
+    reading = SourceReading(source, absent="not offered by this kernel")
+    states: dict[str, IdleState] = {}
+    for number in source.names(_STATES):
+        if number.startswith("state"):
+            name = source.line(f"{_STATES}/{number}/name") or number
+            states[name if name not in states else f"{name} ({number})"] = _state(source, f"{_STATES}/{number}")
+    governor = "current_governor_ro" if source.is_there(f"{_CPUIDLE}/current_governor_ro") else "current_governor"
+    return Idle(
+        driver=reading.text("driver", f"{_CPUIDLE}/current_driver"),
+        governor=reading.text("governor", f"{_CPUIDLE}/{governor}"),
+        states=states,
+        unknown=reading.unknown,
+    )
+
+
+def _state(source: InventorySource, place: str) -> IdleState:
+    reading = SourceReading(source, absent="not offered by this driver")
+    return IdleState(
+        exit_latency_us=reading.whole("exit_latency_us", f"{place}/latency"),
+        target_residency_us=reading.whole("target_residency_us", f"{place}/residency"),
+        disabled=reading.switch("disabled", f"{place}/disable"),
+        unknown=reading.unknown,
+    )

@@ -1,0 +1,212 @@
+"""The files of a machine, read without ever failing: what cannot be read is a reason in words."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+T = TypeVar("T")
+
+_MOST_BYTES: Final = 1 << 16
+_MOST_NAMES: Final = 20_000
+
+NEEDS_ROOT: Final = "needs root"
+NOT_THERE: Final = "not offered here"
+NOT_UNDERSTOOD: Final = "not understood"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """There is no value, and why."""
+
+    reason: str
+
+
+class InventorySource:
+    """The machine whose files are below ``root``.
+
+    Only ordinary files are read, at most so many bytes of each, and bytes that are not UTF-8 become U+FFFD.
+    """
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self.root = root
+        self._prefix = str(root).rstrip("/")
+
+    @property
+    def is_this_machine(self) -> bool:
+        """Whether the kernel can be asked about it, too."""
+        return self.root == Path("/")
+
+    def bytes_of(self, path: str, most: int = _MOST_BYTES) -> bytes | Missing:
+        """The first ``most`` bytes of the file ``path`` (absolute), or why there are none."""
+        try:
+            # A pipe in its place must not stop us.
+            handle = os.open(self._prefix + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (OSError, ValueError) as error:
+            return _missing(error)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                return Missing(NOT_THERE)
+            return _read_all(handle, most)
+        except OSError as error:
+            return _missing(error)
+        finally:
+            os.close(handle)
+
+    def text(self, path: str, most: int = _MOST_BYTES) -> str | Missing:
+        """As ``bytes_of``, as text without the white space around it."""
+        found = self.bytes_of(path, most)
+        return found if isinstance(found, Missing) else found.decode(errors="replace").strip("\0 \t\r\n")
+
+    def line(self, path: str) -> str:
+        """The text of a file of one line; empty where there is none."""
+        found = self.text(path)
+        return "" if isinstance(found, Missing) else found.partition("\n")[0].rstrip()
+
+    def lines(self, path: str, most: int = _MOST_BYTES) -> list[str]:
+        """The lines of a file; none where it cannot be read."""
+        found = self.text(path, most)
+        return [] if isinstance(found, Missing) else found.splitlines()
+
+    def whole(self, path: str) -> int | None:
+        """The whole number that a file is, if it is one."""
+        return whole_number(self.line(path))
+
+    def names(self, path: str) -> list[str]:
+        """What a directory has, in natural order (cpu2 before cpu10); nothing where it cannot be read."""
+        try:
+            with os.scandir(self._prefix + path) as entries:
+                found = [entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)]
+        except (OSError, ValueError):
+            return []
+        return sorted((_printable(name) for name in found), key=natural)
+
+    def is_there(self, path: str) -> bool:
+        try:
+            return os.path.lexists(self._prefix + path)
+        except ValueError:
+            return False
+
+    def link(self, path: str) -> str:
+        """The last name of what a symbolic link points to, such as the driver of a device; empty if it is none."""
+        try:
+            return _printable(os.path.basename(os.readlink(self._prefix + path)))  # noqa: PTH115, PTH119 - speed
+        except (OSError, ValueError):
+            return ""
+
+    def target(self, path: str) -> str:
+        """The whole text of a symbolic link; empty if it is none."""
+        try:
+            return _printable(os.readlink(self._prefix + path))  # noqa: PTH115 - speed
+        except (OSError, ValueError):
+            return ""
+
+
+class SourceReading:
+    """Reads the fields of one section; those without a value are under ``unknown``, each with its reason."""
+
+    def __init__(self, source: InventorySource, *, absent: str = NOT_THERE) -> None:
+        self.source = source
+        self.unknown: dict[str, str] = {}
+        self._absent = absent
+
+    def text(self, field: str, path: str) -> str | None:
+        """The first line of a file. An empty one is no value."""
+        found = self.source.text(path)
+        if isinstance(found, Missing):
+            return self.lacks(field, self._absent if found.reason == NOT_THERE else found.reason)
+        return found.partition("\n")[0].rstrip() or self.lacks(field, self._absent)
+
+    def whole(self, field: str, path: str, scale: int = 1) -> int | None:
+        """The whole number that a file is, times ``scale``."""
+        value = self._parsed(field, path, whole_number)
+        return None if value is None else value * scale
+
+    def switch(self, field: str, path: str) -> bool | None:
+        """A file of 0 or 1, or of N or Y."""
+        return self._parsed(field, path, lambda text: {"0": False, "1": True, "N": False, "Y": True}.get(text))
+
+    def choice(self, field: str, path: str) -> str | None:
+        """The marked word of a file such as ``none [mq-deadline] kyber``; a single word needs no mark."""
+        return self._parsed(field, path, chosen)
+
+    def lacks(self, field: str, reason: str) -> T | None:
+        """``None``, and why ``field`` has no value."""
+        self.unknown[field] = reason
+        return None
+
+    def _parsed(self, field: str, path: str, parse: Callable[[str], T | None]) -> T | None:
+        text = self.text(field, path)
+        if text is None:
+            return None
+        value = parse(text)
+        if value is None:
+            self.lacks(field, NOT_UNDERSTOOD)
+        return value
+
+
+def whole_number(text: str) -> int | None:
+    """The decimal number that ``text`` is, if it fits 64 bits."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None
+
+
+def chosen(text: str) -> str | None:
+    """The word in brackets, or the only word."""
+    marked = re.findall(r"\[([^\[\]\s]+)\]", text)
+    words = text.split()
+    if len(marked) == 1:
+        return str(marked[0])
+    return words[0] if len(words) == 1 and not marked else None
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """A key that sorts numbers within names by their size."""
+    parts = re.findall(r"[0-9]{1,18}|[^0-9]+|[0-9]+", name)
+    return [
+        (0, int(part), "") if part.isascii() and part.isdigit() and len(part) <= 18 else (1, 0, part) for part in parts
+    ]
+
+
+def _read_all(handle: int, most: int) -> bytes:
+    pieces: list[bytes] = []
+    left = most
+    while left > 0:
+        piece = os.read(handle, left)
+        if not piece:
+            break
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
+def _missing(error: OSError | ValueError) -> Missing:
+    if isinstance(error, PermissionError):
+        return Missing(NEEDS_ROOT)
+    # A device that lacks something says so in many ways: ENOENT, EINVAL, EOPNOTSUPP, EIO, ENODATA …
+    return Missing(NOT_THERE)
+
+
+def _printable(name: str) -> str:
+    """A file name that can be written as UTF-8, whatever bytes it was made of."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
+
+
+# What all parts of an inventory have.
+
+
+class Section(BaseModel):
+    """Facts about one thing. A field that is ``None`` is in ``unknown`` with the reason: ``needs root``, ``not offered
+    by this device``.
+
+    Fields of later versions are ignored, so that documents of any version can be compared.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    unknown: dict[str, str] = Field(default_factory=dict)

@@ -1,0 +1,125 @@
+"""The metrics that every trial has, from what wait4(2) and perf events say of the workload.
+
+Their names, units and meanings for people are in ``catalogue/metrics.toml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from ajuste.model.event import Counter, Exited
+
+Counts = Mapping[str, int]
+"""Values of perf events by name; times in nanoseconds."""
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A metric that needs ``counters``; ``value`` may assume that all of them are there."""
+
+    counters: tuple[str, ...]
+    value: Callable[[Exited, Counts], float | None]
+
+
+def _count(name: str) -> _Counted:
+    return _Counted((name,), lambda exited, counts: float(counts[name]))
+
+
+_WAITED: Mapping[str, Callable[[Exited], float]] = MappingProxyType(
+    {
+        "elapsed": lambda exited: exited.wall_ns / 1e9,
+        "user-time": lambda exited: exited.user_ns / 1e9,
+        "system-time": lambda exited: exited.system_ns / 1e9,
+        "voluntary-switches": lambda exited: float(exited.voluntary_switches),
+        "involuntary-switches": lambda exited: float(exited.involuntary_switches),
+        "minor-faults": lambda exited: float(exited.minor_faults),
+        "major-faults": lambda exited: float(exited.major_faults),
+        "peak-rss": lambda exited: float(exited.peak_rss_bytes),
+    }
+)
+
+_COUNTED: Mapping[str, _Counted] = MappingProxyType(
+    {
+        "task-clock": _Counted(("task-clock",), lambda exited, counts: counts["task-clock"] / 1e6),
+        "cpus-utilized": _Counted(
+            ("task-clock",), lambda exited, counts: counts["task-clock"] / exited.wall_ns if exited.wall_ns else None
+        ),
+        "context-switches": _count("context-switches"),
+        "cpu-migrations": _count("cpu-migrations"),
+        "page-faults": _count("page-faults"),
+        "cycles": _count("cycles"),
+        "instructions": _count("instructions"),
+        "ipc": _Counted(
+            ("cycles", "instructions"),
+            lambda exited, counts: counts["instructions"] / counts["cycles"] if counts["cycles"] else None,
+        ),
+        "cache-references": _count("cache-references"),
+        "cache-misses": _count("cache-misses"),
+        "branches": _count("branches"),
+        "branch-misses": _count("branch-misses"),
+    }
+)
+
+BASE_METRICS = (*_WAITED, *_COUNTED)
+
+
+def counters_for(metrics: Iterable[str]) -> tuple[str, ...]:
+    """The perf events that ``metrics`` need, each once, in a fixed order."""
+    wanted = set(metrics)
+    needed = {name for metric, counted in _COUNTED.items() if metric in wanted for name in counted.counters}
+    order = dict.fromkeys(name for counted in _COUNTED.values() for name in counted.counters)
+    return tuple(name for name in order if name in needed)
+
+
+def base_metrics(exited: Exited, counters: Iterable[Counter]) -> tuple[dict[str, float], dict[str, str]]:
+    """The metrics of a workload that ended, and those that are not supported, with the reason.
+
+    ``elapsed``, ``user-time`` and ``system-time`` in seconds, ``task-clock`` in milliseconds, ``peak-rss`` in bytes. A
+    metric whose counters were not asked for is in neither.
+    """
+    said = {counter.name: counter for counter in counters}
+    counts = {name: counter.value for name, counter in said.items() if counter.value is not None}
+    metrics = {name: value(exited) for name, value in _WAITED.items()}
+    missing: dict[str, str] = {}
+    for name, counted in _COUNTED.items():
+        if all(counter in counts for counter in counted.counters):
+            value = counted.value(exited, counts)
+            if value is not None:
+                metrics[name] = value
+        elif all(counter in said for counter in counted.counters):
+            reasons = (
+                said[counter].not_supported or "not counted" for counter in counted.counters if counter not in counts
+            )
+            missing[name] = next(iter(reasons))
+    return metrics, missing
+
+
+# Shares of the CPU: what the workload and each background load got of it.
+
+
+CPU_SHARE: Final = "cpu-share"
+
+
+def background_share(number: int) -> str:
+    """The metric of the background load of that number, counted from 1 as in the study."""
+    return f"{CPU_SHARE}.background-{number}"
+
+
+def shares(exits: Iterable[Exited], loads: Sequence[int]) -> dict[str, float]:
+    """CPU time, user and system, by elapsed time, in per cent of one CPU.
+
+    ``loads`` has for each background command the number of its load: commands of the same one are added up. Their
+    window is not quite the workload's: the agent counts them from their own start.
+    """
+    found: dict[str, float] = {}
+    for event in exits:
+        if event.role not in ("workload", "background") or not event.wall_ns:
+            continue
+        if event.role == "background" and event.index >= len(loads):
+            continue
+        name = CPU_SHARE if event.role == "workload" else background_share(loads[event.index])
+        found[name] = found.get(name, 0.0) + 100 * (event.user_ns + event.system_ns) / event.wall_ns
+    return found

@@ -1,0 +1,207 @@
+"""Gathering values as a parser finds them, and joining what several files have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ajuste.model.error import Place, RequestError
+from ajuste.model.measurements import Sample, Summarised, Table, Values
+from ajuste.model.metric import Metric
+
+LARGEST: Final = 1e100
+"""Larger values, and smaller ones than its reciprocal, have squares that no float can hold."""
+
+
+MOST_METRICS: Final = 500
+MOST_CONFIGURATIONS: Final = 500
+MOST_SAMPLES: Final = 20_000
+"""What is compared and drawn of files: configurations by metrics."""
+LONGEST_NAME: Final = 200
+
+LOOKED_AT: Final = 1 << 20
+"""By so many characters from its beginning a text is recognised."""
+
+
+@dataclass
+class Collector:
+    """Gathers values as a parser finds them; ``table`` is what they come to.
+
+    A value that is no finite number is refused with its place: nothing is dropped without a word.
+    """
+
+    format: str
+    file: Path
+    _values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    _blocks: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _summaries: dict[tuple[str, str], Summarised] = field(default_factory=dict)
+    _configurations: dict[str, None] = field(default_factory=dict)
+    _metrics: dict[str, Metric] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def add(
+        self, configuration: str, metric: Metric, value: float, *, block: str | None = None, line: int | None = None
+    ) -> None:
+        place = Place(self.file, line=line)
+        require_computable(value, metric.name, place)
+        require_possible([value], metric, [place])
+        self.add_all(configuration, metric, [value], None if block is None else [block])
+
+    def add_all(self, configuration: str, metric: Metric, values: list[float], blocks: list[str] | None) -> None:
+        """Values of which it is known already that they can be computed with, each with its block or none."""
+        self._know(configuration, metric)
+        self._values.setdefault((configuration, metric.name), []).extend(values)
+        if blocks is not None:
+            self._blocks.setdefault((configuration, metric.name), []).extend(blocks)
+
+    def add_summary(self, configuration: str, metric: Metric, summary: Summarised, line: int | None = None) -> None:
+        place = Place(self.file, line=line)
+        if (configuration, metric.name) in self._summaries:
+            raise RequestError(f"{metric.name} of {configuration} is there twice", place=place)
+        for value in (summary.mean, summary.sem):
+            require_computable(value, metric.name, place)
+        require_possible([summary.mean], metric, [place])
+        self._know(configuration, metric)
+        self._summaries[configuration, metric.name] = summary
+
+    @property
+    def empty(self) -> bool:
+        return not self._configurations
+
+    def _know(self, configuration: str, metric: Metric) -> None:
+        for what, name in (("configuration", configuration), ("metric", metric.name)):
+            if len(name) > LONGEST_NAME:
+                raise RequestError(
+                    f"the name of a {what} has {len(name)} characters; expected at most {LONGEST_NAME}",
+                    place=Place(self.file),
+                )
+        self._configurations.setdefault(configuration)
+        self._metrics.setdefault(metric.name, metric)
+        require_so_many(len(self._configurations), len(self._metrics), Place(self.file))
+
+    def table(self) -> Table:
+        """Raises RequestError if nothing was found."""
+        if self.empty:
+            raise RequestError(f"there is no result in it ({self.format})", place=Place(self.file))
+        for configuration, metric in self._values.keys() & self._summaries.keys():
+            raise RequestError(
+                f"{metric} of {configuration} is there both as single values and as a summary", place=Place(self.file)
+            )
+        samples: dict[tuple[str, str], Sample] = {
+            cell: Values(tuple(values), tuple(self._blocks.get(cell, ()))) for cell, values in self._values.items()
+        }
+        return Table(
+            self.format,
+            tuple(self._configurations),
+            tuple(self._metrics.values()),
+            samples | self._summaries,
+            tuple(self.notes),
+        )
+
+
+_NEVER_NEGATIVE: Final = frozenset(
+    {"s", "sec", "secs", "second", "seconds", "ms", "msec", "milliseconds", "us", "µs", "μs", "usec", "microseconds"}
+    | {"ns", "nsec", "nanoseconds", "min", "minutes", "h", "hours", "hz", "khz", "mhz", "ghz", "1/s", "ops/s", "iops"}
+    | {"b", "byte", "bytes", "kb", "mb", "gb", "kib", "mib", "gib", "bytes/s", "kb/s", "mb/s", "mib/s", "kflop/s"}
+    | {"j", "joules", "w", "count", "faults", "switches", "requests", "cycles", "instructions", "events"}
+)
+"""Units of what takes, is counted or is stored. A difference has such a unit too, but is no measurement."""
+
+
+_TIMES: Final = frozenset({"time", "times", "elapsed", "duration", "latency", "runtime", "wall", "real", "user", "sys"})
+"""What columns of times are called, where they say no unit."""
+
+
+def require_possible(values: Sequence[float], metric: Metric, places: Sequence[Place]) -> None:
+    """Raises RequestError for a negative value where its unit cannot be that of one, at its place in ``places``."""
+    unit = metric.unit.strip().lower()
+    known = unit in _NEVER_NEGATIVE or (not unit and metric.name.strip().lower() in _TIMES)
+    if min(values, default=0.0) >= 0 or not known:
+        return
+    place = next(index for index, value in enumerate(values) if value < 0)
+    raise RequestError(
+        f"{metric.name} is {values[place]:g}{unit and f' {metric.unit}'}; expected at least 0",
+        place=places[place],
+        hint="take the row out; a column of differences needs a name such as change, and no unit of a time or count",
+    )
+
+
+def require_so_many(configurations: int, metrics: int, place: Place) -> None:
+    """Raises RequestError for more than can be compared and drawn."""
+    for what, count, most in (
+        ("configurations", configurations, MOST_CONFIGURATIONS),
+        ("metrics", metrics, MOST_METRICS),
+        ("configurations by metrics", configurations * metrics, MOST_SAMPLES),
+    ):
+        if count > most:
+            raise RequestError(
+                f"more than {most} {what}", place=place, hint="split the file, or leave out what is not compared"
+            )
+
+
+def utf8(name: str) -> str:
+    """``name`` with what UTF-8 cannot hold written out: half a surrogate pair in JSON, odd bytes in a file's name."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def require_computable(value: float, name: str, place: Place) -> None:
+    """Raises RequestError for what is no finite number, or one whose square is none."""
+    if not math.isfinite(value):
+        raise RequestError(
+            f"{name} is {value}; expected a finite number",
+            place=place,
+            hint="take the row out, or write what was measured; nothing is left out silently",
+        )
+    if value and not 1 / LARGEST < abs(value) < LARGEST:
+        raise RequestError(
+            f"{name} is {value:g}; expected a number that can be computed with, between 1e-100 and 1e100", place=place
+        )
+
+
+def joined(tables: Iterable[tuple[Path, Table]]) -> Table:
+    """The tables of all files as one. Values of a configuration in several files are one sample, in the files' order.
+
+    Raises RequestError where a summary meets another sample of the same configuration and metric, or where a metric
+    has different units.
+    """
+    samples: dict[tuple[str, str], Sample] = {}
+    configurations: dict[str, None] = {}
+    metrics: dict[str, Metric] = {}
+    formats: dict[str, None] = {}
+    notes: list[str] = []
+    for file, table in tables:
+        formats.setdefault(table.format)
+        configurations |= dict.fromkeys(table.configurations)
+        notes += table.notes
+        require_so_many(len(configurations), len(metrics | {one.name: one for one in table.metrics}), Place(file))
+        for metric in table.metrics:
+            _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
+        for cell, sample in table.samples.items():
+            samples[cell] = _both(samples[cell], sample, cell, file) if cell in samples else sample
+    return Table(" and ".join(formats), tuple(configurations), tuple(metrics.values()), samples, tuple(notes))
+
+
+def _require_same_unit(one: Metric, other: Metric, file: Path) -> None:
+    if one.unit != other.unit:
+        raise RequestError(
+            f"{one.name} is in {other.unit or 'no unit'} here and in {one.unit or 'no unit'} in another file",
+            place=Place(file),
+            hint="give it one unit, or two names",
+        )
+
+
+def _both(one: Sample, other: Sample, cell: tuple[str, str], file: Path) -> Sample:
+    if not isinstance(one, Values) or not isinstance(other, Values):
+        raise RequestError(
+            f"{cell[1]} of {cell[0]} is in several files, of which one has only a summary",
+            place=Place(file),
+            hint="give each file a name of its own with --name",
+        )
+    if bool(one.blocks) != bool(other.blocks):
+        raise RequestError(
+            f"{cell[1]} of {cell[0]} is in several files, of which only one names blocks", place=Place(file)
+        )
+    return Values(one.values + other.values, one.blocks + other.blocks)

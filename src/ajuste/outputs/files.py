@@ -1,0 +1,126 @@
+"""Files of results: all of them as one table, whatever format each is in."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from ajuste.model.error import Place, RequestError
+from ajuste.model.measurements import Table
+from ajuste.model.metric import Direction, Metric
+from ajuste.outputs.collector import joined, utf8
+from ajuste.outputs.formats import ResultSource, read_source
+from ajuste.outputs.perf import require_runs
+
+LARGEST_BYTES: Final = 256 << 20
+_MARKS: Final = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+@dataclass(frozen=True)
+class FileRequest:
+    """What a person says of the files: their ``format`` where it cannot be told, which metrics are better ``lower`` or
+    ``higher``, which are compared by ``differences`` although they are positive (names, also several with commas), and
+    the N of ``perf stat -r N`` where the file does not say it.
+    """
+
+    format: str | None = None
+    lower: Collection[str] = ()
+    higher: Collection[str] = ()
+    differences: Collection[str] = ()
+    runs: int | None = None
+
+
+def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequest | None = None) -> Table:
+    """All ``files`` as one table. Each that does not name its configurations itself is one, called by ``names`` in the
+    order of the files, or else after the file; files of one name are one configuration.
+
+    Raises RequestError with file and line for whatever cannot be read as it is.
+    """
+    if names and len(names) != len(files):
+        raise RequestError(
+            f"--name: {len(names)} names for {len(files)} files", hint="give it once for each file, or never"
+        )
+    if not all(name.strip() for name in names):
+        raise RequestError("--name: a name is empty")
+    wanted = asked or FileRequest()
+    require_runs(wanted.runs, files[0])
+    chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names(files)]
+    sources = (ResultSource(_text(file), name, file, wanted.runs) for file, name in zip(files, chosen, strict=True))
+    return _directed(joined((source.file, read_source(source, wanted.format)) for source in sources), wanted)
+
+
+def _text(file: Path) -> str:
+    try:
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise RequestError("is no ordinary file", place=Place(file))
+        if found.st_size > LARGEST_BYTES:
+            raise RequestError(f"has more than {LARGEST_BYTES >> 20} MiB", place=Place(file))
+        data = file.read_bytes()
+    except OSError as error:
+        raise RequestError(error.strerror or str(error), place=Place(file)) from None
+    except ValueError as error:  # a NUL in the name
+        raise RequestError(str(error), place=Place(file)) from None
+    return _decoded(data, file)
+
+
+def _decoded(data: bytes, file: Path) -> str:
+    encoding = _MARKS.get(data[:2])
+    try:
+        text = data.decode(encoding or "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        wrong = f"byte {data[error.start]:#04x} is no UTF-8" if encoding is None else f"is no whole {encoding}"
+        raise RequestError(wrong, place=Place(file, line), hint="convert it: iconv -t UTF-8") from None
+    if "\0" in text:
+        place = Place(file, text.count("\n", 0, text.index("\0")) + 1)
+        raise RequestError("has a NUL: it is no text, or UTF-16 without its mark", place=place)
+    return text
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """The files' names without their endings; with them, or with their folders, where they would be equal."""
+    for name in (lambda file: file.stem, lambda file: file.name, str):
+        names = [str(name(file)) for file in files]
+        if len(set(names)) == len(names):
+            return names
+    raise RequestError("a file is named twice", hint="give each a name of its own with --name")
+
+
+def split_names(words: Collection[str], table: Table) -> tuple[str, ...]:
+    """The names of metrics that a person gave: each a metric of the table as it is, or several with commas."""
+    known = {metric.name for metric in table.metrics}
+    parts = (part for word in words for part in ([word] if word in known else word.split(",")))
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _directed(table: Table, words: FileRequest) -> Table:
+    """The table with what the person said of its metrics."""
+    known = [metric.name for metric in table.metrics]
+    asked = replace(
+        words,
+        lower=split_names(words.lower, table),
+        higher=split_names(words.higher, table),
+        differences=split_names(words.differences, table),
+    )
+    for option, names in (("--lower", asked.lower), ("--higher", asked.higher), ("--difference", asked.differences)):
+        for name in names:
+            if name not in known:
+                raise RequestError(f"{option} {name}: there is no such metric; there are {', '.join(known[:20])}")
+    both = set(asked.lower) & set(asked.higher)
+    if both:
+        raise RequestError(f"{min(both)} is named by --lower and by --higher")
+    return replace(table, metrics=tuple(_as_asked(metric, asked) for metric in table.metrics))
+
+
+def _as_asked(metric: Metric, asked: FileRequest) -> Metric:
+    direction: Direction = metric.direction
+    if metric.name in asked.lower:
+        direction = "lower"
+    elif metric.name in asked.higher:
+        direction = "higher"
+    scale = "difference" if metric.name in asked.differences else metric.scale
+    return metric.model_copy(update={"direction": direction, "scale": scale})

@@ -1,0 +1,244 @@
+"""fio's JSON (``--output-format=json`` or ``json+``): each job by its name, and all jobs of a group together.
+
+Source: fio's HOWTO, "JSON output"; stat.c, show_thread_status_json and show_run_stats.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ajuste.outputs.failure import ParseError, excerpt
+
+DIRECTIONS: Final = ("read", "write", "trim")
+LATENCIES: Final = {"latency": "lat_ns", "submission": "slat_ns", "completion": "clat_ns"}
+DEPTHS: Final = ("1", "2", "4", "8", "16", "32", ">=64")
+
+_OPENING: Final = re.compile(r"^\{[ \t\r]*$", re.MULTILINE)
+_CLOSING: Final = re.compile(r"^\}[ \t\r]*$", re.MULTILINE)
+_JOB: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+Share = Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
+
+
+class _Transfer(BaseModel):
+    """What a job did in one direction; ``runtime`` in milliseconds."""
+
+    model_config = ConfigDict(frozen=True)
+    io_bytes: Count
+    total_ios: Count
+    runtime: Count
+    lat_ns: FioLatency | None = None
+    slat_ns: FioLatency | None = None
+    clat_ns: FioLatency | None = None
+
+
+class _Job(BaseModel):
+    """One job, or the whole group with ``--group_reporting``; CPU times in per cent of its run time."""
+
+    model_config = ConfigDict(frozen=True)
+    jobname: str
+    groupid: Count = 0
+    error: int = Field(strict=True)
+    total_err: Count = 0
+    job_runtime: Count
+    usr_cpu: Share
+    sys_cpu: Share
+    iodepth_level: dict[str, Share] = Field(default_factory=dict)
+    read: _Transfer
+    write: _Transfer
+    trim: _Transfer | None = None
+
+    @property
+    def bytes_per_second(self) -> float:
+        """In all directions, each over its own time."""
+        parts = (self.read, self.write, self.trim)
+        return sum(1000 * part.io_bytes / part.runtime for part in parts if part and part.runtime)
+
+
+class _Run(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    version: str = Field(alias="fio version")
+    jobs: tuple[_Job, ...] = Field(min_length=1)
+
+
+def parse(output: str) -> dict[str, float]:
+    """Metrics ``fio.…`` of all jobs if they ran at the same time, and ``fio.JOB.…`` of those of each name if there are
+    several names.
+
+    For each direction ``read.iops``, ``.bandwidth`` (MiB/s) and, in microseconds, ``.latency`` (the mean from when the
+    I/O was handed over to when it was done), ``.submission`` and ``.completion``, its parts, each also ``-sd``,
+    ``-min``, ``-max`` and, where fio kept what is needed, ``-p50`` … ``-p999``. Of all directions ``cpu-user`` and
+    ``cpu-system`` (%), ``depth-1`` … ``depth-64`` (%), and of several jobs ``fairness``. Raises ParseError.
+    """
+    jobs = _run(output).jobs
+    for job in jobs:
+        if job.error or job.total_err:
+            raise ParseError(f"fio's job {excerpt(job.jobname)} failed with error {job.error or job.total_err}")
+    metrics: dict[str, float] = {}
+    if len({job.groupid for job in jobs}) == 1:
+        metrics.update(_metrics("fio", jobs))
+    names = dict.fromkeys(job.jobname for job in jobs)
+    if len(names) > 1:
+        for name in filter(_JOB.fullmatch, names):
+            metrics.update(_metrics(f"fio.{name}", [job for job in jobs if job.jobname == name]))
+    if not metrics:
+        raise ParseError("fio's jobs did no I/O")
+    return metrics
+
+
+def jain(shares: Sequence[float]) -> float:
+    """How evenly something is shared: 1 if all have the same, 1/n if one of n has everything.
+
+    Jain, Chiu and Hawe (1984), "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared
+    Computer Systems", DEC-TR-301.
+    """
+    largest = max(shares)
+    scaled = [share / largest for share in shares] if largest else [1.0 for _ in shares]
+    return sum(scaled) ** 2 / (len(scaled) * sum(share**2 for share in scaled))
+
+
+def _run(output: str) -> _Run:
+    opening = _OPENING.search(output)
+    closing = _CLOSING.search(output, opening.end()) if opening else None
+    if not opening or not closing:
+        raise ParseError(f"fio printed no JSON document: {excerpt(output)}")
+    try:
+        return _Run.model_validate_json(output[opening.start() : closing.end()])
+    except ValidationError as failure:
+        first = failure.errors()[0]
+        words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise ParseError(f"fio's JSON is not as expected: {excerpt(words, 160)}") from None
+    except RecursionError:
+        raise ParseError("fio's JSON is nested too deeply") from None
+
+
+def _metrics(prefix: str, jobs: Sequence[_Job]) -> Iterator[tuple[str, float]]:
+    done = 0
+    for direction in DIRECTIONS:
+        parts: list[_Transfer] = [part for job in jobs if (part := getattr(job, direction)) and part.total_ios]
+        if parts:
+            done += len(parts)
+            yield from _transfers(f"{prefix}.{direction}", parts)
+    if not done:
+        return
+    yield f"{prefix}.cpu-user", _weighted(jobs, lambda job: job.usr_cpu)
+    yield f"{prefix}.cpu-system", _weighted(jobs, lambda job: job.sys_cpu)
+    for depth in DEPTHS:
+        yield f"{prefix}.depth-{depth.removeprefix('>=')}", _weighted(jobs, _at_depth(depth))
+    if len(jobs) > 1:
+        yield f"{prefix}.fairness", jain([job.bytes_per_second for job in jobs])
+
+
+def _transfers(prefix: str, parts: Sequence[_Transfer]) -> Iterator[tuple[str, float]]:
+    """Rates are over the longest run time, as in fio's summary of a group: rates of jobs that ended at different times
+    do not add up."""
+    longest = max(part.runtime for part in parts)
+    if longest:
+        yield f"{prefix}.iops", 1000 * sum(part.total_ios for part in parts) / longest
+        yield f"{prefix}.bandwidth", 1000 * sum(part.io_bytes for part in parts) / longest / 2**20
+    for name, field in LATENCIES.items():
+        latency = together([found for part in parts if (found := getattr(part, field))])
+        if latency is None:
+            continue
+        yield f"{prefix}.{name}", latency.mean / 1e3
+        figures = {"sd": latency.stddev, "min": latency.min, "max": latency.max, **latency.percentiles()}
+        for word, value in figures.items():
+            yield f"{prefix}.{name}-{word}", value / 1e3
+
+
+def _at_depth(depth: str) -> Callable[[_Job], float]:
+    return lambda job: job.iodepth_level.get(depth, 0.0)
+
+
+def _weighted(jobs: Sequence[_Job], share: Callable[[_Job], float]) -> float:
+    """The mean of a share of the jobs' time, each counted by how long it ran."""
+    whole = sum(job.job_runtime for job in jobs)
+    return sum(share(job) * job.job_runtime for job in jobs) / whole if whole else 0.0
+
+
+# Latencies as fio reports them, of one job or of several together.
+
+
+Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+Real = Annotated[float, Field(strict=True, ge=0, lt=1e18, allow_inf_nan=False)]
+Digits = Annotated[str, Field(pattern=r"^[0-9]{1,18}$")]
+Percent = Annotated[str, Field(pattern=r"^[0-9]{1,3}\.[0-9]{1,9}$")]
+
+PERCENTILES: Final = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
+
+_ROUNDING: Final = 1e-9
+"""fio prints six decimals of a mean."""
+
+
+class FioLatency(BaseModel):
+    """``N`` latencies in nanoseconds. ``bins`` (json+) says how often each value was seen, to fio's 64th of a power
+    of two; ``percentile`` has fio's own reading of them.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    N: Count
+    min: Real
+    max: Real
+    mean: Real
+    stddev: Real
+    percentile: dict[Percent, Count] = Field(default_factory=dict)
+    bins: dict[Digits, Count] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.N and not self.min * (1 - _ROUNDING) - 1e-6 <= self.mean <= self.max * (1 + _ROUNDING) + 1e-6:
+            raise ValueError("the mean is not between the least and the greatest latency")
+        if self.bins and sum(self.bins.values()) != self.N:
+            raise ValueError("the bins do not hold as many latencies as there are")
+        return self
+
+    def percentiles(self) -> dict[str, float]:
+        """Nanoseconds by the names of ``PERCENTILES``: from the bins, or else those that fio printed."""
+        if self.bins:
+            ordered = sorted((int(value), count) for value, count in self.bins.items())
+            return {name: _rank(ordered, share / 100 * self.N) for name, share in PERCENTILES.items()}
+        printed = {float(share): value for share, value in self.percentile.items()}
+        return {name: float(printed[share]) for name, share in PERCENTILES.items() if share in printed}
+
+
+def together(parts: Sequence[FioLatency]) -> FioLatency | None:
+    """All latencies of ``parts`` as one; ``None`` if there are none.
+
+    Percentiles are known only where all parts have bins, or there is one part alone. Deviations are pooled as fio does
+    itself (stat.c, sum_stat; Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing
+    sample variances").
+    """
+    counted = [part for part in parts if part.N]
+    if len(counted) <= 1:
+        return counted[0] if counted else None
+    number = sum(part.N for part in counted)
+    mean = sum(part.N * part.mean for part in counted) / number
+    squares = sum(part.stddev**2 * (part.N - 1) + part.N * (part.mean - mean) ** 2 for part in counted)
+    bins: Counter[str] = Counter()
+    if all(part.bins for part in counted):
+        for part in counted:
+            bins.update(part.bins)
+    return FioLatency(
+        N=number,
+        min=min(part.min for part in counted),
+        max=max(part.max for part in counted),
+        mean=mean,
+        stddev=math.sqrt(squares / (number - 1)),
+        bins=dict(bins),
+    )
+
+
+def _rank(ordered: Sequence[tuple[int, int]], rank: float) -> float:
+    """The smallest value that ``rank`` of them do not exceed (stat.c, calc_clat_percentiles)."""
+    seen = 0
+    for value, count in ordered:
+        seen += count
+        if seen >= rank:
+            return float(value)
+    return float(ordered[-1][0])

@@ -1,0 +1,50 @@
+"""The JSON of Google Benchmark: each benchmark's repetitions are values; its own aggregates are left to us.
+
+Source: google/benchmark, docs/user_guide.md, "Output formats": benchmarks[].run_type, run_name, real_time, cpu_time,
+time_unit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ajuste.model.error import Place, RequestError
+from ajuste.model.measurements import Table
+from ajuste.model.metric import Metric
+from ajuste.outputs.collector import Collector
+from ajuste.outputs.document import DocumentNode
+
+FORMAT = "Google Benchmark JSON"
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def recognise(document: DocumentNode) -> bool:
+    """Whether a document is of this kind."""
+    benchmarks = document.value.get("benchmarks") if isinstance(document.value, dict) else None
+    return isinstance(benchmarks, list) and all(isinstance(one, dict) and "real_time" in one for one in benchmarks)
+
+
+def read(document: DocumentNode, name: str, file: Path) -> Table:
+    """Each benchmark is two metrics of the configuration ``name``, in seconds: its real time and its CPU time."""
+    found = Collector(FORMAT, file)
+    aggregates = False
+    for one in document.need("benchmarks").items():
+        kind = one.get("run_type")
+        if kind is not None and kind.text() == "aggregate":
+            aggregates = True
+            continue
+        if (failed := one.get("error_occurred")) and failed.value:
+            raise RequestError("this benchmark failed", place=one.place, hint="measure it again without failures")
+        title = (one.get("run_name") or one.need("name")).text()
+        unit = (one.get("time_unit") or one.need("time_unit")).text()
+        if unit not in _SECONDS:
+            raise one.need("time_unit").wrong(f"one of {', '.join(_SECONDS)}")
+        for field, suffix in (("real_time", ""), ("cpu_time", " (CPU)")):
+            if (time := one.get(field)) is not None:
+                metric = Metric(name=title + suffix, title=title + suffix, unit="s", direction="lower")
+                found.add(name, metric, time.number() * _SECONDS[unit])
+    if aggregates and found.empty:
+        raise RequestError(
+            "there are only aggregates in it", place=Place(file), hint="without --benchmark_report_aggregates_only"
+        )
+    return found.table()

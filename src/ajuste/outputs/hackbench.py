@@ -1,0 +1,56 @@
+"""Hackbench of rt-tests: it ends with ``Time: 0.123`` (seconds)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from ajuste.model.error import Place, RequestError
+from ajuste.model.measurements import Table
+from ajuste.model.metric import Metric
+from ajuste.outputs.collector import LOOKED_AT, Collector
+from ajuste.outputs.failure import ParseError, excerpt, figure
+
+_TIME = re.compile(r"^Time:[ \t]*(\S{1,40})[ \t]*$", re.MULTILINE)
+
+
+def parse(output: str) -> dict[str, float]:
+    """``hackbench.time``: seconds from the first message to the last, as hackbench measures it itself."""
+    found = _TIME.findall(output)
+    if len(found) != 1:
+        raise ParseError(
+            f"hackbench printed {len(found)} lines of the form Time: SECONDS instead of one: {excerpt(output)}"
+        )
+    return {"hackbench.time": figure(found[0], "hackbench's time")}
+
+
+# The output of hackbench (rt-tests, or perf bench sched messaging): each run printed is a value.
+#
+# Source: hackbench(8) of rt-tests ("Time: 0.123"), and perf-bench(1) ("Total time: 0.123 [sec]").
+
+
+FORMAT: Final = "hackbench"
+_BEGUN: Final = re.compile(r"^[ \t]*(?:Total time|Time):", re.MULTILINE)
+_HACKBENCH_TIME: Final = re.compile(
+    r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$"
+)
+TIME: Final = Metric(
+    name="time", title="Hackbench time", unit="s", direction="lower", what="What hackbench printed for each run."
+)
+
+
+def recognise(text: str) -> bool:
+    """Whether a text is of this kind."""
+    return _BEGUN.search(text[:LOOKED_AT]) is not None
+
+
+def read(text: str, name: str, file: Path) -> Table:
+    """Every line with a time is a value of the configuration ``name``."""
+    found = Collector(FORMAT, file)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if time := _HACKBENCH_TIME.match(line[:200]):
+            found.add(name, TIME, float(time["seconds"]), line=number)
+        elif _BEGUN.match(line):
+            raise RequestError(f"no time: {line.strip()[:60]!r}", place=Place(file, number))
+    return found.table()

@@ -1,0 +1,49 @@
+"""The JSON that hyperfine exports: each command of it is a configuration, each run a value.
+
+Source: hyperfine 1.x, --export-json: results[].command, times, user, system, exit_codes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ajuste.model.error import RequestError
+from ajuste.model.measurements import Table
+from ajuste.model.metric import Metric
+from ajuste.outputs.collector import Collector
+from ajuste.outputs.document import DocumentNode
+
+FORMAT = "hyperfine JSON"
+TIME = Metric(name="time", title="Time", unit="s", direction="lower", what="Wall-clock time of a run, by hyperfine.")
+
+
+def recognise(document: DocumentNode) -> bool:
+    """Whether a document is of this kind."""
+    results = document.value.get("results") if isinstance(document.value, dict) else None
+    return isinstance(results, list) and all(isinstance(one, dict) and "command" in one for one in results)
+
+
+def read(document: DocumentNode, name: str, file: Path) -> Table:
+    """``name`` is the configuration if the file has a single command; several are named after themselves."""
+    found = Collector(FORMAT, file)
+    results = document.need("results").items()
+    for result in results:
+        command = name if len(results) == 1 else result.need("command").text()
+        times = result.get("times")
+        if times is None:
+            raise RequestError(
+                f"{command} has no times, only a summary without the number of runs",
+                place=result.place,
+                hint="hyperfine --export-json writes them",
+            )
+        listed = result.get("exit_codes")
+        codes = [code.value for code in listed.items()] if listed else []
+        if any(codes):
+            raise RequestError(
+                f"{sum(map(bool, codes))} of {len(codes)} runs of {command} failed",
+                place=result.place,
+                hint="measure it again without failures; what a failed run took says nothing",
+            )
+        for time in times.items():
+            found.add(command, TIME, time.number())
+    return found.table()

@@ -1,0 +1,43 @@
+"""The JSON of pyperf: each benchmark's values, all runs together (calibration and warm-ups have none).
+
+Source: pyperf's documentation, "pyperf JSON": benchmarks[].runs[].values, metadata.name and metadata.unit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ajuste.model.measurements import Table
+from ajuste.model.metric import Metric
+from ajuste.outputs.collector import Collector
+from ajuste.outputs.document import DocumentNode
+
+FORMAT = "pyperf JSON"
+_UNITS = {"second": "s", "byte": "bytes", "integer": ""}
+
+
+def recognise(document: DocumentNode) -> bool:
+    """Whether a document is of this kind."""
+    benchmarks = document.value.get("benchmarks") if isinstance(document.value, dict) else None
+    return isinstance(benchmarks, list) and all(isinstance(one, dict) and "runs" in one for one in benchmarks)
+
+
+def read(document: DocumentNode, name: str, file: Path) -> Table:
+    """Each benchmark of the file is a metric of the configuration ``name``."""
+    found = Collector(FORMAT, file)
+    common = document.get("metadata")
+    for number, benchmark in enumerate(document.need("benchmarks").items(), start=1):
+        own = benchmark.get("metadata")
+        title = _said(own, "name") or _said(common, "name") or f"benchmark-{number}"
+        unit = _said(own, "unit") or _said(common, "unit") or "second"
+        metric = Metric(name=title, title=title, unit=_UNITS.get(unit, unit), direction="lower")
+        for run in benchmark.need("runs").items():
+            values = run.get("values")
+            for value in values.items() if values else ():
+                found.add(name, metric, value.number())
+    return found.table()
+
+
+def _said(metadata: DocumentNode | None, name: str) -> str:
+    found = metadata.get(name) if metadata else None
+    return found.text() if found else ""

@@ -1,0 +1,287 @@
+"""From what the agent said of one plan to a trial: its metrics, and whether it was measured cleanly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ajuste.model.event import (
+    Accepted,
+    Counter,
+    End,
+    Exited,
+    Failed,
+    Output,
+    Paused,
+    Restored,
+    Started,
+    Written,
+    parse_event,
+)
+from ajuste.model.plan import Plan
+from ajuste.model.trial import Observation, Slot, Status, Trial
+from ajuste.model.tunable import same_value
+from ajuste.outputs.base import base_metrics, shares
+from ajuste.outputs.failure import ParseError
+from ajuste.outputs.pattern import Pattern, search
+from ajuste.outputs.pointer import Pointer, pointed
+from ajuste.outputs.registry import parser
+from ajuste.outputs.timeline import Timeline, measure_all
+
+_PAUSED: Mapping[str, str] = {
+    "agent": "the agent was stopped",
+    "workload": "the workload was stopped from outside",
+    "background": "the background load was stopped from outside",
+    "machine": "the machine slept",
+}
+
+BACKGROUND_END = 9
+"""The signal that ends the background load after the workload."""
+
+LARGEST = 2**64
+"""No figure of the kernel reaches it."""
+
+
+@dataclass(frozen=True)
+class TrialReading:
+    """How the outputs of a workload are read: by the parser of that name, by patterns and pointers, or not at all;
+    ``timelines`` are taken from what samplers read.
+
+    ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
+    load, if the shares of the CPU are wanted. ``any_exit``: it does not matter how the workload ended, as long as it
+    did so by itself. ``rounded`` are the tunables of which whatever the kernel makes of a value is taken as the value.
+    """
+
+    parser: str = ""
+    patterns: tuple[Pattern, ...] = ()
+    pointers: tuple[Pointer, ...] = ()
+    timelines: tuple[Timeline, ...] = ()
+    endless: tuple[bool, ...] = ()
+    shares_of: tuple[int, ...] | None = None
+    any_exit: bool = False
+    rounded: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Findings:
+    """What was found so far. ``failed``: why nothing was measured; ``flagged``: why it was not measured cleanly."""
+
+    failed: list[str] = field(default_factory=list)
+    flagged: list[str] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    not_supported: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> Status:
+        return "failed" if self.failed else "flagged" if self.flagged else "ok"
+
+
+NOTHING_KNOWN: Mapping[str, str] = {}
+
+
+def trial(
+    slot: Slot,
+    attempt: int,
+    plan: Plan,
+    observation: Observation,
+    reading: TrialReading,
+    *,
+    started: str = "",
+    earlier: Mapping[str, str] = NOTHING_KNOWN,
+) -> Trial:
+    """The trial that ``observation`` tells of; never raises for anything in it. ``earlier`` are the values that
+    tunables had before the trial before this one.
+
+    *failed* (no metrics): the stream has a problem, the plan could not be carried out, or the workload never ended.
+    *flagged* (metrics are kept, and left out of the verdict): a value was not read back as written, the workload
+    exited with another code than 0 or was killed or stopped, its output was not understood, a timeline could not be
+    taken from what was read, a background load ended early, somebody else changed a tunable, somebody or the machine
+    was stopped meanwhile, or the machine did unusually much else.
+    """
+    findings = _Findings()
+    exited = _exit_of_workload(observation)
+    if observation.problem:
+        findings.failed.append(observation.problem)
+    else:
+        _check_stream(plan, observation, exited, findings)
+    written = tuple(event for event in observation.events if isinstance(event, Written))
+    if exited is not None and not findings.failed:
+        _check_writes(plan, written, reading.rounded, findings)
+        _check_others(written, observation, earlier, findings)
+        _check_exit(exited, reading.any_exit, findings)
+        _check_background(observation, reading.endless, findings)
+        _read_output(observation, reading, findings)
+        _read_timelines(observation, reading.timelines, findings)
+        if reading.shares_of is not None:
+            exits = (event for event in observation.events if isinstance(event, Exited))
+            findings.metrics.update(shares(exits, reading.shares_of))
+    return Trial(
+        slot=slot,
+        attempt=attempt,
+        status=findings.status,
+        reason="; ".join(findings.failed or findings.flagged),
+        metrics=findings.metrics,
+        not_supported=findings.not_supported,
+        written=written,
+        events=observation.lines,
+        console=observation.console,
+        started=started,
+        host_seconds=observation.host_seconds,
+    )
+
+
+def _exit_of_workload(observation: Observation) -> Exited | None:
+    ends = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
+    return ends[0] if len(ends) == 1 else None
+
+
+def _check_stream(plan: Plan, observation: Observation, exited: Exited | None, findings: _Findings) -> None:
+    """A complete stream for this very plan, in which the workload ran to an end."""
+    events = observation.events
+    for failure in (event for event in events if isinstance(event, Failed)):
+        about = f" {failure.tunable}" if failure.tunable else ""
+        findings.failed.append(f"{failure.stage}{about}: {failure.message}")
+    if findings.failed:
+        return
+    identities = {event.id for event in events if isinstance(event, Accepted | End)}
+    if identities != {plan.id}:
+        findings.failed.append(f"the events are of {', '.join(sorted(identities)) or 'no plan'}, not of {plan.id}")
+    elif not any(isinstance(event, End) and event.ok for event in events):
+        findings.failed.append("the agent said that it did not succeed, but not why")
+    elif exited is None:
+        findings.failed.append("the agent did not say how the workload ended")
+    else:
+        _measure(observation, exited, findings)
+
+
+def _measure(observation: Observation, exited: Exited, findings: _Findings) -> None:
+    counters = [event for event in observation.events if isinstance(event, Counter)]
+    figures = [value for event in (exited, *counters) for value in vars(event).values() if type(value) is int]
+    if not all(0 <= value < LARGEST for value in figures):
+        findings.failed.append("the agent reported figures that no 64-bit machine can have")
+        return
+    findings.metrics, findings.not_supported = base_metrics(exited, counters)
+
+
+def _check_writes(plan: Plan, written: Sequence[Written], rounded: Collection[str], findings: _Findings) -> None:
+    found = {event.tunable: event for event in written}
+    for write in plan.writes:
+        event = found.get(write.tunable)
+        if event is None:
+            findings.flagged.append(f"{write.tunable} was not written")
+        elif event.asked != write.value:
+            findings.flagged.append(f"{write.tunable}: {event.asked} was written instead of {write.value}")
+        elif not same_value(event.after, write.value) and write.tunable not in rounded:
+            findings.flagged.append(f"{write.tunable}: {write.value} was written and {event.after} read back")
+
+
+def _check_others(
+    written: Sequence[Written], observation: Observation, earlier: Mapping[str, str], findings: _Findings
+) -> None:
+    """What somebody else did meanwhile: to the tunables, during the trial or before it, and with the machine."""
+    found = {event.tunable: event.found for event in observation.events if isinstance(event, Restored)}
+    for event in written:
+        name = event.tunable
+        if name in found and not same_value(found[name], event.after):
+            findings.flagged.append(f"{name} was changed by someone else during the trial ({found[name]})")
+        if name in earlier and not same_value(earlier[name], event.before):
+            findings.flagged.append(
+                f"{name} was changed by someone else before the trial (from {earlier[name]} to {event.before})"
+            )
+    for pause in (event for event in observation.events if isinstance(event, Paused)):
+        findings.flagged.append(f"{_PAUSED[pause.who]} for up to {pause.paused_ns / 1e9:.3g} s during the trial")
+    findings.flagged.extend(observation.disturbances)
+
+
+def _check_exit(exited: Exited, any_exit: bool, findings: _Findings) -> None:
+    if exited.timed_out:
+        findings.flagged.append("the workload was stopped at its time limit")
+    elif any_exit:
+        return
+    elif exited.signal is not None:
+        findings.flagged.append(f"the workload was killed by signal {exited.signal}")
+    elif exited.exit_code:
+        findings.flagged.append(f"the workload exited with code {exited.exit_code}")
+
+
+def _check_background(observation: Observation, endless: Sequence[bool], findings: _Findings) -> None:
+    """Each load that was started must run until it is killed, or end well if it may end at all."""
+    ends = {
+        event.index: event for event in observation.events if isinstance(event, Exited) and event.role == "background"
+    }
+    started = {event.index for event in observation.events if isinstance(event, Started) and event.role == "background"}
+    for index in sorted(started | set(range(len(endless)))):
+        name = f"background load {index + 1}"
+        end = ends.get(index)
+        if index not in started or end is None:
+            findings.flagged.append(f"{name} did not run")
+        elif end.signal is not None and end.signal != BACKGROUND_END:
+            findings.flagged.append(f"{name} was killed by signal {end.signal}")
+        elif end.exit_code:
+            findings.flagged.append(f"{name} exited with code {end.exit_code}")
+        elif end.exit_code == 0 and index < len(endless) and endless[index]:
+            findings.flagged.append(f"{name} ended before the workload")
+
+
+def _read_output(observation: Observation, reading: TrialReading, findings: _Findings) -> None:
+    streams = {"stdout": "", "stderr": ""}
+    dropped = 0
+    for event in observation.events:
+        if isinstance(event, Output) and event.role == "workload":
+            streams[event.stream] += event.text
+            dropped += event.dropped_bytes
+    readers: list[Callable[[], dict[str, float]]] = []
+    if reading.parser:
+        readers.append(lambda: parser(reading.parser)(streams["stdout"]))
+    if reading.patterns:
+        readers.append(lambda: search(reading.patterns, streams))
+    if reading.pointers:
+        readers.append(lambda: pointed(reading.pointers, streams))
+    for read in readers:
+        try:
+            found = read()
+        except ParseError as failure:
+            cut = f" ({dropped} bytes of output were dropped)" if dropped else ""
+            findings.flagged.append(failure.message + cut)
+            continue
+        findings.metrics.update(found)
+
+
+def _read_timelines(observation: Observation, timelines: Sequence[Timeline], findings: _Findings) -> None:
+    measured = measure_all(timelines, observation.events)
+    findings.metrics.update(measured.metrics)
+    findings.not_supported.update(measured.not_supported)
+    findings.flagged.extend(measured.flagged)
+
+
+# How the workload of a trial ended, and what it said last: from the agent's lines as they were kept.
+
+
+LAST_LINES = 3
+LONGEST = 200
+"""Characters of a line that are shown."""
+
+
+def is_broken(trial: Trial) -> bool:
+    """Whether nothing was measured, or the workload itself failed: it exited with another code than 0 or was killed,
+    but not at its time limit.
+    """
+    if trial.status != "flagged":
+        return trial.status == "failed"
+    ends = [e for e in _events(trial) if isinstance(e, Exited) and e.role == "workload" and not e.timed_out]
+    return any(end.signal is not None or bool(end.exit_code) for end in ends)
+
+
+def last_words(trial: Trial) -> str:
+    """The last lines that the workload wrote, its complaints before its output; empty if it said nothing."""
+    said = {"stderr": "", "stdout": ""}
+    for event in _events(trial):
+        if isinstance(event, Output) and event.role == "workload":
+            said[event.stream] += event.text
+    text = said["stderr"].strip() or said["stdout"].strip()
+    lines = [line.strip() for line in text.splitlines()[-LAST_LINES:]]
+    return " / ".join(line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)
+
+
+def _events(trial: Trial) -> list[object]:
+    return [parse_event(line.encode()) for line in trial.events.split("\n") if line]

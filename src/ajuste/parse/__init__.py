@@ -1,1 +1,0 @@
-"""What programs print, as metrics: one file for each program."""

@@ -1,0 +1,39 @@
+"""A file for /etc/sysctl.d. Source: sysctl.d(5)."""
+
+from __future__ import annotations
+
+from ajuste.profile.formats.document import (
+    Export,
+    ExportFile,
+    ExportSetting,
+    Rendered,
+    beside_settings,
+    comment,
+    not_here,
+    plain,
+    sysctl_of,
+    what_became,
+    without_words,
+)
+
+
+def render(export: Export) -> Rendered:
+    """``NN-NAME.conf`` with the sysctls among the settings."""
+    named = [(sysctl_of(setting), setting) for setting in export.settings]
+    left_out = [without_words(setting) for name, setting in named if not name]
+    left_out += beside_settings(export)
+    known = [(name, setting) for name, setting in named if name]
+    if not known:
+        return Rendered((), tuple(left_out))
+    file = f"90-{export.name}.conf"
+    lines = comment([*export.evidence, f"To go back: delete this file; {_back(known)}."])
+    lines += not_here(left_out)
+    for name, setting in known:
+        lines += ["", *what_became(setting), f"{name} = {plain(setting.became)}"]
+    return Rendered((ExportFile(file, "\n".join(lines) + "\n", f"/etc/sysctl.d/{file}"),), tuple(left_out))
+
+
+def _back(known: list[tuple[str, ExportSetting]]) -> str:
+    before = [f"{name}={plain(one.before)}" for name, one in known if one.before is not None]
+    found = f" (the run found {', '.join(before)})" if before else ""
+    return f"at the next boot the kernel's own values are back{found}"

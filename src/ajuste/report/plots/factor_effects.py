@@ -1,0 +1,228 @@
+"""Effects of factors as a Pareto chart: the largest on top, with intervals, and the zone of what does not matter."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ajuste.model.metric import Metric, Scale
+from ajuste.model.results import Results
+from ajuste.model.verdict import FactorCell, FactorEffect
+from ajuste.model.visible import visible_line
+from ajuste.report.format import ShownNumber, shown_as
+from ajuste.report.labels import Labels
+from ajuste.report.palette import SERIES, variable
+from ajuste.report.plots.forest import SYMBOLS, EffectAxis, axis_of, in_words, neutral, x_axis, zone_shapes
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, level_axis, mark, plain, plain_lines
+from ajuste.report.verdicts import (
+    EffectStyle,
+    effect_band,
+    effect_name,
+    effect_size,
+    effect_style,
+    effects_of,
+    known,
+    tally,
+    verdict_text,
+)
+
+_MOST: Final = 30  # bars, of the largest effects
+_LABEL_WIDTH: Final = 34  # characters
+_LINE_HEIGHT: Final = 16
+_FEWEST: Final = 3
+
+
+def pareto_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
+    """A chart for each scale among the effects on ``metric``; nothing for fewer than three effects."""
+    by_scale: dict[Scale, list[FactorEffect]] = {}
+    for effect in effects_of(results, metric.name):
+        if known(effect.estimate) is not None:
+            by_scale.setdefault(effect.scale, []).append(effect)
+    return tuple(
+        _plot(results, metric, sorted(effects, key=effect_size, reverse=True)[:_MOST], labels, f"{name}-{scale}")
+        for scale, effects in by_scale.items()
+        if len(effects) >= _FEWEST
+    )
+
+
+def _plot(results: Results, metric: Metric, effects: list[FactorEffect], labels: Labels, name: str) -> Plot:
+    style = effect_style(effects, metric.unit)[effects[0].scale]
+    axis = axis_of(results, metric, effects, style)
+    traces: list[dict[str, Any]] = []
+    for place, effect in enumerate(effects):
+        traces += _row(len(effects) - 1 - place, effect, axis, labels, results)
+    names = [effect_name(effect, labels) for effect in reversed(effects)]
+    lines = max(plain_lines(name, _LABEL_WIDTH).count("<br>") + 1 for name in names)
+    said = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(effects))
+    band = f"too small to matter ({effect_band(results.smallest_effect)})"
+    return Plot(
+        name=name,
+        title=f"Effects of the factors by size{in_words(style)}",
+        description=f"{metric.title}: the effect of each factor, averaged over the others, from the largest to the "
+        f"smallest, with {100 * results.level:g} % intervals for all together; the band is too small to matter.",
+        figure=figure(
+            traces,
+            xaxis=x_axis(axis, metric),
+            yaxis=level_axis(names, width=_LABEL_WIDTH),
+            shapes=zone_shapes(axis),
+        ),
+        height=max(260, 70 + (10 + _LINE_HEIGHT * lines) * len(effects)),
+        legend=(*said, LegendEntry(band, "band", "band")),
+    )
+
+
+def _row(height: int, effect: FactorEffect, axis: EffectAxis, labels: Labels, results: Results) -> list[dict[str, Any]]:
+    estimate = known(effect.estimate)
+    if estimate is None:
+        return []
+    text = (
+        f"<b>{plain_lines(effect_name(effect, labels), 40)}</b><br>{plain(axis.style.estimate(effect))} "
+        f"({plain(axis.style.interval(effect))})<br>{plain(verdict_text(effect, results.smallest_effect))}"
+        f"<br>{plain_lines(effect.reason, 48)}"
+    )
+    low = axis.low if (bound := known(effect.low)) is None else max(axis.low, axis.place(bound))
+    high = axis.high if (bound := known(effect.high)) is None else min(axis.high, axis.place(bound))
+    at = axis.place(estimate)
+    return [
+        _line(axis.place(neutral(axis.style)), at, height, effect.verdict, 12, 0.35, text),
+        _line(low, high, height, effect.verdict, 2, 1.0, text),
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [at],
+            "y": [height],
+            "marker": {"symbol": SYMBOLS[effect.verdict], "size": 9, "color": variable(effect.verdict)},
+            "hoverinfo": "text",
+            "hovertext": [text],
+        },
+    ]
+
+
+def _line(begin: float, end: float, height: int, role: str, width: int, opacity: float, text: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [begin, end],
+        "y": [height, height],
+        "line": {"color": variable(role), "width": width},
+        "opacity": opacity,
+        "hoverinfo": "text",
+        "hovertext": [text, text],
+    }
+
+
+# How the effect of one factor depends on the level of another: parallel lines where it does not.
+
+
+_MOST_PLOTS: Final = 6
+_MOST_LEVELS: Final = 24
+_APART: Final = 0.06  # of the distance of two levels, between lines, so that intervals do not hide each other
+
+
+def interaction_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
+    """A plot for each pair of factors, of the most different lines first; not more than six."""
+    by_pair: dict[tuple[str, str], list[FactorCell]] = {}
+    for cell in results.cells:
+        if cell.metric == metric.name and known(cell.estimate) is not None:
+            by_pair.setdefault(cell.factors, []).append(cell)
+    ranked = sorted(by_pair, key=lambda pair: _largest(results.effects, metric, pair), reverse=True)
+    plots = (
+        _interaction_plot(results, metric, by_pair[pair], labels, f"{name}-{place}")
+        for place, pair in enumerate(ranked)
+    )
+    return tuple([plot for plot in plots if plot is not None][:_MOST_PLOTS])
+
+
+def _largest(effects: tuple[FactorEffect, ...], metric: Metric, pair: tuple[str, str]) -> float:
+    return max((effect_size(e) for e in effects if e.metric == metric.name and e.factors == pair), default=0.0)
+
+
+def _interaction_plot(
+    results: Results, metric: Metric, cells: list[FactorCell], labels: Labels, name: str
+) -> Plot | None:
+    """The factor with more levels along the axis, a line for each level of the other."""
+    one, two = (next(f for f in results.factors if f.name == name) for name in cells[0].factors)
+    along, lines = (0, 1) if len(one.levels) >= len(two.levels) else (1, 0)
+    across, of = (one, two) if along == 0 else (two, one)
+    if len(of.levels) > SERIES or len(across.levels) > _MOST_LEVELS:
+        return None
+    style = _style(cells, metric)
+    traces = []
+    for place, level in enumerate(of.levels):
+        own = sorted((c for c in cells if c.levels[lines] == level), key=lambda c: across.levels.index(c.levels[along]))
+        shift = _APART * (place - (len(of.levels) - 1) / 2)
+        traces.append(
+            _interaction_line(
+                own, [across.levels.index(c.levels[along]) + shift for c in own], mark(place), style, labels
+            )
+        )
+    unit = f", in\u00a0{style.unit}" if style.unit else ""
+    return Plot(
+        name=name,
+        title=f"{visible_line(across.name)} by {visible_line(of.name)}, against the baselines{unit}",
+        description=f"{metric.title} at the levels of {across.name}, a line for each level of {of.name}, against the "
+        f"baselines of both, with intervals; parallel lines mean that neither depends on the other.",
+        figure=figure(
+            traces,
+            xaxis=level_axis([labels.level(across.name, level) for level in across.levels]),
+            yaxis={"type": "log", "tickprefix": "×", "nticks": 7} if style.kind == "factor" else {"tickformat": ",~g"},
+        ),
+        height=320,
+        legend=tuple(
+            LegendEntry(labels.level(of.name, level), mark(place).symbol, mark(place).role)
+            for place, level in enumerate(of.levels)
+        ),
+        legend_title=visible_line(of.name),
+    )
+
+
+def _style(cells: list[FactorCell], metric: Metric) -> EffectStyle:
+    figures = [v for c in cells if (v := known(c.estimate)) is not None]
+    if cells[0].scale == "difference":
+        return EffectStyle("difference", shown_as(figures, metric.unit))
+    percent = all(0.5 <= value <= 2 for value in figures)
+    return EffectStyle("percent", ShownNumber("%", decimals=1)) if percent else EffectStyle("factor", ShownNumber(""))
+
+
+def _interaction_line(
+    cells: list[FactorCell], at: list[float], own: Mark, style: EffectStyle, labels: Labels
+) -> dict[str, Any]:
+    means = [_place(cell.estimate, style) or 0.0 for cell in cells]
+    ends = [(_place(cell.low, style), _place(cell.high, style)) for cell in cells]
+    said = [
+        f"<b>{plain(', '.join(f'{n} {labels.level(n, x)}' for n, x in zip(c.factors, c.levels, strict=True)))}</b><br>"
+        f"{plain(_words(c, style))}"
+        for c in cells
+    ]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": at,
+        "y": means,
+        "line": {"color": own.colour, "width": 2},
+        "marker": {"symbol": own.symbol, "size": 9, "color": own.colour},
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [0.0 if high is None else high - mean for mean, (_, high) in zip(means, ends, strict=True)],
+            "arrayminus": [0.0 if low is None else mean - low for mean, (low, _) in zip(means, ends, strict=True)],
+            "color": own.colour,
+            "thickness": 1.5,
+            "width": 4,
+        },
+        "hoverinfo": "text",
+        "hovertext": said,
+    }
+
+
+def _place(value: float | None, style: EffectStyle) -> float | None:
+    found = known(value)
+    if found is None or style.kind == "factor":
+        return found
+    return 100 * (found - 1) if style.kind == "percent" else style.shown.scaled(found)
+
+
+def _words(cell: FactorCell, style: EffectStyle) -> str:
+    said = [
+        style.figure(v) if (v := known(value)) is not None else "?" for value in (cell.estimate, cell.low, cell.high)
+    ]
+    return f"{said[0]} {style.unit}, interval {said[1]} … {said[2]}"

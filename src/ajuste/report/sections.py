@@ -1,0 +1,280 @@
+"""What is told of surfaces: a section for each combination of the other factors' levels, in sentences and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ajuste.model.results import History, Results, VersionChange
+from ajuste.model.surface import Surface
+from ajuste.model.tuning import Tuning
+from ajuste.model.visible import visible_line
+from ajuste.model.wording import change, listed, percent
+from ajuste.report.format import count_of
+from ajuste.report.labels import Labels
+from ajuste.report.metric_table import verdicts_of
+from ajuste.report.plots.heatmap import correlation_plot, rho_of, strongest
+from ajuste.report.plots.history import flavour_name, history_plot
+from ajuste.report.plots.plot import Plot
+from ajuste.report.plots.search import front_plot, importance_plot, search_history_plot, search_map
+from ajuste.report.plots.surface_curves import View, in_words, surface_curves, view_of
+from ajuste.report.plots.surface_map import surface_map
+
+_MOST_NAMED: Final = 6  # of the set of the best
+_MOST_CORRELATED: Final = 2
+
+
+@dataclass(frozen=True)
+class SurfaceSection:
+    """``said`` are sentences on what the ``plots`` show."""
+
+    title: str
+    said: tuple[str, ...]
+    plots: tuple[Plot, ...]
+
+
+def surface_sections(results: Results, labels: Labels) -> tuple[SurfaceSection, ...]:
+    """Nothing where no numeric factors span a surface."""
+    return tuple(
+        SurfaceSection(_title(views[0]), tuple(_sentences(views)), tuple(_plots(views, f"surface-{place}")))
+        for place, views in enumerate(_groups(results, labels, {}))
+    )
+
+
+def surface_sentences(
+    results: Results, labels: Labels, names: Mapping[str, str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Title and sentences of each section, for a terminal; factors are called by ``names``."""
+    return tuple((_title(views[0]), tuple(_sentences(views))) for views in _groups(results, labels, names))
+
+
+def _groups(results: Results, labels: Labels, names: Mapping[str, str]) -> list[list[View]]:
+    """The surfaces with the same levels of the other factors."""
+    groups: dict[tuple[tuple[str, str], ...], list[View]] = {}
+    for surface in results.surfaces:
+        groups.setdefault(tuple(surface.fixed.items()), []).append(view_of(results, surface, labels, names))
+    return list(groups.values())
+
+
+def _sentences(views: Sequence[View]) -> Iterator[str]:
+    for view in views:
+        if view.surface.deciding:
+            yield from _said(view)
+
+
+def _plots(views: Sequence[View], name: str) -> Iterator[Plot]:
+    deciding = [view for view in views if view.surface.deciding]
+    yield from _own_plots(deciding, name)
+    yield from _explaining_plots([view for view in views if not view.surface.deciding], f"{name}-why")
+    if not views[0].surface.fixed:
+        yield from _correlation_plots(deciding, name)
+
+
+def _title(view: View) -> str:
+    factors = listed([view.factor(axis.factor) for axis in view.surface.axes])
+    fixed = [f"{view.factor(f)} = {view.labels.level(f, level)}" for f, level in view.surface.fixed.items()]
+    return f"Over {factors}" + (f", with {listed(fixed)}" if fixed else "")
+
+
+def _own_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
+    for place, view in enumerate(views):
+        drawn = surface_map(view, f"{name}-{place}-map", wide=True)
+        curves = (surface_curves(view, axis, f"{name}-{place}-curves-{axis}") for axis in _along(view))
+        yield from (plot for plot in (drawn, *curves) if plot is not None)
+
+
+def _explaining_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
+    """The same picture of each beside each other."""
+    maps = [surface_map(view, f"{name}-{place}-map") for place, view in enumerate(views)]
+    curves = [
+        surface_curves(view, axis, f"{name}-{place}-curves-{axis}")
+        for axis in (_along(views[0]) if views else ())
+        for place, view in enumerate(views)
+    ]
+    yield from (plot for plot in (*maps, *curves) if plot is not None)
+
+
+def _correlation_plots(views: Sequence[View], name: str) -> list[Plot]:
+    found = (correlation_plot(v.results, v.metric, f"{name}-{at}-correlation") for at, v in enumerate(views))
+    return [plot for plot in found if plot is not None]
+
+
+def _along(view: View) -> range:
+    return range(len(view.surface.axes))
+
+
+def _said(view: View) -> Iterator[str]:
+    title = visible_line(view.metric.title)
+    if view.surface.flat:
+        yield _flat(view, title)
+        return
+    if view.surface.best is not None:
+        yield _best(view, view.surface, title)
+    for place in _along(view):
+        if sentence := _regions(view, place):
+            yield sentence
+    if not view.surface.fixed:
+        yield from _goes_along(view, title)
+
+
+def _flat(view: View, title: str) -> str:
+    within = f" within ±{percent(_rounded_up(view.surface.within))} of the baseline" if view.surface.within else ""
+    alike = within or " equivalent to the baseline"
+    return f"No setting matters here: {title} is{alike} in all {count_of(len(view.surface.points), _noun(view))}."
+
+
+def _rounded_up(share: float) -> float:
+    """To a tenth of a percent, so that what is said holds."""
+    return -(-share * 1000 // 1) / 1000
+
+
+def _best(view: View, surface: Surface, title: str) -> str:
+    best = next(point for point in surface.points if point.configuration == surface.best)
+    against = next((v for v in verdicts_of(view.results, surface.metric) if v.configuration == surface.best), None)
+    figures = [view.shown.with_unit(best.value)]
+    if against is not None and against.estimate is not None:
+        figures.append(f"{change(against.estimate, against.scale, against.unit)} against the baseline")
+    text = f"{title} is best at {_settings(view, best.configuration)}: {', '.join(figures)}."
+    others = [name for name in surface.best_set if name != surface.best]
+    if len(others) + 1 == len(surface.points):
+        return f"{text} None of the others can be told from it after {count_of(surface.blocks, 'block')}."
+    if not others:
+        return f"{text} Every other {_noun(view)} is worse."
+    named = "; ".join(view.name(name) for name in others[:_MOST_NAMED])
+    more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    told = count_of(len(others), f"other {_noun(view)}")
+    return f"{text} Not distinguishable from it: {told} ({named}{more})."
+
+
+def _noun(view: View) -> str:
+    return "level" if len(view.surface.axes) == 1 else "combination"
+
+
+def _settings(view: View, configuration: str) -> str:
+    levels = view.configurations[configuration].levels
+    named = [(axis.factor, levels[axis.factor]) for axis in view.surface.axes]
+    return ", ".join(f"{view.factor(factor)} = {view.labels.level(factor, level)}" for factor, level in named)
+
+
+def _regions(view: View, place: int) -> str:
+    """Along the axis at ``place``, through the best or else the baseline."""
+    axis = view.surface.axes[place]
+    chosen = view.surface.best or view.surface.points[0].configuration
+    levels = view.configurations[chosen].levels
+    own = [c for c in view.surface.curves if c.along == axis.factor and all(levels[f] == x for f, x in c.fixed.items())]
+    if not own or not own[0].regions:
+        return ""
+    fixed = [f"{view.factor(f)} = {view.labels.level(f, level)}" for f, level in own[0].fixed.items()]
+    said = ", ".join(in_words(view, axis, region) for region in own[0].regions)
+    return f"Along {view.factor(axis.factor)}{f', with {listed(fixed)}' if fixed else ''}: {said}."
+
+
+def _goes_along(view: View, title: str) -> Iterator[str]:
+    titles = {metric.name: visible_line(metric.title) for metric in view.results.metrics}
+    for one in strongest(view.results, view.metric)[:_MOST_CORRELATED]:
+        verb = "follows" if one.rho > 0 else "runs against"
+        text = f"{title} {verb} {titles[one.other]}"
+        yield f"{text} over the {one.n} configurations ({rho_of(one)})."
+
+
+# What is told of versions of the kernel: where a metric changed, in sentences and pictures.
+
+
+HISTORY_TITLE = "Through the versions"
+
+
+def history_sections(results: Results, labels: Labels) -> tuple[SurfaceSection, ...]:
+    """One section with a picture of each metric; nothing where no versions are compared."""
+    groups = _by_metric(results)
+    if not groups:
+        return ()
+    plots = tuple(
+        history_plot(results, histories, labels, f"history-{place}") for place, histories in enumerate(groups)
+    )
+    return (SurfaceSection(HISTORY_TITLE, history_sentences(results, labels), plots),)
+
+
+def history_sentences(results: Results, labels: Labels) -> tuple[str, ...]:
+    """A sentence for each metric and line of versions."""
+    return tuple(_history_sentences(results, labels))
+
+
+def _by_metric(results: Results) -> list[list[History]]:
+    groups: dict[str, list[History]] = {}
+    for history in results.histories:
+        groups.setdefault(history.metric, []).append(history)
+    return list(groups.values())
+
+
+def _history_sentences(results: Results, labels: Labels) -> Iterator[str]:
+    metrics = {metric.name: metric for metric in results.metrics}
+    for histories in _by_metric(results):
+        for history in histories:
+            metric = metrics[history.metric]
+            of = _of(history, labels) if len(histories) > 1 else ""
+            title = f"{visible_line(metric.title)}{of}"
+            yield f"{title} {_history_said(history, results.smallest_effect, metric.unit)}"
+
+
+def _of(history: History, labels: Labels) -> str:
+    fixed = [labels.level(name, level) for name, level in history.fixed.items()]
+    return f" ({', '.join([flavour_name(history), *fixed])})"
+
+
+def _history_said(history: History, smallest_effect: float, unit: str) -> str:
+    first, last = history.points[0].version, history.points[-1].version
+    if not history.known:
+        return f"is not known well enough yet from {first} to {last} to say where it changes."
+    if not history.changes:
+        return f"changes nowhere from {first} to {last} by more than {percent(smallest_effect)}."
+    places = count_of(len(history.changes), "place")
+    return f"changes at {places}: {listed([_change(history, one, unit) for one in history.changes])}."
+
+
+def _change(history: History, one: VersionChange, unit: str) -> str:
+    scheduler = {point.version: point.scheduler for point in history.points}
+    old, new = scheduler[one.before], scheduler[one.after]
+    also = f", where {new} took the place of {old}," if old != new else ""
+    return f"from {one.before} to {one.after}{also} by {change(one.change, history.scale, unit)}"
+
+
+# What is told of a search besides its verdict: how it went, where it looked, which settings matter.
+
+
+def search_sections(results: Results, labels: Labels) -> tuple[SurfaceSection, ...]:
+    """The section on the search; nothing where none was made."""
+    tuning = results.tuning
+    if tuning is None:
+        return ()
+    known = {metric.name: metric for metric in results.metrics}
+    metrics = tuple(known[name] for name in tuning.objectives)
+    plots = (
+        search_history_plot(tuning, metrics[0], "search-history"),
+        search_map(results, tuning, metrics[0], labels, "search-map"),
+        front_plot(results, tuning, metrics, "search-front"),
+        importance_plot(tuning, metrics[0], "search-importance"),
+    )
+    drawn = tuple(plot for plot in plots if plot is not None)
+    return (SurfaceSection("The search", tuple(search_sentences(tuning)), drawn),)
+
+
+def search_sentences(tuning: Tuning) -> Iterator[str]:
+    """How it went, and which settings matter; the answer says the rest."""
+    in_check = sum(step.phase == "check" for step in tuning.steps)
+    searched = len(tuning.steps) - in_check
+    yield (
+        f"{count_of(tuning.tried, 'configuration')} in {searched} trials beside the baseline ({tuning.sampler}), then "
+        f"{count_of(in_check, 'trial')} of the choice in {count_of(tuning.check_blocks, 'fresh block')}; "
+        f"{tuning.trials} of at most {tuning.allowed} trials in all."
+    )
+    if tuning.importance:
+        shares = ", ".join(
+            f"{visible_line(one.factor)} {percent(round(one.share, 2))} ({percent(round(one.low, 2))} to "
+            f"{percent(round(one.high, 2))})"
+            for one in tuning.importance
+        )
+        yield (
+            f"How much of what varies goes away if a setting is held fixed, by the model of what was tried: {shares}. "
+            "Where settings interact the shares add up to more than all."
+        )

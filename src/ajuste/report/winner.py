@@ -1,0 +1,192 @@
+"""Which configuration of a run may be put to use: one that the verdicts are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rapidfuzz import process
+
+from ajuste.model.error import RequestError
+from ajuste.model.event import Written
+from ajuste.model.plan import Attributes
+from ajuste.model.results import Results
+from ajuste.model.tuning import KeptLimit
+from ajuste.model.verdict import Verdict
+from ajuste.model.visible import visible_line
+from ajuste.profile.formats.document import Export, ExportSetting, LeftOut
+from ajuste.report.verdicts import ORDER, effect_band, effect_style, tally
+from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
+
+
+def supported(results: Results, wanted: str | None = None) -> str:
+    """The name of the configuration to export: ``wanted``, or the best that is better than the baseline.
+
+    It is better if it improves a deciding metric and worsens none. A person may also want one that only differs on
+    metrics that have no better or worse. Raises RequestError where the verdicts support none.
+    """
+    if wanted is not None:
+        _require(results, wanted)
+        return wanted
+    better = [
+        name
+        for name, verdicts in _deciding(results).items()
+        if _is_better(verdicts) and not _constraints_not_kept(results, name)
+    ]
+    if not better:
+        raise RequestError(
+            f"no configuration of the run {results.run} is known to be better than {_baseline(results)}: "
+            f"{_what_was_said(results)}",
+            hint=_what_can_be_done(results),
+        )
+    return min(better, key=lambda name: _at_least(_deciding(results)[name]))
+
+
+def deciding_verdicts(results: Results, configuration: str) -> list[Verdict]:
+    """What was said of a configuration on the metrics that the study is about."""
+    return _deciding(results).get(configuration, [])
+
+
+def _require(results: Results, wanted: str) -> None:
+    names = [one.name for one in results.configurations]
+    if wanted not in names:
+        nearest = [name for name, _, _ in process.extract(wanted, names, limit=3, score_cutoff=50)]
+        raise RequestError(
+            f"the run {results.run} has no configuration {wanted!r}",
+            hint=f"did you mean {' or '.join(map(repr, nearest))}?" if nearest else f"there are {len(names)}",
+        )
+    if wanted == _baseline(results):
+        raise RequestError(f"{wanted} is the baseline of the run {results.run}: there is nothing to change")
+    if broken := _constraints_not_kept(results, wanted):
+        raise RequestError(f"{wanted} is not known to keep the constraint {broken[0].text!r} of the search")
+    verdicts = deciding_verdicts(results, wanted)
+    against = [v for v in verdicts if v.verdict == "worsens"]
+    if against or not any(v.verdict in ("improves", "differs") for v in verdicts):
+        said = "; ".join(f"{v.metric}: {v.verdict}" for v in against or verdicts) or "nothing was measured"
+        raise RequestError(f"the verdict on {wanted} does not support putting it to use: {said}")
+
+
+def _constraints_not_kept(results: Results, name: str) -> Sequence[KeptLimit]:
+    return results.tuning.not_kept(name) if results.tuning is not None else ()
+
+
+def _deciding(results: Results) -> dict[str, list[Verdict]]:
+    found: dict[str, list[Verdict]] = {}
+    for verdict in results.verdicts:
+        if verdict.deciding:
+            found.setdefault(verdict.configuration, []).append(verdict)
+    return found
+
+
+def _is_better(verdicts: Sequence[Verdict]) -> bool:
+    words = {verdict.verdict for verdict in verdicts}
+    return "improves" in words and "worsens" not in words
+
+
+def _at_least(verdicts: Sequence[Verdict]) -> float:
+    """The least that is gained on the first metric that improves, smaller being better: not the luckiest estimate."""
+    first = next(verdict for verdict in verdicts if verdict.verdict == "improves")
+    limit = first.high if first.direction == "lower" else first.low
+    if limit is None:
+        return float("inf")
+    return limit if first.direction == "lower" else -limit
+
+
+def _baseline(results: Results) -> str:
+    return next(one.name for one in results.configurations if one.baseline)
+
+
+def _what_was_said(results: Results) -> str:
+    said = tally(verdict for verdicts in _deciding(results).values() for verdict in verdicts)
+    return ", ".join(f"{count} × {word}" for word, count in said) or "nothing was compared"
+
+
+def _what_can_be_done(results: Results) -> str:
+    words = {verdict.verdict for verdicts in _deciding(results).values() for verdict in verdicts}
+    if "differs" in words and "improves" not in words:
+        return "the metric has no better or worse: name the configuration that you want"
+    if words & {"improves"}:
+        return "what improves one metric worsens another; name the study's metrics by what matters to you"
+    if "undecided" in words:
+        return "measure more blocks: the same command goes on with a larger budget"
+    return f"a configuration can be exported if it {ORDER[0]} a metric of the study"
+
+
+# One configuration of a run beside its baseline: what it sets, what came of it, and what speaks for it.
+
+
+_NOT_SET: Final = "is not a setting of a running system"
+
+
+def export_of(results: Results, resolved: ResolvedStudy, written: Sequence[Written], name: str) -> Export:
+    """What the configuration ``name`` sets that the baseline does not. ``written`` is what its trials wrote."""
+    chosen, baseline = resolved.find(name), resolved.find(resolved.baseline)
+    known = {write.tunable: write for write in written}
+    at_baseline = {write.tunable: write.value for write in baseline.writes}
+    settings = []
+    for write in chosen.writes:
+        if at_baseline.get(write.tunable) != write.value:
+            told = known.get(write.tunable)
+            settings.append(
+                ExportSetting(
+                    tunable=write.tunable,
+                    location=write.location,
+                    asked=write.value,
+                    became=told.after if told else write.value,
+                    before=told.before if told else None,
+                    companions=write.companions,
+                )
+            )
+    return Export(
+        name=f"ajuste-{results.study}",
+        configuration=name,
+        evidence=tuple(visible_line(line) for line in _evidence(results, resolved, name)),
+        settings=tuple(settings),
+        attributes=_attributes(chosen, baseline),
+        kernel_arguments=tuple(word for word in chosen.kernel_arguments if word not in baseline.kernel_arguments),
+        left_out=tuple(_left_out(results, chosen, baseline)),
+    )
+
+
+def _attributes(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) -> Attributes:
+    own, others = chosen.workload.attributes, baseline.workload.attributes
+    differing = {name: value for name, value in own if value != getattr(others, name)}
+    if "policy" in differing and own.priority is not None:
+        differing["priority"] = own.priority
+    return Attributes.model_validate(differing)
+
+
+def _left_out(results: Results, chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) -> Iterable[LeftOut]:
+    if chosen.kernel != baseline.kernel:
+        yield LeftOut(f"the kernel {chosen.kernel} instead of {baseline.kernel}", "a kernel is installed and booted")
+    if chosen.workload.argv != baseline.workload.argv:
+        yield LeftOut(f"the command {' '.join(chosen.workload.argv)}", f"it {_NOT_SET}")
+    if chosen.background != baseline.background:
+        yield LeftOut("the background load", f"it {_NOT_SET}")
+    if chosen.scratch != baseline.scratch:
+        yield LeftOut("the file system of the trials", "it is chosen when a file system is made or mounted")
+
+
+def _evidence(results: Results, resolved: ResolvedStudy, name: str) -> Iterable[str]:
+    yield f"{name}, compared with {resolved.baseline}."
+    yield f"Study {results.study}: {results.question or results.title}"
+    for verdict in deciding_verdicts(results, name):
+        style = effect_style([verdict], verdict.unit)[verdict.scale]
+        band = f" within {effect_band(results.smallest_effect)}" if verdict.verdict == "equivalent" else ""
+        yield (
+            f"{verdict.metric}: {verdict.verdict}{band}, {style.estimate(verdict)} ({style.interval(verdict)}; "
+            f"{100 * verdict.level:g} % confidence over all comparisons, {verdict.blocks} blocks)"
+        )
+    yield f"Measured {results.created} by Ajuste {results.ajuste}: {_where(results, resolved, name)}"
+    yield f"Run {results.run}, digest {results.digest}"
+    yield from (f"Again: {command}" for command in results.reproduce)
+
+
+def _where(results: Results, resolved: ResolvedStudy, name: str) -> str:
+    machine = resolved.find(name).machine
+    about = results.environment.get(machine.name, {})
+    kernel = about.get("kernel", "") if isinstance(about, dict) else ""
+    if resolved.study.target.kind == "host":
+        return f"on a machine of its own clock, kernel {kernel}." if kernel else "on a machine, by its own clock."
+    clock = "by a clock that counts instructions" if results.clock == "virtual" else "by the clock of its host"
+    return f"in a virtual machine {clock}, kernel {kernel or machine.kernel}; measure again where it is to be used."

@@ -1,0 +1,184 @@
+"""A bisection from what a person asks for: over versions, options or revisions, as the ends are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ajuste.design.bisection import Changes, Outcome, steps_needed
+from ajuste.kernel.building.build import BuildRequest, BuildWatcher, build_kernel
+from ajuste.kernel.difference.compare import compare
+from ajuste.kernel.difference.named import NamedConfig, kconfig_sources, named_config
+from ajuste.kernel.spec import BUILT, PackagedKernel, parse_spec
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError
+from ajuste.model.wording import Say
+from ajuste.run.bisection.options import OptionChanges, bisect_options, kernel_name, label_of, option_changes, source_of
+from ajuste.run.bisection.revisions import (
+    bisect_revisions,
+    bisect_versions,
+    count_between,
+    revision_ends,
+    versions_between,
+)
+from ajuste.run.bisection.session import BisectionResult, BisectionSession, Kind
+
+Watching = Callable[[], AbstractContextManager[BuildWatcher]]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """As a person words it. ``source`` is for ends that are .config files, ``config`` and ``settings`` are how
+    revisions are built, ``every`` is for versions.
+    """
+
+    good: str
+    bad: str
+    source: str | None = None
+    config: str = "lab"
+    settings: tuple[str, ...] = ()
+    every: bool = False
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where kernels are built; ``watching`` shows how it goes."""
+
+    home: Home
+    watching: Watching
+    say: Say
+
+    def build(self, request: BuildRequest) -> str:
+        """Its spec. Raises RequestError, RunError."""
+        with self.watching() as watcher:
+            return build_kernel(request, self.home, watcher).image.spec
+
+
+SessionFor = Callable[[str, int], BisectionSession]
+"""Takes the spec of the good kernel and about how many verdicts it takes."""
+
+
+def bisect(ask: Ask, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
+    """Carry it out. Raises RequestError for ends that cannot be bisected, RunError where they do not differ."""
+    if ask.good.startswith("git:") or ask.bad.startswith("git:"):
+        return _over_revisions(ask, workshop, session_for)
+    versions = _packaged(ask.good), _packaged(ask.bad)
+    if versions[0] and versions[1]:
+        return _over_versions(ask, versions[0], versions[1], workshop, session_for)
+    return _over_options(ask, workshop, session_for)
+
+
+def _over_versions(
+    ask: Ask, good: PackagedKernel, bad: PackagedKernel, workshop: Workshop, session_for: SessionFor
+) -> BisectionResult:
+    specs = versions_between(good, bad, workshop.home, workshop.say, every=ask.every)
+    session = session_for(specs[0], 1 + steps_needed(len(specs)))
+    session.measure_ends(specs[-1], specs[-1])
+    culprits = bisect_versions(specs, session.test)
+    before = specs[specs.index(culprits[0]) - 1]
+    return _found("versions", session, before, specs[-1], len(specs) - 1, culprits)
+
+
+def _over_revisions(ask: Ask, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
+    ends = revision_ends(ask.good, ask.bad)
+    count = count_between(ends)
+
+    def build(commit: str) -> str:
+        source = f"git:{ends.repository}@{commit}"
+        name = kernel_name(source, ask.config, *ask.settings)
+        return workshop.build(BuildRequest(source, ask.config, ask.settings, name=name))
+
+    session = session_for(build(ends.good), 1 + steps_needed(count + 1))
+    session.measure_ends(build(ends.bad), ask.bad)
+
+    def test(commit: str, label: str) -> Outcome:
+        return session.test(label, lambda: build(commit))
+
+    return _found("revisions", session, ask.good, ask.bad, count, bisect_revisions(ends, test))
+
+
+def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
+    good, bad = (named_config(text, workshop.home, workshop.say) for text in (ask.good, ask.bad))
+    source = _one_source(ask, good, bad)
+    with kconfig_sources([source], workshop.home, workshop.say) as sources:
+        changes = option_changes(compare(good, bad, sources, workshop.say))
+    base = _base(ask.good, workshop.home, workshop.say)
+
+    def build(names: Changes) -> str:
+        settings = changes.some(names)
+        name = kernel_name(source, good.config.text(), *settings)
+        return workshop.build(BuildRequest(source, str(base), settings, name=name))
+
+    def end(text: str, names: Changes) -> str:
+        return text if text.startswith(f"{BUILT}:") else build(names)
+
+    session = session_for(end(ask.good, ()), 2 + 2 * steps_needed(len(changes.names) + 1))
+    session.measure_ends(end(ask.bad, changes.names), ask.bad)
+
+    def test(names: Changes) -> Outcome:
+        return session.test(label_of(names), lambda: build(names))
+
+    culprits = bisect_options(changes, test)
+    return _found("options", session, ask.good, ask.bad, len(changes.names), _with_values(changes, culprits))
+
+
+def _with_values(changes: OptionChanges, names: Changes) -> tuple[str, ...]:
+    return changes.some(names)
+
+
+def _found(
+    kind: Kind, session: BisectionSession, good: str, bad: str, among: int, culprits: tuple[str, ...]
+) -> BisectionResult:
+    return BisectionResult(
+        kind=kind,
+        study=session.study.name,
+        metric=session.metric,
+        good=good,
+        bad=bad,
+        among=among,
+        steps=tuple(session.steps),
+        culprits=culprits,
+    )
+
+
+def _packaged(text: str) -> PackagedKernel | None:
+    if Path(text).expanduser().exists():
+        return None
+    try:
+        spec = parse_spec(text)
+    except RequestError:
+        return None
+    return spec if isinstance(spec, PackagedKernel) else None
+
+
+def _one_source(ask: Ask, good: NamedConfig, bad: NamedConfig) -> str:
+    """What both are built from. Raises RequestError."""
+    if ask.source:
+        return ask.source
+    titles = {one.source for one in (good, bad) if one.source}
+    if len(titles) == 1:
+        return source_of(titles.pop())
+    if titles:
+        raise RequestError(
+            f"{ask.good} and {ask.bad} were built from different sources: {', '.join(sorted(titles))}",
+            hint="options are sought within one source; --source says which",
+        )
+    raise RequestError("which source are these configurations to be built from?", hint="--source debian:6.1")
+
+
+def _base(text: str, home: Home, say: Say) -> Path:
+    """The file of the good end's configuration."""
+    from ajuste.kernel.building.built import find_built
+
+    if text.startswith(f"{BUILT}:"):
+        config = find_built(text.removeprefix(f"{BUILT}:"), home).image.config
+        assert config is not None, "built kernels are kept with their configuration"
+        return config
+    path = Path(text).expanduser()
+    if path.is_dir():
+        path = path / ".config"
+    if not path.is_file():
+        raise RequestError(f"--good {text}: to seek among options it must be mine:NAME or a .config file")
+    return path

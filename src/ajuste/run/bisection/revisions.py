@@ -1,0 +1,151 @@
+"""Bisection over the revisions of a git repository, merges and all: git itself says which commit to test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ajuste.design.bisection import Outcome, culprits, next_candidate
+from ajuste.kernel.available import available_kernels
+from ajuste.kernel.building.revision import revision_source
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.spec import PackagedKernel
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.wording import Say
+
+FORM: Final = "git:DIR@REVISION"
+_SHORT: Final = 12
+
+Test = Callable[[str, str], Outcome]
+"""Takes a commit and how it is called."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Two commits of one repository, by their full names."""
+
+    repository: Path
+    good: str
+    bad: str
+
+
+def revision_ends(good: str, bad: str) -> Ends:
+    """The ends that two texts such as ``git:~/linux@v6.1`` name. Raises RequestError, also where the good end is no
+    ancestor of the bad one.
+    """
+    named = [_parsed(text) for text in (good, bad)]
+    first, second = (revision_source(directory, revision) for directory, revision in named)
+    if first.repository != second.repository:
+        raise RequestError("both ends must be revisions of one repository", hint=f"expected {FORM} twice")
+    ends = Ends(first.repository, first.commit, second.commit)
+    if first.commit == second.commit:
+        raise RequestError(f"{good} and {bad} are the same commit")
+    if not _git(ends.repository, "rev-list", "--max-count=1", ends.bad, f"^{ends.good}"):
+        raise RequestError(f"{bad} is an ancestor of {good}", hint="--good is the older one of both")
+    merge_base = _git(ends.repository, "merge-base", ends.good, ends.bad)
+    if merge_base != [ends.good]:
+        raise RequestError(
+            f"{good} is no ancestor of {bad}: the difference may have come on either side",
+            hint=f"take their common ancestor as the good end, if it is good: git:DIR@{merge_base[0][:_SHORT]}",
+        )
+    return ends
+
+
+def count_between(ends: Ends) -> int:
+    """How many commits may be to blame, the bad end included."""
+    return len(_git(ends.repository, "rev-list", ends.bad, f"^{ends.good}"))
+
+
+def bisect_revisions(ends: Ends, test: Test) -> tuple[str, ...]:
+    """The commits with one of which the difference came, oldest first, each as ``title`` has it. Where some cannot be
+    built or told, these stay suspects, as with ``git bisect skip``.
+    """
+    bad, good = ends.bad, [ends.good]
+    untold: set[str] = set()
+    while (commit := _next(ends.repository, bad, good, untold)) is not None:
+        outcome = test(commit, title(ends.repository, commit))
+        if outcome == "there":
+            bad = commit
+        elif outcome == "absent":
+            good.append(commit)
+        else:
+            untold.add(commit)
+    suspects = _git(ends.repository, "rev-list", "--topo-order", "--reverse", bad, *(f"^{one}" for one in good))
+    return tuple(title(ends.repository, one) for one in suspects)
+
+
+def title(repository: Path, commit: str) -> str:
+    """Such as ``1a2b3c4d5e6f sched/fair: Fix the lag``."""
+    (subject,) = _git(repository, "log", "--max-count=1", "--format=%s", commit) or [""]
+    return f"{commit[:_SHORT]} {subject}".rstrip()
+
+
+def _next(repository: Path, bad: str, good: Sequence[str], untold: set[str]) -> str | None:
+    """The commit that halves what is left. Source: git-rev-list(1), ``--bisect-all``: best first."""
+    lines = _git(repository, "rev-list", "--bisect-all", bad, *(f"^{one}" for one in good))
+    commits = [line.partition(" ")[0] for line in lines]
+    return next((commit for commit in commits if commit != bad and commit not in untold), None)
+
+
+def _parsed(text: str) -> tuple[Path, str]:
+    directory, at, revision = text.removeprefix("git:").partition("@")
+    if not directory or not at or not revision:
+        raise RequestError(f"{text!r} names no revision", hint=f"expected {FORM}")
+    return Path(directory), revision
+
+
+def _git(repository: Path, *arguments: str) -> list[str]:
+    """Its output, line by line. Names of revisions are full hashes here, never what a person typed."""
+    done = subprocess.run(
+        ["git", "-C", repository, *arguments],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    if done.returncode:
+        raise RunError(f"git {arguments[0]} failed: {done.stderr.decode(errors='replace').strip()[:300]}")
+    return done.stdout.decode(errors="replace").splitlines()
+
+
+# Bisection over the versions of a distribution's kernel.
+
+
+VersionsTest = Callable[[str, Callable[[], str]], Outcome]
+
+
+def versions_between(good: PackagedKernel, bad: PackagedKernel, home: Home, say: Say, *, every: bool) -> list[str]:
+    """The specs from ``good`` to ``bad``, in the order of the search: the newest of each series, or ``every`` version
+    that the mirror or the cache has. Raises RequestError.
+    """
+    if (good.source, good.flavour) != (bad.source, bad.flavour):
+        raise RequestError(
+            f"{good} and {bad} are not of the same source and flavour: there are no versions between them",
+            hint="ajuste kernel diff tells what differs; to seek among options build both: ajuste kernel build",
+        )
+    releases = {str(end): fetch_kernel(str(end), home, say=say).release for end in (good, bad)}
+    rows = [row for row in available_kernels(home, say, every=every) if row.flavour == good.flavour]
+    places = {row.release: number for number, row in enumerate(rows)}
+    missing = [spec for spec, release in releases.items() if release not in places]
+    if missing:
+        raise RequestError(f"{missing[0]} is not in the list of kernels", hint="see: ajuste kernel list --all")
+    first, last = places[releases[str(good)]], places[releases[str(bad)]]
+    if first == last:
+        raise RequestError(f"{good} and {bad} are the same kernel, {releases[str(good)]}")
+    step = 1 if first < last else -1
+    between = [row.spec for row in rows[first + step : last : step]]
+    return [str(good), *between, str(bad)]
+
+
+def bisect_versions(specs: list[str], test: VersionsTest) -> tuple[str, ...]:
+    """The versions with one of which the difference came; ``specs`` from the good end to the bad one."""
+    outcomes: dict[int, Outcome] = {0: "absent", len(specs) - 1: "there"}
+    while (place := next_candidate(len(specs), outcomes)) is not None:
+        spec = specs[place]
+        outcomes[place] = test(spec, lambda spec=spec: spec)  # type: ignore[misc]
+    return tuple(specs[place] for place in culprits(len(specs), outcomes))

@@ -1,0 +1,289 @@
+"""What a bisection did and found, as one document."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.design.bisection import Outcome, confidence_of_each
+from ajuste.kernel.building.configuration import OptionsConflict
+from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.model.verdict import Verdict
+from ajuste.report.format import duration
+from ajuste.report.html import write_report
+from ajuste.report.progress import Progress
+from ajuste.run.experiment import RunOptions, conduct, prepare
+from ajuste.run.outcome import results_of
+from ajuste.store.store import Store
+from ajuste.study.measures import measures
+from ajuste.study.schema import FactorTable, Study
+
+Kind = Literal["versions", "options", "revisions"]
+
+
+class Step(BaseModel):
+    """One candidate against the good end. ``verdict`` and ``run`` are there if it was measured, ``report`` is the file
+    of its report; ``note`` says why it could not be.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    candidate: str
+    kernel: str = ""
+    outcome: Outcome
+    verdict: Verdict | None = None
+    run: str = ""
+    report: str = ""
+    note: str = ""
+
+
+class BisectionResult(BaseModel):
+    """``culprits`` are the versions or revisions with one of which the difference came, oldest first, or the options
+    that together make it. ``good`` is known not to have it, ``among`` is how many candidates there were. The first of
+    ``steps`` is the bad end.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    kind: Kind
+    study: str
+    metric: str
+    good: str
+    bad: str
+    among: int
+    steps: tuple[Step, ...]
+    culprits: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether there is nothing that could not be told and might be to blame instead."""
+        if self.kind == "options":
+            return all(step.outcome in ("there", "absent", "impossible") for step in self.steps)
+        return len(self.culprits) == 1
+
+    def answer(self) -> str:
+        """In a sentence."""
+        if self.kind == "options":
+            named = ", ".join(self.culprits)
+            text = f"Of {self.among} options that differ it takes {named}, and no fewer, to make the difference"
+            if self.is_certain:
+                return f"{text}."
+            return f"{text}; as some steps could not be told, a smaller set may do it too."
+        before = f"{self.good} does not have it yet"
+        if len(self.culprits) == 1:
+            return f"The difference came with {self.culprits[0]} (of {self.among} {self.kind}; {before})."
+        named = ", ".join(self.culprits)
+        return f"The difference came with one of {named}: what lies between could not be told ({before})."
+
+
+# What the verdict of one step of a bisection says of the difference that is sought.
+
+
+CERTAIN: Final = frozenset({"improves", "worsens", "differs"})
+
+
+def is_difference(ends: Verdict) -> bool:
+    """Whether the bad end certainly differs from the good one, so that there is something to seek."""
+    return ends.verdict in CERTAIN and ends.estimate is not None
+
+
+def outcome_of(ends: Verdict, candidate: Verdict) -> Outcome:
+    """Whether the difference between the ends is in ``candidate``, both compared with the good end.
+
+    It is there where the whole interval of the candidate lies beyond half of that difference, absent where the whole
+    interval does not reach half of it; otherwise what was measured does not tell. Ratios are halved on the logarithmic
+    scale. So a small difference that comes with another step is not taken for the one that is sought.
+    """
+    sought = _size(ends.estimate, ends.scale == "ratio")
+    ratio = candidate.scale == "ratio"
+    if candidate.scale != ends.scale or candidate.estimate is None or not sought:
+        return "undecided"
+    low = -math.inf if candidate.low is None else _size(candidate.low, ratio)
+    high = math.inf if candidate.high is None else _size(candidate.high, ratio)
+    if sought < 0:
+        sought, low, high = -sought, -high, -low
+    half = sought / 2
+    if low > half:
+        return "there"
+    return "absent" if high < half else "undecided"
+
+
+def _size(value: float | None, ratio: bool) -> float:
+    if value is None:
+        return 0.0
+    if not ratio:
+        return value
+    return math.log(value) if value > 0 else -math.inf
+
+
+# The steps of a bisection: each a run of the study in the store, so that what was measured is never measured again.
+
+
+_MORE: Final = 2
+"""A step that is undecided goes on with so many times its blocks, up to the study's budget."""
+
+
+@dataclass(frozen=True)
+class StepMeasurement:
+    """What a run of a study with one deciding metric came to; ``report`` is the file of its report."""
+
+    verdict: Verdict
+    run: str
+    report: str
+
+
+@dataclass
+class BisectionSession:
+    """Measures candidates against the kernel ``good``. ``measure`` carries out a study, or goes on with it where its
+    budget is larger now, and raises RequestError or RunError where it cannot. ``tests`` is about how many verdicts the
+    search takes: all of them together have the study's confidence.
+    """
+
+    study: Study
+    metric: str
+    good: str
+    measure: Callable[[Study], StepMeasurement]
+    tests: int
+    say: Callable[[str], None]
+    steps: list[Step] = field(default_factory=list)
+    _ends: Verdict | None = None
+    _seconds: list[float] = field(default_factory=list)
+
+    def measure_ends(self, kernel: str, label: str) -> None:
+        """The bad end first. Raises RequestError where its kernel cannot be measured, RunError where it does not
+        certainly differ from the good one: then there is nothing to seek.
+        """
+        self.say(f"the ends: {label} against {self.good}")
+        found = self._measured(kernel, None)
+        verdict = found.verdict
+        ends: Outcome = "there" if is_difference(verdict) else "undecided"
+        if verdict.verdict == "equivalent":
+            ends = "absent"
+        self.steps.append(_step(label, kernel, ends, found))
+        if ends != "there":
+            raise RunError(
+                f"{label} does not certainly differ from {self.good} in {self.metric} ({verdict.verdict}: "
+                f"{verdict.reason.rstrip('.')}): there is nothing to seek",
+                hint=f"another --metric or study, or a larger budget; ajuste report {found.run} shows it",
+            )
+        self._ends = verdict
+
+    def test(self, label: str, kernel: Callable[[], str]) -> Outcome:
+        """Whether the difference is in a candidate. ``kernel`` gives its spec, and may build it first; what cannot be
+        built or booted is unusable, and options that exclude each other are impossible.
+        """
+        self.say(f"step {len(self.steps)} of about {max(self.tests - 1, len(self.steps))}: {label}{self._left()}")
+        began = time.monotonic()
+        spec = ""
+        try:
+            spec = kernel()
+            assert self._ends is not None, "the ends are measured first"
+            found = self._measured(spec, self._ends)
+        except AjusteError as error:
+            outcome: Outcome = "impossible" if isinstance(error, OptionsConflict) else "unusable"
+            step = Step(candidate=label, kernel=spec, outcome=outcome, note=str(error).partition("\n")[0])
+        else:
+            outcome = outcome_of(self._ends, found.verdict)
+            step = _step(label, spec, outcome, found)
+        self._seconds.append(time.monotonic() - began)
+        self.steps.append(step)
+        self.say(f"  {label}: {step.outcome}{f' ({step.note})' if step.note else ''}")
+        return step.outcome
+
+    def _left(self) -> str:
+        left = self.tests - len(self.steps)
+        if not self._seconds or left < 1:
+            return ""
+        return f", about {duration(left * sum(self._seconds) / len(self._seconds))} left"
+
+    def _measured(self, kernel: str, ends: Verdict | None) -> StepMeasurement:
+        """The verdict on ``kernel``, with more blocks until it tells or the budget is spent."""
+        study = step_study(self.study, self.metric, self.good, kernel, self.tests)
+        while True:
+            found = self.measure(study)
+            budget = study.budget
+            told = ends is None or outcome_of(ends, found.verdict) != "undecided"
+            blocks = min(budget.max_blocks, _MORE * max(found.verdict.blocks, budget.min_blocks))
+            if told or found.verdict.blocks >= budget.max_blocks or blocks <= budget.min_blocks:
+                return found
+            study = study.model_copy(update={"budget": budget.model_copy(update={"min_blocks": blocks})})
+
+
+def _step(label: str, kernel: str, outcome: Outcome, found: StepMeasurement) -> Step:
+    return Step(
+        candidate=label, kernel=kernel, outcome=outcome, verdict=found.verdict, run=found.run, report=found.report
+    )
+
+
+def step_study(study: Study, metric: str, good: str, kernel: str, tests: int) -> Study:
+    """``study`` as a question about two kernels and one metric: its workload at the settings that each kernel has by
+    itself, its factors left out. Raises RequestError.
+    """
+    if study.target.kind == "host":
+        raise RequestError(f"{study.name} is measured on this machine, which has one kernel", hint="--target vm")
+    analysis = study.analysis.model_copy(
+        update={
+            "metrics": (metric,),
+            "confidence": min(0.9999, confidence_of_each(study.analysis.confidence, tests)),
+            "explain": False,
+            "prediction": None,
+            "three_sigma": False,
+        }
+    )
+    return study.model_copy(
+        update={
+            "name": f"bisect-{study.name}"[:64],
+            "title": f"{study.title or study.name}: {kernel} against {good}",
+            "question": f"Does {kernel} differ from {good} in {metric}?",
+            "factors": (FactorTable(name=KERNEL_FACTOR, levels=(good, kernel)),),
+            "target": study.target.model_copy(update={"kernel": None}),
+            "analysis": analysis,
+            "design": study.design.model_copy(update={"combine": "all", "allocation": None}),
+        }
+    )
+
+
+# Carrying out one step's study: in the store, with a display while it runs and a report when it is done.
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """``named`` is the command of the bisection as it was typed. What is in the store is not measured again."""
+
+    catalogue: Catalogue
+    means: RunOptions
+    named: str
+    quiet: bool = False
+
+    def __call__(self, study: Study) -> StepMeasurement:
+        """Raises RequestError for a kernel that does not boot or a study that it cannot carry out, RunError where
+        measuring failed.
+        """
+        budget = study.budget
+        metric = measures(study, self.catalogue).deciding[0]
+        with Progress(
+            min_blocks=budget.min_blocks,
+            max_blocks=budget.max_blocks,
+            max_seconds=60 * budget.max_minutes,
+            metric=metric,
+            quiet=self.quiet,
+        ) as progress:
+            means = replace(self.means, say=progress.say)
+            experiment = prepare(study, self.catalogue, means)
+            with Store(means.home.store_url) as store:
+                run = conduct(experiment, store, progress, means, named=self.named)
+                results = results_of(run, store)
+        if run.stopped == "failed":
+            raise RunError(f"the study failed: {run.stopped_because}")
+        found = next((one for one in results.verdicts if one.metric == metric.name), None)
+        if found is None:
+            raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}")
+        report = means.home.reports / f"{run.id}.html"
+        write_report(results, report)
+        return StepMeasurement(found, run.id, str(report))

@@ -1,0 +1,121 @@
+"""The outcome of a run: its results, computed again from what the store has."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ajuste.analysis.explanation import explanations
+from ajuste.analysis.results import assemble
+from ajuste.design.stopping import Why
+from ajuste.executor.executor import LEFT_OUT, NOTES
+from ajuste.kernel.spec import BUILT
+from ajuste.model.results import Results
+from ajuste.store.record import KeptRecord
+from ajuste.store.store import Run, Store
+from ajuste.study.resolved import ResolvedStudy
+
+UNFINISHED: Final = "the run has not ended; the same `ajuste run` goes on with it"
+COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
+"""How a run is named that no study file is behind: by its whole command."""
+CHOICES: Final = ("--kernel", "--parameter", "--without")
+"""In how a run is named whose study was given several kernels, other parameters or fewer levels: the words of the
+command, quoted for a shell.
+"""
+TUNE: Final = "ajuste tune "
+"""How a search is named: by its whole command."""
+BISECT: Final = "ajuste kernel bisect "
+"""How a step of a bisection is named, likewise: which kernels it takes follows from that."""
+_STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "time", "failed": "failed"}
+
+
+def results_of(run: Run, store: Store) -> Results:
+    """Everything that is known of ``run``, as one document."""
+    resolved = ResolvedStudy.model_validate_json(run.resolved)
+    results = _assembler(resolved)(
+        resolved,
+        KeptRecord(run, store),
+        run=run.id,
+        stopped=_STOPPED.get(run.stopped, "interrupted"),
+        stopped_because=run.stopped_because or UNFINISHED,
+        environment=run.environment,
+        reproduce=_reproduce(run, resolved),
+        notes=_notes(run),
+        created=run.created,
+        ajuste=run.ajuste,
+        **({"machines": machines} if (machines := store.machines(run)) else {}),
+    )
+    if left_out := _left_out(run.environment):
+        results = results.model_copy(update={"notes": (*results.notes, *left_out)})
+    recorded = store.recorded(run)
+    if resolved.baseline not in recorded:
+        return results
+    return results.model_copy(update={"explanations": explanations(results, recorded)})
+
+
+def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
+    """Who gave what is not so, and whose trials were dropped."""
+    machines = [said for said in environment.values() if isinstance(said, dict)]
+    found = [str(said[LEFT_OUT]) for said in machines if LEFT_OUT in said]
+    return tuple(f"A worker was left out: {one}." for one in dict.fromkeys(found))
+
+
+def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
+    """What makes the results. A search's needs much that takes long to load."""
+    if resolved.search is None:
+        return assemble
+    from ajuste.analysis.search.results import assemble_search
+
+    return assemble_search
+
+
+def _notes(run: Run) -> list[str]:
+    """What the targets of the run had to say."""
+    places = [place for place in run.environment.values() if isinstance(place, dict)]
+    return [note for place in places if isinstance(note := place.get(NOTES), str)]
+
+
+def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
+    """The command that measures the same again. A series of kernels moves on, so the very release is named."""
+    study = resolved.study
+    if run.named.startswith(BISECT):
+        return [run.named]
+    if run.named.startswith(TUNE):
+        words = [word for word in shlex.split(run.named) if word != "--fresh"]
+        return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]
+    if run.named.startswith(COMMANDS):
+        return [shlex.join(_compared_again(shlex.split(run.named), run, resolved))]
+    chosen = any(f" {option} " in run.named for option in CHOICES)
+    named = shlex.split(run.named) if chosen else [run.named]
+    command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]
+    if study.target.kernel:
+        command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
+    elif "--kernel" in named:
+        command = _compared_again(command, run, resolved)
+    if study.target.kind == "host":
+        command[3:3] = ["--target", "host"]
+    return [shlex.join(command)]
+
+
+def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list[str]:
+    """The words of ``ajuste compare`` with the exact kernels."""
+    if resolved.study.target.kind == "host":
+        return words
+    exact = ",".join(_exact(spec, run) for spec in resolved.study.kernels)
+    for place, word in enumerate(words):
+        if word == "--":
+            break
+        if word.partition("=")[0] == "--source":  # It says itself what is built.
+            return words
+        if word == "--kernel":
+            return [*words[: place + 1], exact, *words[place + 2 :]]
+        if word.startswith("--kernel="):
+            return [*words[:place], f"--kernel={exact}", *words[place + 1 :]]
+    return [*words[:2], "--kernel", exact, *words[2:]]
+
+
+def _exact(spec: str, run: Run) -> str:
+    source, _, _ = spec.partition(":")
+    release = run.environment.get(spec, {}).get("kernel")
+    return f"{source}:{release}" if release and source not in ("path", BUILT) else spec

@@ -1,0 +1,154 @@
+"""Profiles on the machine that a study is for: this one, or a guest that is booted to be asked what it has."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.place import sysctl_name
+from ajuste.executor.executor import Executor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.host.availability import NEEDS_ROOT
+from ajuste.executor.host.current import current_values, tunables_here
+from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.machine import HostMachine, instances_here
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.tuned import fetch_tuned, suite_of_kernel
+from ajuste.machine.inventory.software import take_virtualisation
+from ajuste.machine.inventory.source import InventorySource
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.tunable import Tunable
+from ajuste.profile.placing import Placed, PlacedProfile, place, wishes
+from ajuste.profile.profile import MachineFacts
+from ajuste.profile.source import Sources, TunedTree, read_profile
+from ajuste.run.experiment import RunOptions
+from ajuste.study.schema import TargetTable
+
+Read = Callable[[Sequence[Tunable]], Mapping[str, PlacedProfile]]
+
+_INTERFACES: Final = ("lo",)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A machine that can be asked: what a profile wants to know, what there is several times, and values."""
+
+    version: KernelVersion
+    facts: MachineFacts
+    instances: Callable[[Tunable], Sequence[str]]
+    read: Read
+    suite: str
+
+
+def placed_profiles(
+    specs: Sequence[str], target: TargetTable, catalogue: Catalogue, means: RunOptions
+) -> tuple[Placed, ...]:
+    """What the profiles come to on ``target``, in the order given.
+
+    A guest is booted for it, and nothing is changed. Raises RequestError for profiles that are not there or not right,
+    RunError where a machine or a mirror is lost.
+    """
+    if len(set(specs)) < len(specs):
+        raise RequestError("a profile is named twice")
+    ask = _this_machine(catalogue) if target.kind == "host" else _guest(target, catalogue, means)
+    with ask as asked:
+        sources = Sources(
+            fetch=partial(_tuned, asked.suite, means),
+            known=_sysctls(catalogue, asked.version),
+            elsewhere=bool(asked.suite),
+        )
+        found = []
+        for profile in [read_profile(spec, sources, asked.facts) for spec in specs]:
+            wanted, unmapped = wishes(profile, catalogue, asked.version, asked.instances)
+            read = asked.read(list({wish.tunable.name: wish.tunable for wish in wanted}.values()))
+            found.append(place(profile, wanted, unmapped, read, catalogue, asked.version))
+    return tuple(found)
+
+
+def _tuned(fitting: str, means: RunOptions, suite: str) -> TunedTree:
+    return fetch_tuned(suite or fitting, means.home, means.say)
+
+
+def _sysctls(catalogue: Catalogue, version: KernelVersion) -> tuple[str, ...]:
+    places = (tunable.place_in(version) for tunable in catalogue.tunables.values())
+    return tuple(name for where in places if where and (name := sysctl_name(where.path)))
+
+
+@contextmanager
+def _this_machine(catalogue: Catalogue) -> Iterator[_Asked]:
+    machine = HostMachine()
+    virtual = take_virtualisation(InventorySource()).machine not in (None, "none")
+    with HostExecutor() as target:
+
+        def read(tunables: Sequence[Tunable]) -> Mapping[str, PlacedProfile]:
+            found = tunables_here(target, catalogue, tunables, machine)
+            return {
+                one.tunable.name: PlacedProfile(None, one.locked)
+                if one.locked and not one.locked.startswith(NEEDS_ROOT)
+                else PlacedProfile(one.current.value, one.current.problem)
+                for one in found
+            }
+
+        yield _Asked(
+            machine.version,
+            MachineFacts(
+                tuple(sorted(os.sched_getaffinity(0))),
+                platform.machine(),
+                Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"),
+                virtual,
+            ),
+            lambda tunable: instances_here(catalogue, tunable, machine.version),
+            read,
+            suite="",
+        )
+
+
+@contextmanager
+def _guest(table: TargetTable, catalogue: Catalogue, means: RunOptions) -> Iterator[_Asked]:
+    from ajuste.executor.guest.guest import GuestExecutor
+
+    if table.kernel is None:
+        raise RequestError("a profile is tried on one kernel", hint="choose one with --kernel")
+    image = fetch_kernel(table.kernel, means.home, say=means.say)
+    guest = GuestExecutor(
+        image,
+        clock=table.clock,
+        cpus=table.cpus,
+        memory_mib=table.memory_mib,
+        instruction_ns=table.instruction_ns,
+        files=GuestFiles(modules=table.modules),
+        home=means.home,
+        snapshot=False,
+        kernel_arguments=table.kernel_arguments,
+        nodes=table.nodes,
+        say=means.say,
+    )
+    means.say(f"asking a guest with {table.kernel} what it has")
+    with guest as target:
+        cpus = tuple(range(table.cpus))
+        yield _Asked(
+            KernelVersion.parse(target.hello.kernel),
+            MachineFacts(cpus, virtual=True),
+            partial(_in_guest, cpus),
+            partial(_read, target),
+            suite_of_kernel(table.kernel),
+        )
+
+
+def _in_guest(cpus: Sequence[int], tunable: Tunable) -> Sequence[str]:
+    """A guest has its CPUs, one node and the loopback interface; disks it has none."""
+    there = {"cpu": [f"cpu{cpu}" for cpu in cpus], "interface": list(_INTERFACES), "node": ["node0"]}
+    return there.get(tunable.instances, [])
+
+
+def _read(target: Executor, tunables: Sequence[Tunable]) -> Mapping[str, PlacedProfile]:
+    found = current_values(target, tunables)
+    return {name: PlacedProfile(current.value, current.problem) for name, current in found.items()}

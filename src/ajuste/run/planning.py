@@ -1,0 +1,176 @@
+"""What a study would do, told without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from ajuste.analysis.precision import blocks_needed, pair_variance
+from ajuste.analysis.results import configurations, effects, rates_of
+from ajuste.analysis.verdict import family
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.plan import Command, Write, location_words
+from ajuste.model.trial import KERNEL_FACTOR, Configuration
+from ajuste.report.plan import (
+    PlannedBudget,
+    PlannedCommand,
+    PlannedConfiguration,
+    PlannedNeed,
+    PlannedStudy,
+    PlannedWrite,
+)
+from ajuste.run.course import Schedule
+from ajuste.study.explain import design_words
+from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
+from ajuste.study.schema import Study
+
+RUN_PERCENTS: Final = (1.0, 3.0, 10.0)
+"""By how much single runs may scatter: a quiet machine, an ordinary one, a busy one."""
+
+
+def planned_study(
+    resolved: ResolvedStudy, catalogue: Catalogue, current: Mapping[str, str] | None = None, user: str = ""
+) -> PlannedStudy:
+    """Every write, command and trial of ``resolved``: the trials of the blocks that are run in any case.
+
+    Of a host ``current`` says what its tunables are now, and ``user`` whose the commands are that say nothing else.
+    """
+    study, target = resolved.study, resolved.study.target
+    made = configurations(resolved)
+    course, blocks = Schedule(resolved), range(study.design.warm_up + study.budget.min_blocks)
+    units = {f.name: catalogue.tunables[f.name].unit for f in resolved.factors if f.name in catalogue.tunables}
+    now = current or {}
+    return PlannedStudy(
+        study=study.name,
+        title=study.title or study.name,
+        question=study.question,
+        target=_place(study),
+        clock=target.clock,
+        seed=study.design.seed,
+        factors=resolved.factors,
+        units={name: unit for name, unit in units.items() if unit},
+        configurations=tuple(
+            _configuration(c, now, user, several=len(study.kernels) > 1) for c in resolved.configurations[: len(made)]
+        ),
+        once=tuple(
+            _command(role, command, 1, user)
+            for role, commands in (("setup", resolved.setup), ("cleanup", resolved.cleanup))
+            for command in commands
+        ),
+        trials=tuple(slot for number in blocks for slot in course.block(number)),
+        design=design_words(study, made),
+        budget=PlannedBudget(
+            min_blocks=study.budget.min_blocks,
+            max_blocks=study.budget.max_blocks,
+            max_minutes=study.budget.max_minutes,
+        ),
+        warm_up_blocks=study.design.warm_up,
+        timeout_s=study.workload.timeout_s,
+        settle_s=study.workload.settle_s,
+        samplers=resolved.samplers,
+        observe_s=study.workload.observe_s,
+        deciding=resolved.deciding,
+        described=resolved.described,
+        counters=resolved.counters,
+        level=study.analysis.confidence,
+        smallest_effect=study.analysis.smallest_effect,
+        correction=_correction(resolved),
+        needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
+        notes=(*_looked_at(study), *_further(resolved, made), *resolved.notes),
+    )
+
+
+def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
+    """For the means of ratios; what other effects need depends on more than the spread of runs."""
+    if len(resolved.configurations) < 2 or not any(m.scale == "ratio" and not m.quantile for m in resolved.deciding):
+        return ()
+    if resolved.study.design.combine in ("screening", "ablation"):
+        return ()
+    effect = resolved.study.analysis.smallest_effect
+    return tuple(
+        PlannedNeed(run_percent=percent, blocks=blocks_needed(effect, pair_variance(percent / 100), alpha))
+        for percent in RUN_PERCENTS
+    )
+
+
+def _looked_at(study: Study) -> tuple[str, ...]:
+    """What the study takes its kernels for."""
+    own = next((factor.prove for factor in study.factors if factor.name == KERNEL_FACTOR), {})
+    said = [", ".join(study.target.prove), *(f"{kernel}: {', '.join(claims)}" for kernel, claims in own.items())]
+    claims = "; ".join(filter(None, said))
+    return (f"Before anything is measured, each kernel is booted and looked at: {claims}.",) if claims else ()
+
+
+def _further(resolved: ResolvedStudy, made: Sequence[Configuration]) -> tuple[str, ...]:
+    """Of an ablation not every combination that comes on a way is listed."""
+    more = len(resolved.configurations) - len(made)
+    return (f"Blocks also hold combinations of these lines, {more} in all.",) if more else ()
+
+
+def _correction(resolved: ResolvedStudy) -> str:
+    study, made = resolved.study, configurations(resolved)
+    if study.design.combine == "screening":
+        return effects(resolved, ()).correction
+    if study.design.combine == "ablation":
+        return rates_of(resolved).words
+    group = family(made, resolved.deciding, study.analysis.confidence)
+    return group.describe(len(made) - 1, len(resolved.deciding))
+
+
+def _place(study: Study) -> str:
+    target = study.target
+    if target.kind == "host":
+        return "this machine"
+    cpus = "1 CPU" if target.cpus == 1 else f"{target.cpus} CPUs"
+    nodes = f" on {len(target.nodes)} nodes" if target.nodes else ""
+    return f"a virtual machine with {' or '.join(study.kernels)}, {cpus}, {target.memory_mib} MiB{nodes}"
+
+
+def _configuration(
+    resolved: ResolvedConfiguration, now: Mapping[str, str], user: str, *, several: bool
+) -> PlannedConfiguration:
+    own = resolved.configuration
+    return PlannedConfiguration(
+        name=own.name,
+        levels=own.levels,
+        baseline=own.baseline,
+        target=resolved.kernel if several else "",
+        writes=tuple(_write(write, now) for write in resolved.writes),
+        kernel_arguments=resolved.kernel_arguments,
+        modules=resolved.modules,
+        commands=(
+            *(_command("before it", command, 1, user) for command in resolved.before),
+            _command("workload", resolved.workload, 1, user),
+            *_background(resolved.background, user),
+            *(_command("after it", command, 1, user) for command in resolved.after),
+        ),
+    )
+
+
+def _write(write: Write, now: Mapping[str, str]) -> PlannedWrite:
+    where = location_words(write.location)
+    return PlannedWrite(tunable=write.tunable, where=where, value=write.value, now=now.get(write.tunable, ""))
+
+
+def _background(commands: Iterable[Command], user: str) -> Iterable[PlannedCommand]:
+    for command, copies in groupby(commands):
+        yield _command("background", command, len(list(copies)), user)
+
+
+def _command(role: str, command: Command, count: int, user: str) -> PlannedCommand:
+    attributes = command.attributes.model_dump(mode="json", exclude_none=True)
+    attributes |= attributes.pop("cgroup_limits", {})
+    return PlannedCommand(
+        role=role,
+        argv=command.argv,
+        attributes={name: _text(value) for name, value in attributes.items()},
+        environment=command.environment,
+        directory=command.directory,
+        user=f"user {command.user.uid}" if command.user else user,
+        count=count,
+    )
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,43 @@
+"""I/O schedulers: each must be offered by a queue, and be what the queue has when it was chosen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ajuste.model.proof import Sight
+from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
+
+DISKS: Final = ("nullb0", "vda", "loop0", "ram0")
+"""The first of these that the guest has is asked."""
+
+
+def queue_of(disk: str) -> str:
+    """The file that lists the schedulers of a disk."""
+    return f"/sys/block/{disk}/queue/scheduler"
+
+
+def _feature(name: str, title: str, option: str, module: str) -> KernelFeature:
+    def judge(facts: KernelFacts) -> ProofFinding:
+        if not facts.disk:
+            why = "the guest has no block device: neither null_blk nor loop nor brd"
+            return ProofFinding(present=None, evidence=(Sight(what="a queue", found=why),))
+        queue = queue_of(facts.disk)
+        became = facts.chosen.get(name)
+        words = f"it is {became}" if became is not None else facts.refused.get(name, "not tried")
+        sights = (Sight(what=queue, found=facts.sight(queue)), Sight(what=f"{name} chosen", found=words))
+        return ProofFinding(present=became == name, evidence=sights)
+
+    return KernelFeature(
+        name=name,
+        title=title,
+        judge=judge,
+        decided_by=option,
+        options=(option,),
+        modules=("null_blk", module),
+        reads=tuple(map(queue_of, DISKS)),
+        schedulers=(name,),
+    )
+
+
+KYBER: Final = _feature("kyber", "I/O scheduler Kyber", "MQ_IOSCHED_KYBER", "kyber-iosched")
+BFQ: Final = _feature("bfq", "I/O scheduler BFQ", "IOSCHED_BFQ", "bfq")

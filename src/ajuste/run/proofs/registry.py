@@ -1,0 +1,79 @@
+"""The features by name, and claims about them: ``numa``, ``no-numa``, ``hz=250``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from rapidfuzz import process
+
+from ajuste.model.error import RequestError
+from ajuste.run.proofs.feature import KernelFeature, ProofFinding
+from ajuste.run.proofs.features import files, io_schedulers, mptcp, numa, preemption, sched_ext, told
+
+FEATURES: Final[Mapping[str, KernelFeature]] = MappingProxyType(
+    {
+        feature.name: feature
+        for feature in (
+            numa.FEATURE,
+            mptcp.FEATURE,
+            io_schedulers.KYBER,
+            io_schedulers.BFQ,
+            preemption.PREEMPT,
+            preemption.RT,
+            told.HZ,
+            files.AUTOGROUP,
+            sched_ext.FEATURE,
+            files.CGROUP2,
+            told.PSI,
+        )
+    }
+)
+_ABSENT: Final = "no-"
+
+
+class Claim(NamedTuple):
+    """That a kernel has a feature (with this value, if one is said), or that it has not."""
+
+    feature: KernelFeature
+    absent: bool = False
+    value: str = ""
+
+    def __str__(self) -> str:
+        value = f"={self.value}" if self.value else ""
+        return f"{_ABSENT if self.absent else ''}{self.feature.name}{value}"
+
+    def holds(self, finding: ProofFinding) -> bool:
+        """Whether it is so. What cannot be told does not hold."""
+        if finding.present is None:
+            return False
+        if self.value:
+            return finding.present and self.value == finding.value
+        return finding.present != self.absent
+
+
+def parse_claim(text: str) -> Claim:
+    """From ``numa``, ``no-numa`` or ``hz=250``. Raises RequestError that names the features there are."""
+    name, equals, value = text.strip().partition("=")
+    absent = name.startswith(_ABSENT)
+    name = name.removeprefix(_ABSENT)
+    if name not in FEATURES:
+        near = process.extractOne(name, list(FEATURES), score_cutoff=60)
+        raise RequestError(
+            f"{text!r} is no feature that can be proved; there are {', '.join(FEATURES)}",
+            hint=f"did you mean {_ABSENT if absent else ''}{near[0]}?" if near else None,
+        )
+    if equals and (absent or not value):
+        raise RequestError(f"{text!r}: a value is claimed as hz=250 or preempt=voluntary")
+    return Claim(FEATURES[name], absent, value)
+
+
+def parse_claims(texts: Iterable[str]) -> tuple[Claim, ...]:
+    """Each once; raises RequestError for two that contradict each other."""
+    claims = tuple(dict.fromkeys(map(parse_claim, texts)))
+    names = [claim.feature.name for claim in claims]
+    for name in names:
+        if names.count(name) > 1:
+            raise RequestError(f"{name} is claimed twice, and not alike")
+    return claims

@@ -1,0 +1,69 @@
+"""Trials that are carried out to be recorded: what the scheduler does, in a trial that no verdict rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ajuste.analysis.explanation import deciding_configuration
+from ajuste.design.blocks import block
+from ajuste.model.event import Exited, Failed, Traced
+from ajuste.model.plan import Trace
+from ajuste.model.scheduling import Recorded
+from ajuste.model.trial import Observation, Slot
+from ajuste.model.wording import Say
+from ajuste.run.outcome import results_of
+from ajuste.run.runner import Executors
+from ajuste.store.store import Run, Store
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.trial_plan import plan_for
+
+BUFFER_BYTES: Final = 128 << 20
+"""Of the kernel's trace buffers at most: some million switches."""
+
+
+def record_decisive(run: Run, store: Store, targets: Executors, say: Say) -> None:
+    """Record the baseline and the configuration that is worth explaining, as far as the store does not have them."""
+    configuration = deciding_configuration(results_of(run, store))
+    if configuration is not None:
+        record_trials(run, to_record(run, configuration, store), store, targets, say)
+
+
+def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False) -> tuple[str, ...]:
+    """The baseline and ``configuration``, as far as they are not recorded yet or are to be recorded ``fresh``."""
+    names = (ResolvedStudy.model_validate_json(run.resolved).baseline, configuration)
+    kept = {} if fresh else store.recorded(run)
+    return tuple(name for name in names if name not in kept or kept[name].recording is None)
+
+
+def record_trials(run: Run, names: Sequence[str], store: Store, targets: Executors, say: Say) -> None:
+    """Carry out one recorded trial of each, with the seed of the first block that counts, and keep what it shows."""
+    study = ResolvedStudy.model_validate_json(run.resolved)
+    design = study.study.design
+    slots = {slot.configuration: slot for slot in block(design.warm_up, study.names, design.seed)}
+    for name in names:
+        say(f"recording what the scheduler does under {name}")
+        machine = study.find(name).machine
+        targets.prepare(machine)
+        plan = plan_for(study, slots[name], 0).model_copy(update={"trace": Trace(buffer_bytes=BUFFER_BYTES)})
+        target = targets[machine]
+        store.keep_recorded(run, _recorded(slots[name], target.hello.kernel, target.run(plan)))
+
+
+def _recorded(slot: Slot, kernel: str, observation: Observation) -> Recorded:
+    """What was seen of a recorded trial. It is read from the guest, and never raises for anything in it."""
+    exits = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
+    traced = [event for event in observation.events if isinstance(event, Traced)]
+    failed = [event.message for event in observation.events if isinstance(event, Failed)]
+    problem = observation.problem or "; ".join(failed)
+    if not problem and traced and traced[0].recording is None:
+        problem = traced[0].not_supported or "the agent does not say why"
+    return Recorded(
+        configuration=slot.configuration,
+        block=slot.block,
+        seed=slot.seed,
+        kernel=kernel,
+        wall_ns=exits[0].wall_ns if exits and 0 <= exits[0].wall_ns < 2**64 else None,
+        recording=traced[0].recording if traced and not problem else None,
+        problem=problem or ("" if traced else "nothing was recorded"),
+    )

@@ -1,0 +1,69 @@
+"""What the store has of a run, as the analysis takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from ajuste.analysis.record import digest_in_order
+from ajuste.model.error import RunError
+from ajuste.model.measurements import Measured, Measurements
+from ajuste.model.trial import Trial
+from ajuste.store.store import Run, Store
+
+WORTH_KEEPING: Final = 10_000
+"""The figures of fewer trials are read in a moment."""
+
+
+@dataclass(frozen=True)
+class KeptRecord:
+    """A record (see ``analysis.record``) of a run of which only the figures are in memory."""
+
+    run: Run
+    store: Store
+
+    @cached_property
+    def measurements(self) -> Measurements:
+        """Those of a long run that ended are kept as they were read."""
+        kept = self.store.kept_measurements(self.run) if self.run.stopped else None
+        if kept is not None:
+            return kept
+        found = self.store.measurements(self.run)
+        if self.run.stopped and len(found) >= WORTH_KEEPING:
+            with suppress(RunError):  # As below.
+                self.store.keep_measurements(self.run, found)
+        return found
+
+    @property
+    def digest(self) -> str:
+        """Of the trials whose figures are shown, and no others, also of a run that goes on meanwhile. Of a run that
+        ended it is computed once: that takes all that its programs printed.
+        """
+        kept = self.store.digest(self.run, len(self.measurements)) if self.run.stopped else None
+        if kept is not None:
+            return kept
+        found = digest_in_order(self._shown())
+        if self.run.stopped:
+            with suppress(RunError):  # A store that can only be read can be shown as well.
+                self.store.keep_digest(self.run, found, len(self.measurements))
+        return found
+
+    def _shown(self) -> Iterator[Measured]:
+        own = self.measurements
+        places = zip(own.block.tolist(), own.position.tolist(), own.attempt.tolist(), strict=True)
+        wanted = next(places, None)
+        for place, measured in self.store.each_measured(self.run):
+            if place == wanted:
+                yield measured
+                wanted = next(places, None)
+        if wanted is not None:
+            raise RunError(f"trials of run {self.run.id} that were read are gone from the store {self.store.name}")
+
+    def whole(self, rows: Sequence[int]) -> Sequence[Trial]:
+        own = self.measurements
+        return self.store.trials_at(
+            self.run, [(int(own.block[row]), int(own.position[row]), int(own.attempt[row])) for row in rows]
+        )

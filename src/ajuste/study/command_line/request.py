@@ -1,0 +1,145 @@
+"""What a person asked for on the command line of ``ajuste compare``, word by word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ajuste.model.error import Place, RequestError
+from ajuste.study.location import KeyPath as Keys
+
+
+@dataclass(frozen=True)
+class Request:
+    """``commands`` are those between the ``--``; every other field is the option of that name, as it was given."""
+
+    commands: tuple[tuple[str, ...], ...]
+    set: tuple[str, ...] = ()
+    profile: str | None = None
+    nice: str | None = None
+    policy: str | None = None
+    cpus: str | None = None
+    cgroup_weight: str | None = None
+    kernel: str | None = None
+    vm: bool = False
+    clock: str | None = None
+    memory: str | None = None
+    one_at_a_time: bool = False
+    screen: bool = False
+    baseline: tuple[str, ...] = ()
+    background: tuple[str, ...] = ()
+    setup: str | None = None
+    prepare: str | None = None
+    cleanup: str | None = None
+    file: tuple[str, ...] = ()
+    metric: tuple[str, ...] = ()
+    min_effect: str | None = None
+    confidence: str | None = None
+    max_time: str | None = None
+    blocks: str | None = None
+    warm_up: int | None = None
+    timeout: str | None = None
+    seed: int | None = None
+    name: str | None = None
+    as_root: bool = False
+    ignore_failure: bool = False
+
+    @property
+    def in_guest(self) -> bool:
+        return self.vm or self.kernel is not None
+
+
+def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The commands that ``--`` separates; an empty one where there is nothing between two."""
+    commands: list[tuple[str, ...]] = [()]
+    for word in words:
+        if word == "--":
+            commands.append(())
+        else:
+            commands[-1] = (*commands[-1], word)
+    return tuple(commands)
+
+
+# Where each part of a study from a command line was said: the option, for errors.
+
+
+HINT = "`ajuste compare --help` explains every option, docs/compare.md all of it with examples"
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """``said`` has the words for keys of the study, such as ``--nice 0,10`` for ``("factor", 0)``."""
+
+    said: Mapping[Keys, str]
+    hint: str = HINT
+
+    def place(self, keys: Keys) -> Place:
+        """The option that said it, or what is around it."""
+        for end in range(len(keys), 0, -1):
+            if keys[:end] in self.said:
+                return Place(self.said[keys[:end]])
+        return Place("ajuste compare")
+
+    @property
+    def directory(self) -> Path:
+        """Programs and files are relative to where the command was given."""
+        return Path()
+
+
+# Amounts as people write them on a command line: shares, durations, sizes and numbers of blocks.
+
+
+_SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_MIB: Final = {"": 1.0, "M": 1.0, "MiB": 1.0, "G": 1024.0, "GiB": 1024.0}
+_NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
+
+
+def share(option: str, text: str) -> float:
+    """``1%`` or ``0.01`` as 0.01. Raises RequestError."""
+    match = re.fullmatch(_NUMBER + r"\s*(%?)", text.strip())
+    if not match:
+        raise wrong(option, text, "a share such as 1% or 0.01")
+    return float(match[1]) / (100 if match[2] else 1)
+
+
+def seconds(option: str, text: str) -> float:
+    """``5m``, ``90s``, ``1.5h`` or plain seconds. Raises RequestError."""
+    match = re.fullmatch(_NUMBER + r"\s*([a-z]*)", text.strip())
+    if not match or match[2] not in _SECONDS or not float(match[1]):
+        raise wrong(option, text, "a duration such as 90s, 5m or 1h")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def mebibytes(option: str, text: str) -> int:
+    """``512``, ``512MiB`` or ``2G`` in MiB. Raises RequestError."""
+    match = re.fullmatch(_NUMBER + r"\s*([A-Za-z]*)", text.strip())
+    if not match or match[2] not in _MIB:
+        raise wrong(option, text, "a size such as 512MiB or 2GiB")
+    return round(float(match[1]) * _MIB[match[2]])
+
+
+def block_range(option: str, text: str) -> tuple[int, int]:
+    """``20`` as 20 to 20, ``5..100`` as 5 to 100. Raises RequestError."""
+    match = re.fullmatch(r"([0-9]{1,6})(?:\.\.([0-9]{1,6}))?", text.strip())
+    if not match or not int(match[1]) or int(match[2] or match[1]) < int(match[1]):
+        raise wrong(option, text, "a number of blocks such as 20, or a range such as 5..100")
+    return int(match[1]), int(match[2] or match[1])
+
+
+def wrong(option: str, text: str, expected: str, hint: str = HINT) -> RequestError:
+    """The error of an option whose value is not what it should be."""
+    return RequestError(f"expected {expected}", hint=hint, place=Place(f"{option} {text}"))
+
+
+# Lists on the command line.
+
+
+def between_commas(text: str, what: str, *, hint: str | None = None, place: Place | None = None) -> tuple[str, ...]:
+    """The parts of ``text``. Raises RequestError where ``what`` ("level") is missing between two commas."""
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise RequestError(f"a {what} is missing between commas", hint=hint, place=place)
+    return parts

@@ -1,0 +1,261 @@
+"""From a request on the command line to a study like one from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import Place, RequestError
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
+from ajuste.model.wording import listed
+from ajuste.profile.placing import Placed, notes_of
+from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
+from ajuste.study.command_line.job import argv, job, names, read_metric, split
+from ajuste.study.command_line.request import HINT, CommandLine, Request, block_range, mebibytes, seconds, share
+from ajuste.study.factors import ParseKernel
+from ajuste.study.fields import parse_cpus
+from ajuste.study.location import KeyPath as Keys
+from ajuste.study.read import checked_study
+from ajuste.study.schema import BudgetTable, Study, TargetTable
+
+DEFAULT_NAME: Final = "compare"
+DEFAULT_KERNEL: Final = "debian:6.12"
+DEFAULT_MIN_EFFECT: Final = 0.02
+DEFAULT_MAX_SECONDS: Final = 300.0
+
+DETAILED: Final = 10
+"""Runs that are measured at least where nothing is compared, as hyperfine does; so is the time."""
+DETAILED_SECONDS: Final = 3.0
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What holds where nothing was said: on this machine, and in a guest."""
+
+    timeout_s: float
+    warm_up: int
+    max_blocks: int
+
+
+ON_HOST: Final = Defaults(timeout_s=3600, warm_up=1, max_blocks=1000)
+IN_GUEST: Final = Defaults(timeout_s=600, warm_up=0, max_blocks=30)
+
+
+def adhoc_document(
+    request: Request, catalogue: Catalogue, profiles: Sequence[Placed] = ()
+) -> tuple[dict[str, Any], CommandLine]:
+    """The study's document as a file would have it, and what said each part of it; ``profiles`` are what those that it
+    names come to on its target. Raises RequestError.
+    """
+    _check_commands(request, catalogue)
+    texts = names(request.commands)
+    found = factors(request, texts, catalogue, profiles)
+    said: dict[Keys, str] = {("factor", index): words for index, words in enumerate(found.said)}
+    own = [read_metric(text) for text in request.metric]
+    workload = _workload(request, own, texts, catalogue, said)
+    document = {
+        "schema": 1,
+        "name": request.name or DEFAULT_NAME,
+        "title": _title(found, texts, workload),
+        "question": _question(found, texts, workload),
+        "factor": list(found.tables),
+        "workload": workload,
+        "target": _target(request, found, said),
+        "analysis": _analysis(request, own, workload, catalogue, said),
+        "design": _design(request, said),
+        "budget": _budget(request, compared=bool(found.tables), said=said),
+    }
+    if profiles:
+        document["notes"] = list(notes_of(profiles))
+    if request.name is not None:
+        said["name",] = f"--name {request.name}"
+    return document, CommandLine(said)
+
+
+def profile_target(request: Request, catalogue: Catalogue) -> TargetTable:
+    """Where the profiles of ``request`` are tried. Raises RequestError for what is wrong with anything else of it."""
+    study = adhoc_study(replace(request, profile=None, baseline=(), one_at_a_time=False, screen=False), catalogue)
+    if any(factor.name == KERNEL_FACTOR for factor in study.factors):
+        raise RequestError("profiles are compared on one kernel", hint=HINT, place=Place(f"--kernel {request.kernel}"))
+    return study.target
+
+
+def adhoc_study(
+    request: Request, catalogue: Catalogue, profiles: Sequence[Placed] = (), *, parse_kernel: ParseKernel = str
+) -> Study:
+    """The study of ``request``, checked. Raises RequestError that names the options that are wrong."""
+    document, origin = adhoc_document(request, catalogue, profiles)
+    return checked_study(document, origin, catalogue, parse_kernel=parse_kernel)
+
+
+def _check_commands(request: Request, catalogue: Catalogue) -> None:
+    hint = "ajuste compare [OPTIONS] -- COMMAND [ARGUMENT…] [-- COMMAND …]"
+    if not any(request.commands):
+        raise RequestError("there is no command to measure", hint=hint)
+    if not all(request.commands):
+        raise RequestError("there is no command after one of the --", hint=hint)
+    if len(request.commands) > 1:
+        for words in request.commands:
+            if "kind" in job(words, catalogue):
+                raise RequestError(
+                    f"{words[0]} is a workload of the catalogue; several commands that are compared must be programs",
+                    hint=f"compare parameters of {words[0]} with --set workload.NAME=LEVEL,LEVEL, or give the program "
+                    f"of that name with its path",
+                )
+
+
+def _workload(
+    request: Request,
+    own: Sequence[dict[str, Any] | str],
+    texts: Sequence[str],
+    catalogue: Catalogue,
+    said: dict[Keys, str],
+) -> dict[str, Any]:
+    defaults = IN_GUEST if request.in_guest else ON_HOST
+    workload: dict[str, Any] = {
+        "timeout_s": seconds("--timeout", request.timeout) if request.timeout else defaults.timeout_s
+    }
+    if len(request.commands) == 1:
+        workload |= job(request.commands[0], catalogue)
+        said["workload",] = said["workload", "command"] = texts[0]
+    else:
+        variants = enumerate(zip(texts, request.commands, strict=True))
+        workload["variant"] = [{"name": name, "command": argv(words)} for _, (name, words) in variants]
+        said |= {("workload", "variant", index): text for index, text in enumerate(texts)}
+    for name in ("setup", "prepare", "cleanup"):
+        text = getattr(request, name)
+        if text is not None:
+            workload[name] = argv(split(f"--{name}", text))
+            said["workload", name] = f"--{name} {text}"
+    tables = [table for table in own if isinstance(table, dict)]
+    if tables:
+        workload["metric"] = tables
+        texts_of_own = [text for text, table in zip(request.metric, own, strict=True) if isinstance(table, dict)]
+        said |= {("workload", "metric", index): f"--metric {text}" for index, text in enumerate(texts_of_own)}
+        said["workload", "metric"] = f"--metric {texts_of_own[0]}"
+    loads = [job(split("--background", text), catalogue) for text in request.background]
+    if loads:
+        workload["background"] = loads
+        said |= {("workload", "background", i): f"--background {text}" for i, text in enumerate(request.background)}
+    if request.file:
+        workload["files"] = list(request.file)
+        said |= {("workload", "files", index): f"--file {name}" for index, name in enumerate(request.file)}
+    return workload | {name: True for name in ("as_root", "ignore_failure") if getattr(request, name)}
+
+
+def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str, Any]:
+    if not request.in_guest:
+        for option, given in (("--clock", request.clock), ("--memory", request.memory)):
+            if given is not None:
+                raise RequestError(
+                    "is of a guest; this machine is as it is", hint="--vm measures in one", place=Place(option)
+                )
+        return {"kind": "host"}
+    said["target", "kernel"] = f"--kernel {request.kernel}" if request.kernel else "--vm"
+    target: dict[str, Any] = {"kind": "vm", "clock": request.clock or "virtual"}
+    said["target", "clock"] = f"--clock {request.clock}"
+    if all(table["name"] != KERNEL_FACTOR for table in found.tables):
+        target["kernel"] = found.kernel or DEFAULT_KERNEL
+    if request.memory is not None:
+        target["memory_mib"] = mebibytes("--memory", request.memory)
+        said["target", "memory_mib"] = f"--memory {request.memory}"
+    needed = _last_cpu(found.tables) + 1
+    return target | ({"cpus": needed} if needed > 1 else {})
+
+
+def _last_cpu(tables: Sequence[Mapping[str, Any]]) -> int:
+    """The highest CPU that the workload is to be bound to: a guest gets as many."""
+    lists = [level for table in tables if table["name"] == "affinity" for level in table["levels"]]
+    lists += [s["affinity"] for table in tables for s in table.get("settings", {}).values() if "affinity" in s]
+    last = 0
+    for text in lists:
+        try:
+            last = max(last, *parse_cpus(text))
+        except ValueError:
+            continue  # What is wrong with it is said with everything else that is wrong.
+    return min(last, 63)
+
+
+def _analysis(
+    request: Request,
+    own: Sequence[dict[str, Any] | str],
+    workload: Mapping[str, Any],
+    catalogue: Catalogue,
+    said: dict[Keys, str],
+) -> dict[str, Any]:
+    metrics = [metric if isinstance(metric, str) else metric["name"] for metric in own]
+    said |= {("analysis", "metrics", index): f"--metric {text}" for index, text in enumerate(request.metric)}
+    if not metrics:
+        kind = catalogue.workloads.get(workload.get("kind", ""))
+        metrics = [*([kind.main] if kind and kind.main else []), "elapsed"]
+    analysis: dict[str, Any] = {"metrics": metrics, "smallest_effect": DEFAULT_MIN_EFFECT}
+    if request.min_effect is not None:
+        analysis["smallest_effect"] = share("--min-effect", request.min_effect)
+        said["analysis", "smallest_effect"] = f"--min-effect {request.min_effect}"
+    if request.confidence is not None:
+        analysis["confidence"] = share("--confidence", request.confidence)
+        said["analysis", "confidence"] = f"--confidence {request.confidence}"
+    return analysis
+
+
+def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
+    defaults = IN_GUEST if request.in_guest else ON_HOST
+    said["design", "warm_up"] = f"--warm-up {request.warm_up}"
+    said["design", "seed"] = f"--seed {request.seed}"
+    said["design", "combine"] = "--screen"
+    if request.screen and request.one_at_a_time:
+        raise RequestError("one of both can be had", hint=HINT, place=Place("--screen and --one-at-a-time"))
+    return {
+        "seed": 1 if request.seed is None else request.seed,
+        "warm_up": defaults.warm_up if request.warm_up is None else request.warm_up,
+        "combine": "screening" if request.screen else "one-at-a-time" if request.one_at_a_time else "all",
+    }
+
+
+def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[str, Any]:
+    defaults = IN_GUEST if request.in_guest else ON_HOST
+    detailed = not compared and not request.in_guest
+    budget: dict[str, Any] = {
+        "min_blocks": DETAILED if detailed else BudgetTable().min_blocks,
+        "max_blocks": defaults.max_blocks,
+        "max_minutes": DEFAULT_MAX_SECONDS / 60,
+    }
+    if request.blocks is not None:
+        budget["min_blocks"], budget["max_blocks"] = block_range("--blocks", request.blocks)
+        said["budget",] = f"--blocks {request.blocks}"
+    elif detailed:
+        budget["min_seconds"] = DETAILED_SECONDS
+    if request.max_time is not None:
+        budget["max_minutes"] = seconds("--max-time", request.max_time) / 60
+        said["budget", "max_minutes"] = f"--max-time {request.max_time}"
+    return budget
+
+
+def _title(found: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
+    what = workload.get("kind") or texts[0]
+    varied = [_levels(table) for table in found.tables if table["name"] != COMMAND_FACTOR]
+    if len(texts) > 1:
+        return ", ".join([f"{len(texts)} commands", *varied])
+    return f"{what}: {', '.join(varied)}" if varied else what
+
+
+def _levels(table: Mapping[str, Any]) -> str:
+    if table["name"] == SETTINGS_FACTOR:
+        return next(str(level) for level in table["settings"] if level != AS_IT_IS)
+    if "settings" in table:
+        return f"{table['name']} {', '.join(level for level in table['settings'] if level != AS_IT_IS)}"
+    levels = table["levels"]
+    return f"{table['name']} {levels if isinstance(levels, str) else ', '.join(levels)}"
+
+
+def _question(found: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
+    what = workload.get("kind") or texts[0]
+    others = [table for table in found.tables if table["name"] != COMMAND_FACTOR]
+    if not found.tables:
+        return f"How does {what} perform?"
+    if not others:
+        return f"Which is best: {listed(list(texts))}?"
+    changed = listed([_levels(table) for table in others])
+    return f"What do {changed} change for {listed(list(texts)) if len(texts) > 1 else what}?"

@@ -1,0 +1,165 @@
+"""The same study with other values of its workload's parameters, as chosen on a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Literal
+
+from ajuste.catalogue.level import check_parameter
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import Place, RequestError
+from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.study.factors import no_parameter
+from ajuste.study.job import DiskTable
+from ajuste.study.problem import nearest
+from ajuste.study.schema import FactorTable, Study, TargetTable
+from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, names_set, varies
+
+
+def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue) -> Study:
+    """``study`` with the workload's parameters ``given`` instead of its own, on whatever target it has.
+
+    Raises RequestError for what the workload does not have or cannot be, and for what a factor varies.
+    """
+    kind = catalogue.workloads.get(study.workload.kind or "")
+    for name, value in given.items():
+        place = Place(f"--parameter {name}={value}")
+        if kind is None:
+            raise RequestError("the study runs a command of its own, which has no parameters", place=place)
+        if name not in kind.parameters:
+            raise RequestError(no_parameter(kind, name), place=place)
+        if varies(study, WORKLOAD_PREFIX + name):
+            raise RequestError(f"{name} is a factor of {study.name}; change its levels in the study", place=place)
+        try:
+            check_parameter(f"{kind.name}'s {name}", kind.parameters[name], value)
+        except RequestError as failure:
+            raise RequestError(failure.message, hint=failure.hint, place=place) from None
+    workload = study.workload.model_copy(update={"parameters": {**study.workload.parameters, **given}})
+    return study.model_copy(update={"workload": workload})
+
+
+# The same study without some levels of its factors, as chosen on a command line.
+
+
+def without_levels(study: Study, given: Sequence[str]) -> Study:
+    """``study`` without the levels ``given``, each ``FACTOR=LEVEL`` as the study has them.
+
+    Raises RequestError for what is no level of the study, and for the baseline.
+    """
+    for text in given:
+        study = _without(study, text)
+    return study
+
+
+def _without(study: Study, text: str) -> Study:
+    place = Place(f"--without {text}")
+    name, equals, level = (part.strip() for part in text.partition("="))
+    if not (equals and name and level):
+        raise RequestError("expected FACTOR=LEVEL, such as nice=10", place=place)
+    names = [factor.name for factor in study.factors]
+    if name not in names:
+        near = nearest(name, names) or f"; it has {', '.join(names) or 'none'}"
+        raise RequestError(f"{study.name} has no factor {name!r}{near}", place=place)
+    index = names.index(name)
+    factor = study.factors[index]
+    if level not in factor.levels:
+        raise RequestError(f"{name} has no level {level!r}; it has {'; '.join(factor.levels)}", place=place)
+    if level == factor.baseline_level:
+        raise RequestError("it is the baseline, which the others are compared with", place=place)
+    factors = (*study.factors[:index], _less(factor, level), *study.factors[index + 1 :])
+    return study.model_copy(update={"factors": factors})
+
+
+def _less(factor: FactorTable, level: str) -> FactorTable:
+    return factor.model_copy(
+        update={
+            "levels": tuple(other for other in factor.levels if other != level),
+            "settings": {name: own for name, own in factor.settings.items() if name != level},
+            "prove": {name: claims for name, claims in factor.prove.items() if name != level},
+        }
+    )
+
+
+# The same study elsewhere: one for a guest on this machine, or one for this machine in a guest.
+
+
+Where = Literal["vm", "host"]
+
+
+def relocated(study: Study, where: Where, disk: str = "") -> Study:
+    """``study`` with a target of that kind; as it is if it has one.
+
+    On this machine the kernel, clock and size of the guest mean nothing, and neither do the guest's own devices: a file
+    system is made on a loop device instead, and fixed settings of the device are left out. The workload has its
+    parameters for this machine, and a study of a disk has ``disk``, by the kernel's name for it. Raises RequestError
+    where the study cannot be carried out without them.
+    """
+    if study.target.kind == where:
+        return study
+    if where == "vm":
+        return _in_guest(study)
+    if study.disk is not None and not disk:
+        raise _impossible(study, f"it is about the guest's disk {study.disk.name}")
+    return _on_host(_on_disk(study, study.disk, disk) if study.disk is not None else study)
+
+
+def _in_guest(study: Study) -> Study:
+    return study.model_copy(update={"target": TargetTable(kind="vm", clock="wall")})
+
+
+def _on_disk(study: Study, own: DiskTable, name: str) -> Study:
+    """``study`` of the disk ``name`` instead of its ``own``."""
+
+    def renamed(text: str) -> str:
+        return text.replace(f"[{own.name}]", f"[{name}]")
+
+    def moved(values: Mapping[str, str]) -> dict[str, str]:
+        return {key: f"/dev/{name}" if value == own.device else value for key, value in values.items()}
+
+    factors = tuple(
+        factor.model_copy(
+            update={
+                "name": renamed(factor.name),
+                "settings": {
+                    level: {renamed(key): value for key, value in table.items()}
+                    for level, table in factor.settings.items()
+                },
+            }
+        )
+        for factor in study.factors
+    )
+    job = study.workload
+    workload = job.model_copy(
+        update={"parameters": moved(job.parameters), "host_parameters": moved(job.host_parameters)}
+    )
+    disk = own.model_copy(update={"device": f"/dev/{name}"})
+    return study.model_copy(update={"factors": factors, "workload": workload, "disk": disk})
+
+
+def _on_host(study: Study) -> Study:
+    device = PurePosixPath(study.scratch.device).name if study.scratch and study.scratch.device else ""
+    kept = tuple(factor for factor in study.factors if not _fixes(factor, device))
+    for factor in kept:
+        if {KERNEL_FACTOR, KERNEL_ARGUMENTS} & set(names_set(factor)):
+            raise _impossible(study, f"it varies the {factor.name} by booting guests")
+        if device and any(f"[{device}]" in name for name in names_set(factor)):
+            raise _impossible(study, f"it varies a setting of the guest's disk {device}")
+    if device and any(key.startswith(f"{device}.") for own in study.workload.samplers for key in own.keys):
+        raise _impossible(study, f"it reads figures of the guest's disk {device}")
+    scratch = study.scratch.model_copy(update={"device": None}) if study.scratch else None
+    target = TargetTable(kind="host", clock="wall")
+    parameters = {**study.workload.parameters, **study.workload.host_parameters}
+    workload = study.workload.model_copy(update={"parameters": parameters})
+    return study.model_copy(update={"factors": kept, "scratch": scratch, "target": target, "workload": workload})
+
+
+def _fixes(factor: FactorTable, device: str) -> bool:
+    """Whether it has one level only, for something of ``device``."""
+    return bool(device) and len(factor.levels) == 1 and f"[{device}]" in factor.name
+
+
+def _impossible(study: Study, why: str) -> RequestError:
+    return RequestError(
+        f"{study.name} cannot be carried out on this machine: {why}", hint="leave out --target; it runs in a guest"
+    )

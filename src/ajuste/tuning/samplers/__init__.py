@@ -1,1 +1,0 @@
-"""Samplers: what to try next, one file for each kind, all behind one interface."""
