@@ -45,7 +45,7 @@ test-quick: setup ## the tests that boot, download and browse nothing
 	.venv/bin/pytest -m "not vm and not browser and not network"
 
 fuzz: setup ## 100,000 hostile inputs for each reader of both languages, flipped bits and every fault of a disk for the store
-	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/foreign/test_hostile.py tests/test_hostile_input.py
+	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/outputs/test_hostile.py tests/test_hostile_input.py
 	AJUSTE_FUZZ=100000 $(CARGO) test --quiet --locked --package ajuste-agent --test hostile
 	AJUSTE_FUZZ=2000 .venv/bin/pytest -q tests/store/test_damage.py
 	AJUSTE_DISK_ALL=1 .venv/bin/pytest -q -o timeout=0 tests/store/test_disk.py tests/agent/test_faults.py

@@ -2,7 +2,7 @@
 whatever it brought into a report is text there.
 
 ``AJUSTE_FUZZ`` sets how many inputs each reader gets; `make fuzz` asks for 100,000. The formats of ``analyse`` have
-their own test, tests/foreign/test_hostile.py.
+their own test, tests/outputs/test_hostile.py.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def as_output(path: Path) -> None:
             parse(path.read_text())
 
 
-OUTPUTS = Path(__file__).with_name("foreign") / "outputs"
+OUTPUTS = Path(__file__).with_name("outputs") / "outputs"
 READERS: dict[str, tuple[str, Callable[[Path], object], Sequence[str]]] = {
     "study": ("study.toml", read_study, [SMALL, *(path.read_text() for path in STUDIES)]),
     "tuned": ("tuned.conf", as_profile, [TUNED]),

@@ -59,7 +59,7 @@ def factor_effects(
     """The effects of ``factors`` on each of ``metrics``: of all their combinations, or of a screening design, where
     they are what decides.
 
-    For each complete block an effect is a weighted sum (see ``analysis.factor_effects``) of the logarithms of its values, or
+    For each complete block an effect is a weighted sum of the logarithms of its values (see ``contrasts``), or
     of the values where ratios are not possible. The blocks' sums have the same anytime-valid interval as the pairs of
     two configurations. All effects on all metrics hold together with ``confidence`` (Bonferroni's inequality).
     """

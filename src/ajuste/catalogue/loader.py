@@ -108,7 +108,7 @@ class Catalogue:
         """What the kernel changes along with ``tunable`` (one instance, where there are several).
 
         To put everything back, read these too before writing it, and restore them, in this order, after it. ``files``
-        lists a directory of the machine (see ``executor.host.machine``), ``can_change`` leaves out what it lacks or locks.
+        lists a directory of the machine, ``can_change`` leaves out what it lacks or locks.
         """
         return companion.companions(self.tunables, tunable, version, files, can_change)
 

@@ -159,7 +159,7 @@ class Tunable(BaseModel):
     regular expression ``also`` matches as a whole. ``scaled``: ``initial`` is for one CPU and grows with the CPUs as
     the kernel's tunable scaling says.
 
-    ``instances`` names the parts (``model.tunable``) by which one of several is chosen, as in ``cpu/domain``; its name is
+    ``instances`` names the parts by which one of several is chosen, as in ``cpu/domain``; its name is
     then ``NAME[cpu0/domain0]``, and ``chosen`` has these parts. ``companions`` are other tunables, of the same instance
     where they have one, that the kernel changes along with this one, ``companion_directories`` directories of files
     that it does. ``aliases`` are other names that people know it by.

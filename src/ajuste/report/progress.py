@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import rich.console
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from ajuste.executor.executor import Executor
 from ajuste.machine.doctor.measurements import Jitter, JobRun, NoiseMeasurements
 from ajuste.machine.doctor.watch import MachineWatch, Seen
 from ajuste.machine.installation import WORKLOADS, native_program
@@ -19,6 +18,13 @@ from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.outputs import jitter, matrix
 from ajuste.outputs.failure import ParseError
+
+
+class Measures(Protocol):
+    """What carries out a plan on this machine, by the very agent that measures studies."""
+
+    def run(self, plan: Plan) -> Observation: ...
+
 
 _SIZE: Final = 200
 _TRIED: Final = 10
@@ -45,20 +51,20 @@ QUICK: Final = Length(sleeps=1200, runs=20, job_s=0.12, limit_s=8)
 
 
 def measure(
-    target: Executor,
+    executor: Measures,
     length: Length,
     say: Say = lambda _: None,
     watch: Callable[[], MachineWatch] = MachineWatch,
 ) -> NoiseMeasurements:
-    """Measure on an entered ``target``, by the very agent that measures studies: about half a minute for ``FULL``.
+    """Measure on an entered ``executor``: about half a minute for ``FULL``.
 
-    Raises RunError where the target cannot run the programs.
+    Raises RunError where the executor cannot run the programs.
     """
     with watch() as watched:
         say(f"measuring the timers: {length.sleeps} sleeps of 1 ms")
-        late = _jitter(target, length.sleeps)
+        late = _jitter(executor, length.sleeps)
         say("finding out how long the job takes")
-        repetitions = _repetitions(target, length.job_s)
+        repetitions = _repetitions(executor, length.job_s)
         runs: list[JobRun] = []
         began = time.monotonic()
         for number in range(length.runs):
@@ -66,15 +72,15 @@ def measure(
             if number >= length.fewest and at > length.limit_s:
                 break
             say(f"measuring the job: run {number + 1} of {length.runs}")
-            ended = _job(target, repetitions)
+            ended = _job(executor, repetitions)
             runs.append(
                 JobRun(began_s=at, elapsed_s=ended.wall_ns / 1e9, cpu_s=(ended.user_ns + ended.system_ns) / 1e9)
             )
     return _told(watched.seen, late, tuple(runs))
 
 
-def _jitter(target: Executor, sleeps: int) -> Jitter:
-    said = _run(target, "jitter", "--sleeps", str(sleeps), "--interval-us", "1000")
+def _jitter(executor: Measures, sleeps: int) -> Jitter:
+    said = _run(executor, "jitter", "--sleeps", str(sleeps), "--interval-us", "1000")
     try:
         figures = jitter.parse(_output(said))
     except ParseError as error:
@@ -83,16 +89,16 @@ def _jitter(target: Executor, sleeps: int) -> Jitter:
     return Jitter(sleeps=sleeps, **{f"{name}_us": figures[f"jitter.{name}"] for name in names})
 
 
-def _repetitions(target: Executor, job_s: float) -> int:
+def _repetitions(executor: Measures, job_s: float) -> int:
     """So many that a run takes about ``job_s`` of CPU time. The second try counts: the first one warms up."""
-    _job(target, _TRIED)
-    tried = _job(target, _TRIED)
+    _job(executor, _TRIED)
+    tried = _job(executor, _TRIED)
     tried_s = max(tried.user_ns + tried.system_ns, 1) / 1e9
     return max(1, min(_MOST_REPETITIONS, round(_TRIED * job_s / tried_s)))
 
 
-def _job(target: Executor, repetitions: int) -> Exited:
-    said = _run(target, "matrix", "--size", str(_SIZE), "--repetitions", str(repetitions))
+def _job(executor: Measures, repetitions: int) -> Exited:
+    said = _run(executor, "matrix", "--size", str(_SIZE), "--repetitions", str(repetitions))
     try:
         matrix.parse(_output(said))
     except ParseError as error:
@@ -100,9 +106,9 @@ def _job(target: Executor, repetitions: int) -> Exited:
     return next(event for event in said.events if isinstance(event, Exited) and event.role == "workload")
 
 
-def _run(target: Executor, *words: str) -> Observation:
+def _run(executor: Measures, *words: str) -> Observation:
     argv = (str(native_program(WORKLOADS)), *words)
-    said = target.run(Plan(id=words[0], workload=Command(argv=argv), timeout_ns=_LONGEST_NS))
+    said = executor.run(Plan(id=words[0], workload=Command(argv=argv), timeout_ns=_LONGEST_NS))
     failed = next((event.message for event in said.events if isinstance(event, Failed)), "")
     ended = next((event for event in said.events if isinstance(event, Exited) and event.role == "workload"), None)
     if said.problem or failed or ended is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from test_runner import Notes
 
 from ajuste.analysis.record import digest
 from ajuste.analysis.results import assemble
@@ -24,7 +25,6 @@ from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from played import PlayedTarget, said
-from test_runner import Notes
 
 GRID = """\
 schema = 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 KILLS = int(os.environ.get("AJUSTE_KILLS", "14"))
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changing settings needs root")
