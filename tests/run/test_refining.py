@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_runner import Notes
+from tests.run.test_runner import Notes
 
 from ajuste.analysis.record import digest
 from ajuste.analysis.results import assemble
