@@ -155,7 +155,7 @@ def _counted(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float
 # Which factors matter, in a sentence.
 
 
-FACTOR_ANSWER_MOST_NAMED = 6
+MOST_EFFECTS_NAMED = 6
 """Of more effects than this only the largest are named."""
 
 
@@ -201,25 +201,21 @@ def _groups(
     if equivalent:
         parts.append(f"{len(equivalent)} {no if len(equivalent) == 1 else none}, within ±{percent(smallest_effect)}")
     if undecided:
-        few = (
-            f" ({listed([e.subject for e in undecided])})"
-            if named and len(undecided) <= FACTOR_ANSWER_MOST_NAMED
-            else ""
-        )
+        few = f" ({listed([e.subject for e in undecided])})" if named and len(undecided) <= MOST_EFFECTS_NAMED else ""
         parts.append(f"{len(undecided)} {'is' if len(undecided) == 1 else 'are'} undecided{few}")
     return "; ".join(parts)
 
 
 def _named(certain: Sequence[FactorEffect]) -> str:
     """The largest of them, with estimate and interval."""
-    ranked = sorted(certain, key=_factor_answer_size, reverse=True)
-    said = [f"{effect.subject} ({_words(effect)})" for effect in ranked[:FACTOR_ANSWER_MOST_NAMED]]
-    if len(ranked) > FACTOR_ANSWER_MOST_NAMED:
-        said.append(f"{len(ranked) - FACTOR_ANSWER_MOST_NAMED} more")
+    ranked = sorted(certain, key=_effect_size, reverse=True)
+    said = [f"{effect.subject} ({_words(effect)})" for effect in ranked[:MOST_EFFECTS_NAMED]]
+    if len(ranked) > MOST_EFFECTS_NAMED:
+        said.append(f"{len(ranked) - MOST_EFFECTS_NAMED} more")
     return listed(said)
 
 
-def _factor_answer_size(effect: FactorEffect) -> float:
+def _effect_size(effect: FactorEffect) -> float:
     if effect.estimate is None:
         return 0.0
     return max(effect.estimate, 1 / effect.estimate) if effect.scale == "ratio" else abs(effect.estimate)
@@ -256,9 +252,7 @@ def _of_metric(lines: Sequence[LineEffect], metric: Metric, *, named: bool) -> s
     whole = next(one for one in lines if one.kind == "whole")
     title = f"{metric.title[:1].upper()}{metric.title[1:]}"
     by_role = {role: [one for one in lines if one.kind == "line" and one.role == role] for role in _SAID}
-    said = [
-        _group(role, own) if named else _ablation_answer_count(role, len(own)) for role, own in by_role.items() if own
-    ]
+    said = [_group(role, own) if named else _count_of_lines(role, len(own)) for role, own in by_role.items() if own]
     return f"{title}: the whole profile {_whole(whole)}. {'; '.join(said)}."
 
 
@@ -280,7 +274,7 @@ def _group(role: Role, lines: Sequence[LineEffect]) -> str:
     return f"{listed(named)} {one if len(lines) == 1 else several}"
 
 
-def _ablation_answer_count(role: Role, lines: int) -> str:
+def _count_of_lines(role: Role, lines: int) -> str:
     return f"{lines} {'line' if lines == 1 else 'lines'} {_SAID[role][lines != 1]}"
 
 

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.partition import partition
 from ajuste.analysis.surface.blocks import Array, Blocks, believed, blocks_of
 from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
+from ajuste.analysis.trend import partition
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, VersionChange, VersionPoint

@@ -176,8 +176,8 @@ def show_verification(home: Home, *, as_json: bool) -> None:
         typer.echo(visible_line(f"All {found.checked} tunables that were read are as they were {before}."))
     else:
         typer.echo(visible_line(f"{len(found.differences)} of {found.checked} tunables differ from {before}."))
-        _verifying_show("Written by Ajuste, and not as before:", own)
-        _verifying_show("Changed since, not by Ajuste:", others)
+        _show_differences("Written by Ajuste, and not as before:", own)
+        _show_differences("Changed since, not by Ajuste:", others)
     if own:
         raise RunError(
             f"{len(own)} of the tunables that Ajuste wrote {'is' if len(own) == 1 else 'are'} not as before the run",
@@ -185,7 +185,7 @@ def show_verification(home: Home, *, as_json: bool) -> None:
         )
 
 
-def _verifying_show(title: str, differences: Sequence[StateDifference]) -> None:
+def _show_differences(title: str, differences: Sequence[StateDifference]) -> None:
     if differences:
         typer.echo(title)
     for one in differences:

@@ -32,9 +32,7 @@ def parse(output: str) -> dict[str, float]:
 
 FORMAT: Final = "hackbench"
 _BEGUN: Final = re.compile(r"^[ \t]*(?:Total time|Time):", re.MULTILINE)
-_HACKBENCH_TIME: Final = re.compile(
-    r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$"
-)
+_RUN: Final = re.compile(r"^\s*(?:Total time|Time):[ \t]*(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:[ \t]*\[sec\])?[ \t]*$")
 TIME: Final = Metric(
     name="time", title="Hackbench time", unit="s", direction="lower", what="What hackbench printed for each run."
 )
@@ -49,7 +47,7 @@ def read(text: str, name: str, file: Path) -> Table:
     """Every line with a time is a value of the configuration ``name``."""
     found = Collector(FORMAT, file)
     for number, line in enumerate(text.splitlines(), start=1):
-        if time := _HACKBENCH_TIME.match(line[:200]):
+        if time := _RUN.match(line[:200]):
             found.add(name, TIME, float(time["seconds"]), line=number)
         elif _BEGUN.match(line):
             raise RequestError(f"no time: {line.strip()[:60]!r}", place=Place(file, number))

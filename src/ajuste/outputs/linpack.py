@@ -51,7 +51,7 @@ FORMAT: Final = "LINPACK table"
 _HEAD: Final = re.compile(
     r"^[ \t]*Reps[ \t]+Time\(s\)[ \t]+DGEFA[ \t]+DGESL[ \t]+OVERHEAD[ \t]+KFLOPS[ \t\r]*$", re.MULTILINE
 )
-_LINPACK_ROW: Final = re.compile(
+_CLASSIC_ROW: Final = re.compile(
     r"^\s*(?P<reps>\d{1,12})\s+(?P<time>\d{1,9}[.,]\d{1,9})\s+(?:\d{1,3}[.,]\d{1,4}\s*%\s+){3}(?P<kflops>\d{1,12}[.,]\d{1,9})\s*$"
 )
 _BEGUN: Final = re.compile(r"^\s*\d+\s+\S+\s+\S+%")
@@ -78,7 +78,7 @@ def read(text: str, name: str, file: Path) -> Table:
     for number, line in enumerate(text.splitlines(), start=1):
         if _HEAD.match(line[:200]):
             inside = True
-        elif row := _LINPACK_ROW.match(line[:200]):
+        elif row := _CLASSIC_ROW.match(line[:200]):
             found.add(name, SPEED, float(row["kflops"].replace(",", ".")), line=number)
         elif inside and _BEGUN.match(line):
             raise RequestError(f"no whole row of the table: {line.strip()[:60]!r}", place=Place(file, number))

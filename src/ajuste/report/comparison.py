@@ -236,7 +236,7 @@ def print_analysis(results: Results, console: Console, *, report: Path | None = 
         for listing in listings_of(results, labels):
             print_listing(out, listing)
         _print_described(out, results, decided, labels)
-        _elsewhere_print_notes(out, results, report)
+        _print_analysis_notes(out, results, report)
 
 
 def decided_metrics(results: Results) -> list[Metric]:
@@ -296,7 +296,7 @@ def _print_described(out: Sheet, results: Results, decided: list[Metric], labels
         print_metrics(out, results, rows, labels)
 
 
-def _elsewhere_print_notes(out: Sheet, results: Results, report: Path | None) -> None:
+def _print_analysis_notes(out: Sheet, results: Results, report: Path | None) -> None:
     out.blank()
     if results.elsewhere is not None and len(results.configurations) > 1:
         out.say(

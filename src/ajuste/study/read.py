@@ -174,7 +174,7 @@ class BuiltinStudy:
 def builtin_studies() -> list[BuiltinStudy]:
     """All of them, by name."""
     folder = Path(str(files("ajuste.catalogue"))) / "studies"
-    return [_builtin_read(path) for path in sorted(folder.glob("*.toml"))]
+    return [_read_builtin(path) for path in sorted(folder.glob("*.toml"))]
 
 
 def find_study(name_or_path: str) -> Path:
@@ -196,7 +196,7 @@ def find_study(name_or_path: str) -> Path:
     )
 
 
-def _builtin_read(path: Path) -> BuiltinStudy:
+def _read_builtin(path: Path) -> BuiltinStudy:
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     return BuiltinStudy(document["name"], document.get("title", ""), document.get("question", ""), path)
 

@@ -109,7 +109,7 @@ def _grouped(means: Floats) -> tuple[Floats, Floats]:
 
 
 FEWEST: Final = 30
-_AUTOCORRELATION_MOST: Final = 0.98
+_MOST_CORRELATION: Final = 0.98
 _LONG: Final = 400  # trials from which on what they did themselves is known better than what a model says
 _SURE: Final = 3.0  # standard errors from which on pairs count as resembling each other
 
@@ -125,7 +125,7 @@ def autocorrelation(residuals: Residuals) -> DiagnosticFinding | None:
         return None
     paired, paired_score = _of_pairs(residuals)
     affected = rho > 0 and paired_score > _SURE and paired > 0.1
-    bounded = max(-_AUTOCORRELATION_MOST, min(_AUTOCORRELATION_MOST, rho))
+    bounded = max(-_MOST_CORRELATION, min(_MOST_CORRELATION, rho))
     effective = n * (1 - bounded) / (1 + bounded)
     if affected:
         why = (

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtri, stdtrit
 
-from ajuste.analysis.partition import partition
+from ajuste.analysis.trend import partition
 from ajuste.model.surface import Shape, SurfaceAxis
 from ajuste.model.trial import Factor
 

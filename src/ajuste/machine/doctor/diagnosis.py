@@ -158,11 +158,11 @@ Word = Literal["quiet", "usable", "noisy"]
 _FEWEST_RUNS = 3
 
 
-class _DiagnosisPart(BaseModel):
+class _Judgement(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class NoiseEffect(_DiagnosisPart):
+class NoiseEffect(_Judgement):
     """An effect of that size takes about ``blocks`` blocks (``low`` to ``high``); ``None`` is more than 10,000."""
 
     effect_percent: float
@@ -171,14 +171,14 @@ class NoiseEffect(_DiagnosisPart):
     high: int | None
 
 
-class Power(_DiagnosisPart):
+class Power(_Judgement):
     """So many blocks show effects from ``effect_percent`` on; ``None`` where they are too few for any."""
 
     blocks: int
     effect_percent: float | None
 
 
-class Diagnosis(_DiagnosisPart):
+class Diagnosis(_Judgement):
     """``findings`` are sorted, the most important first, with those that do not disturb at the end."""
 
     verdict: Word

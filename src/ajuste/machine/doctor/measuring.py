@@ -20,7 +20,7 @@ from ajuste.outputs import jitter, matrix
 from ajuste.outputs.failure import ParseError
 
 
-class Measures(Protocol):
+class PlanRunner(Protocol):
     """What carries out a plan on this machine, by the very agent that measures studies."""
 
     def run(self, plan: Plan) -> Observation: ...
@@ -51,7 +51,7 @@ QUICK: Final = Length(sleeps=1200, runs=20, job_s=0.12, limit_s=8)
 
 
 def measure(
-    executor: Measures,
+    executor: PlanRunner,
     length: Length,
     say: Say = lambda _: None,
     watch: Callable[[], MachineWatch] = MachineWatch,
@@ -79,7 +79,7 @@ def measure(
     return _told(watched.seen, late, tuple(runs))
 
 
-def _jitter(executor: Measures, sleeps: int) -> Jitter:
+def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:
     said = _run(executor, "jitter", "--sleeps", str(sleeps), "--interval-us", "1000")
     try:
         figures = jitter.parse(_output(said))
@@ -89,7 +89,7 @@ def _jitter(executor: Measures, sleeps: int) -> Jitter:
     return Jitter(sleeps=sleeps, **{f"{name}_us": figures[f"jitter.{name}"] for name in names})
 
 
-def _repetitions(executor: Measures, job_s: float) -> int:
+def _repetitions(executor: PlanRunner, job_s: float) -> int:
     """So many that a run takes about ``job_s`` of CPU time. The second try counts: the first one warms up."""
     _job(executor, _TRIED)
     tried = _job(executor, _TRIED)
@@ -97,7 +97,7 @@ def _repetitions(executor: Measures, job_s: float) -> int:
     return max(1, min(_MOST_REPETITIONS, round(_TRIED * job_s / tried_s)))
 
 
-def _job(executor: Measures, repetitions: int) -> Exited:
+def _job(executor: PlanRunner, repetitions: int) -> Exited:
     said = _run(executor, "matrix", "--size", str(_SIZE), "--repetitions", str(repetitions))
     try:
         matrix.parse(_output(said))
@@ -106,7 +106,7 @@ def _job(executor: Measures, repetitions: int) -> Exited:
     return next(event for event in said.events if isinstance(event, Exited) and event.role == "workload")
 
 
-def _run(executor: Measures, *words: str) -> Observation:
+def _run(executor: PlanRunner, *words: str) -> Observation:
     argv = (str(native_program(WORKLOADS)), *words)
     said = executor.run(Plan(id=words[0], workload=Command(argv=argv), timeout_ns=_LONGEST_NS))
     failed = next((event.message for event in said.events if isinstance(event, Failed)), "")

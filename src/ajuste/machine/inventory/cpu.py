@@ -212,10 +212,10 @@ def _together(
         if value is not None:
             cpus = cpus_in(source.line(f"{_CPUFREQ}/{policy}/affected_cpus").replace(" ", ","))
             values.setdefault(value, []).extend(cpus)
-    return _frequency_listed(values.items()) if values else None
+    return _frequencies_listed(values.items()) if values else None
 
 
-def _frequency_listed(values: Iterable[tuple[str, list[int]]]) -> str:
+def _frequencies_listed(values: Iterable[tuple[str, list[int]]]) -> str:
     pairs = list(values)
     if len(pairs) == 1:
         return pairs[0][0]

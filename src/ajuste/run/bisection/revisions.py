@@ -116,7 +116,7 @@ def _git(repository: Path, *arguments: str) -> list[str]:
 # Bisection over the versions of a distribution's kernel.
 
 
-VersionsTest = Callable[[str, Callable[[], str]], Outcome]
+TestVersion = Callable[[str, Callable[[], str]], Outcome]
 
 
 def versions_between(good: PackagedKernel, bad: PackagedKernel, home: Home, say: Say, *, every: bool) -> list[str]:
@@ -142,7 +142,7 @@ def versions_between(good: PackagedKernel, bad: PackagedKernel, home: Home, say:
     return [str(good), *between, str(bad)]
 
 
-def bisect_versions(specs: list[str], test: VersionsTest) -> tuple[str, ...]:
+def bisect_versions(specs: list[str], test: TestVersion) -> tuple[str, ...]:
     """The versions with one of which the difference came; ``specs`` from the good end to the bad one."""
     outcomes: dict[int, Outcome] = {0: "absent", len(specs) - 1: "there"}
     while (place := next_candidate(len(specs), outcomes)) is not None:
