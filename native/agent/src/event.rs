@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Source;
+use crate::sampling::reader::Source;
 use crate::trace::recording::Recording;
 
 /// One line. Internally tagged by `event`.

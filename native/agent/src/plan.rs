@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counters;
 pub use crate::place::location::*;
+use crate::sampling::reader::Source;
 
 /// Of plans and events. Changes when an old reader would misunderstand a new document.
 pub const CONTRACT_VERSION: u32 = 1;
@@ -85,21 +86,6 @@ pub struct Command {
     pub attributes: Attributes,
     #[serde(default)]
     pub user: Option<User>,
-}
-
-/// Where a sampler reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    Vmstat,
-    Meminfo,
-    Diskstats,
-    Schedstat,
-    Pressure,
-    Softirqs,
-    Interrupts,
-    Stat,
-    Process,
 }
 
 /// Reads one source again and again; `keys` are names of figures, or beginnings of them followed by `*`.

@@ -10,9 +10,9 @@ use std::io::{Error, Seek, SeekFrom, Write};
 
 use lexopt::prelude::*;
 
-use crate::cpu_time;
+use crate::clock::cpu_seconds;
+use crate::request::{number, Fault};
 use crate::spin::burn;
-use crate::{number, Fault};
 
 /// Iterations between two looks at the CPU time: some microseconds.
 const BATCH: u32 = 1 << 13;
@@ -116,7 +116,7 @@ fn use_memory() -> Result<(), Fault> {
 }
 
 fn compute(lifetime_ms: u64) -> Result<(), Fault> {
-    while lifetime_ms == 0 || cpu_time::seconds() * 1000.0 < lifetime_ms as f64 {
+    while lifetime_ms == 0 || cpu_seconds() * 1000.0 < lifetime_ms as f64 {
         burn(BATCH);
     }
     Ok(())

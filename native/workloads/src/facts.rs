@@ -13,7 +13,7 @@ use std::path::Path;
 
 const PRESSURE: &str = "/proc/pressure/cpu";
 
-use crate::Fault;
+use crate::request::Fault;
 
 pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
     if let Some(argument) = arguments.next()? {

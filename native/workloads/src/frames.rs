@@ -18,11 +18,11 @@ use std::io::Write;
 
 use lexopt::prelude::*;
 
+use crate::clock::cpu_seconds;
 use crate::clock::{least_slack, now_ns, sleep_until};
-use crate::cpu_time;
 use crate::percentile::said;
+use crate::request::{number, Fault};
 use crate::spin::burn;
-use crate::{number, Fault};
 
 /// Iterations between two looks at the CPU time: some microseconds.
 const BATCH: u32 = 1 << 11;
@@ -113,8 +113,8 @@ fn missed(took_ns: i64, every_ns: i64) -> i64 {
 
 /// Use so much CPU time, however long that takes.
 fn compute(needs_ns: i64) {
-    let until = cpu_time::seconds() + needs_ns as f64 * 1e-9;
-    while cpu_time::seconds() < until {
+    let until = cpu_seconds() + needs_ns as f64 * 1e-9;
+    while cpu_seconds() < until {
         burn(BATCH);
     }
 }

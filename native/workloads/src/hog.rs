@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use lexopt::prelude::*;
 
-use crate::cpu_time;
+use crate::clock::cpu_seconds;
+use crate::request::{number, Fault};
 use crate::spin::burn;
-use crate::{number, Fault};
 
 /// Iterations between two looks at the clock: microseconds, so that the end is seen as soon as the CPU is there.
 const BATCH: u32 = 1 << 13;
@@ -35,7 +35,7 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
     writeln!(
         std::io::stdout(),
         "hog milliseconds={milliseconds} cpu_ms={:.2} voluntary={voluntary} involuntary={involuntary}",
-        cpu_time::seconds() * 1000.0
+        cpu_seconds() * 1000.0
     )?;
     Ok(())
 }

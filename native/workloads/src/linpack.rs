@@ -27,7 +27,8 @@ use std::io::Write;
 
 use lexopt::prelude::*;
 
-use crate::{cpu_time, number, Fault};
+use crate::clock::cpu_seconds;
+use crate::request::{number, Fault};
 
 mod interrupts;
 mod module;
@@ -35,9 +36,8 @@ mod solve;
 mod twin;
 
 use interrupts::Count;
+use solve::{LEADING, N};
 
-const N: usize = 200;
-const LEADING: usize = N + 1;
 /// Floating-point operations of one repetition.
 const OPERATIONS: f64 = 2.0 * (N * N * N) as f64 / 3.0 + 2.0 * (N * N) as f64;
 const MOST_REPETITIONS: u64 = 1 << 30;
@@ -235,18 +235,18 @@ impl System {
     }
 
     fn measure(&mut self, repetitions: u64) -> Measured {
-        let begin = cpu_time::seconds();
+        let begin = cpu_seconds();
         let (mut factoring, mut solving) = (0.0, 0.0);
         for _ in 0..repetitions {
             self.make_anew();
-            let generated = cpu_time::seconds();
+            let generated = cpu_seconds();
             self.factor();
-            let factored = cpu_time::seconds();
+            let factored = cpu_seconds();
             self.solve();
             factoring += factored - generated;
-            solving += cpu_time::seconds() - factored;
+            solving += cpu_seconds() - factored;
         }
-        Measured { repetitions, total: cpu_time::seconds() - begin, factoring, solving }
+        Measured { repetitions, total: cpu_seconds() - begin, factoring, solving }
     }
 
     fn make_anew(&mut self) {

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use lexopt::prelude::*;
 
-use crate::{number, Fault};
+use crate::request::{number, Fault};
 
 /// Largest size whose sums are surely exact: |C\[i,j]| ≤ 30 N, and the checksum is below 7 · 30 N³ < 2⁵³.
 const LARGEST: u64 = 8192;

@@ -16,7 +16,7 @@ use std::io::{Error, Write};
 use lexopt::prelude::*;
 
 use crate::clock::now_ns;
-use crate::{number, Fault};
+use crate::request::{number, Fault};
 
 const NODES: &str = "/sys/devices/system/node";
 const PAGE_BYTES: usize = 4096;

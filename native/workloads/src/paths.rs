@@ -26,7 +26,7 @@ use crate::crowd::child;
 use crate::paths::multipath::Connection;
 use crate::paths::network::{End, Link};
 use crate::paths::transfer::{Received, Timetable};
-use crate::{number, Fault};
+use crate::request::{number, Fault};
 
 const MOST_KBIT: u64 = 1_000_000;
 const MOST_DELAY_MS: u64 = 2000;
@@ -50,7 +50,7 @@ pub fn run(arguments: lexopt::Parser) -> Result<(), Fault> {
     let request = read(arguments)?;
     network::leave()?;
     let (mut ours, theirs) = UnixStream::pair()?;
-    let receiver = child(&|| receive(&request, &theirs).inspect_err(say_fault))?;
+    let receiver = child(&|| receive(&request, &theirs).inspect_err(|fault| eprintln!("ajuste-workloads: {fault}")))?;
     // Where this is the only one who has it, its end is heard of.
     drop(theirs);
     await_go(&mut ours)?;
@@ -156,12 +156,6 @@ fn await_go(from: &mut impl Read) -> Result<(), Fault> {
 
 fn receiver_ended() -> Fault {
     Fault::Run("the other end of the links has failed".into())
-}
-
-fn say_fault(fault: &Fault) {
-    if let Fault::Run(reason) = fault {
-        eprintln!("ajuste-workloads: {reason}");
-    }
 }
 
 fn say(request: &Request, told: &Told, connection: Option<Connection>) -> Result<(), Fault> {

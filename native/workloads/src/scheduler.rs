@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use lexopt::prelude::*;
 
-use crate::Fault;
+use crate::request::Fault;
 
 const CLASS: &str = "/sys/kernel/sched_ext";
 const LOG: &str = "ajuste-scheduler.log";

@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use lexopt::prelude::*;
 
-use crate::{cpu_time, number, Fault};
+use crate::clock::cpu_seconds;
+use crate::request::{number, Fault};
 
 /// Iterations between two looks at the clock, if there is an end: about a millisecond.
 const BATCH: u32 = 1 << 20;
@@ -18,7 +19,7 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
             other => return Err(other.unexpected().into()),
         }
     }
-    while milliseconds.is_none_or(|limit| cpu_time::seconds() * 1000.0 < limit as f64) {
+    while milliseconds.is_none_or(|limit| cpu_seconds() * 1000.0 < limit as f64) {
         burn(BATCH);
     }
     Ok(())

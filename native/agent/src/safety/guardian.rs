@@ -23,12 +23,38 @@ use crate::safety::leftovers;
 use crate::safety::recovery;
 use crate::safety::roll::Roll;
 use crate::safety::session::Session;
-use crate::safety::system::ThisMachine;
+use crate::safety::system::{System, ThisMachine};
 
 /// As `/proc/PID/comm` shows it.
 pub const NAME: &std::ffi::CStr = c"ajuste-guardian";
 /// For a guardian to end after the agent's orderly end.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A machine on which a session can have a guardian.
+pub trait Guarded: System {
+    type Guardian;
+
+    fn fork_guardian(&self, session: &Session<Self>, roll: Self::Roll) -> Result<Self::Guardian, String>;
+    fn is_guarded(&self, guardian: &Self::Guardian) -> bool;
+    /// Let it end after an orderly end, and wait until it has.
+    fn dismiss(&self, guardian: Self::Guardian);
+}
+
+impl Guarded for ThisMachine {
+    type Guardian = Guardian;
+
+    fn fork_guardian(&self, session: &Session<Self>, roll: Roll) -> Result<Guardian, String> {
+        Guardian::fork(session, roll, self.held.as_ref().map(|held| held.as_raw_fd()))
+    }
+
+    fn is_guarded(&self, guardian: &Guardian) -> bool {
+        guardian.is_alive()
+    }
+
+    fn dismiss(&self, guardian: Guardian) {
+        guardian.dismiss();
+    }
+}
 
 /// A guardian, as its agent has it.
 pub struct Guardian {
@@ -39,7 +65,7 @@ pub struct Guardian {
 
 impl Guardian {
     /// Fork one for `session`. It keeps `held` open as long as it lives.
-    pub fn fork(session: &Session<ThisMachine>, roll: Roll, held: Option<RawFd>) -> Result<Guardian, String> {
+    fn fork(session: &Session<ThisMachine>, roll: Roll, held: Option<RawFd>) -> Result<Guardian, String> {
         let refused = |error: io::Error| format!("cannot start the guardian: {}", errno::of(error));
         let (end, lifeline) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
         let (answer, ready) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
@@ -66,12 +92,12 @@ impl Guardian {
         Ok(Guardian { lifeline, pidfd })
     }
 
-    pub fn is_alive(&self) -> bool {
+    fn is_alive(&self) -> bool {
         matches!(poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&Default::default())), Ok(0))
     }
 
     /// Let it end, and wait until it has: it lets go of what it holds.
-    pub fn dismiss(self) {
+    fn dismiss(self) {
         drop(self.lifeline);
         let deadline = Instant::now() + PATIENCE;
         while let Err(rustix::io::Errno::INTR) = poll(

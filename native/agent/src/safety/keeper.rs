@@ -12,16 +12,17 @@ use crate::event::{Event, Stage, Written};
 use crate::failure::{Failure, Stop};
 use crate::plan::{Attributes, Plan, Write};
 use crate::process::cgroup;
+use crate::safety::guardian::Guarded;
 use crate::safety::record::Contents;
 use crate::safety::registry::Registry;
 use crate::safety::restore::{restore, Outcome, Places};
 use crate::safety::session::Session;
-use crate::safety::system::{System, ThisMachine};
+use crate::safety::system::ThisMachine;
 use crate::safety::undo::{Made, OldValue, Undo};
 use crate::scratch::mount_point;
 use crate::trace;
 
-pub struct Keeper<S: System = ThisMachine> {
+pub struct Keeper<S: Guarded = ThisMachine> {
     system: S,
     directory: PathBuf,
     registry: Registry<S>,
@@ -36,7 +37,7 @@ pub struct Keeper<S: System = ThisMachine> {
     unsettled: Vec<usize>,
 }
 
-impl<S: System> Keeper<S> {
+impl<S: Guarded> Keeper<S> {
     /// One whose journal will be in `directory`, an absolute path.
     pub fn new(system: &S, directory: PathBuf, registry: Registry<S>) -> Keeper<S> {
         Keeper {

@@ -2,7 +2,7 @@
 //!
 //! [`ThisMachine`] is the real one. In tests it is a machine that is played, with crashes at any operation.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,11 +15,9 @@ use crate::errno;
 use crate::place::tunable;
 use crate::plan::Location;
 use crate::process::{account, cgroup, enclosure};
-use crate::safety::guardian::Guardian;
 use crate::safety::leftovers;
 use crate::safety::restore::Places;
 use crate::safety::roll::{Leader, Roll};
-use crate::safety::session::Session;
 use crate::safety::undo::Made;
 use crate::scratch::mount_point;
 
@@ -32,7 +30,6 @@ pub trait System: Places + Clone {
     type Disk: Disk;
     /// Which process groups an agent has running.
     type Roll: Copy;
-    type Guardian;
 
     fn disk(&self) -> &Self::Disk;
     /// The id of this boot. Another one means that all settings are the kernel's own again.
@@ -62,10 +59,6 @@ pub trait System: Places + Clone {
     fn note_steps(&self, roll: Self::Roll, steps: usize);
     /// How many steps of its journal an agent that is dead had noted, if that is known.
     fn noted_steps(&self, owner: Leader) -> Option<usize>;
-    fn fork_guardian(&self, session: &Session<Self>, roll: Self::Roll) -> Result<Self::Guardian, String>;
-    fn is_guarded(&self, guardian: &Self::Guardian) -> bool;
-    /// Let it end after an orderly end, and wait until it has.
-    fn dismiss(&self, guardian: Self::Guardian);
 }
 
 /// The machine that this runs on.
@@ -78,7 +71,6 @@ pub struct ThisMachine {
 impl System for ThisMachine {
     type Disk = Local;
     type Roll = Roll;
-    type Guardian = Guardian;
 
     fn disk(&self) -> &Local {
         &Local
@@ -145,18 +137,6 @@ impl System for ThisMachine {
 
     fn noted_steps(&self, owner: Leader) -> Option<usize> {
         Roll::left_by(owner).map(|roll| roll.steps())
-    }
-
-    fn fork_guardian(&self, session: &Session<Self>, roll: Roll) -> Result<Guardian, String> {
-        Guardian::fork(session, roll, self.held.as_ref().map(|held| held.as_raw_fd()))
-    }
-
-    fn is_guarded(&self, guardian: &Guardian) -> bool {
-        guardian.is_alive()
-    }
-
-    fn dismiss(&self, guardian: Guardian) {
-        guardian.dismiss();
     }
 }
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::errno;
 use crate::event::{Event, Sample, Sampled};
-use crate::plan::{Sampler, Source};
+use crate::plan::Sampler;
 use crate::sampling::figures::Keys;
-use crate::sampling::reader::Reader;
+use crate::sampling::reader::{Reader, Source};
 
 /// What is kept of all samplers together: that of 5 s at the highest rate, or of an hour and more at 10 Hz.
 const MOST_READINGS: usize = 50_000;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 
-use super::N;
+use crate::linpack::solve::N;
 
 const PLACE: &str = "/proc/ajuste_linpack";
 

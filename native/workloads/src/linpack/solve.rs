@@ -1,6 +1,10 @@
 //! Gaussian elimination with partial pivoting on a matrix stored by columns (*LINPACK Users' Guide*, chapter 1: SGEFA,
 //! SGESL, in double precision).
 
+pub const N: usize = 200;
+/// Elements of a column, of which the last is not used.
+pub const LEADING: usize = N + 1;
+
 /// Factor `a` (columns of `leading` elements, as many as there are pivots) in place into L and U; the multipliers are
 /// stored negated, as LINPACK does. A zero pivot is left, and shows in the solution.
 pub fn dgefa(a: &mut [f64], leading: usize, pivots: &mut [usize]) {

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use ajuste_agent::place::netlink::{attribute, attributes, Netlink};
 
-use crate::Fault;
+use crate::request::Fault;
 
 pub const IPPROTO_MPTCP: i32 = 262;
 

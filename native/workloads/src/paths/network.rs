@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 
 use ajuste_agent::place::netlink::{attribute, Netlink};
 
-use crate::Fault;
+use crate::request::Fault;
 
 /// One link, alike in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use crate::clock::now_ns;
 use crate::paths::multipath::IPPROTO_MPTCP;
 use crate::paths::network::{self, Link};
-use crate::Fault;
+use crate::request::Fault;
 
 const PORT: u16 = 5201;
 const CHUNK_BYTES: usize = 65536;

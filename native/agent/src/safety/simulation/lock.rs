@@ -3,49 +3,13 @@
 //! Each user has a lock, which the processes of an experiment inherit, and a status beside it, which says who has the
 //! machine. Whoever comes takes their own lock, says so, and then looks at what the others say.
 
-use std::collections::BTreeSet;
-
 use crate::safety::simulation::process::Process;
-use crate::safety::simulation::world::{run_guardians, Planted, World};
-
-pub const USERS: u64 = 2;
+use crate::safety::simulation::world::{run_guardians, Planted, UserLock, World, USERS};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     Experiment,
     Restoration,
-}
-
-#[derive(Default)]
-struct UserLock {
-    /// The processes that have it open.
-    holders: BTreeSet<i32>,
-    /// Who says that they have the machine.
-    status: Option<i32>,
-}
-
-/// Those of one machine, by user.
-#[derive(Default)]
-pub struct Locks([UserLock; USERS as usize]);
-
-impl Locks {
-    /// Another process has open what this one has.
-    pub fn inherit(&mut self, from: i32, to: i32) {
-        for lock in self.0.iter_mut().filter(|lock| lock.holders.contains(&from)) {
-            lock.holders.insert(to);
-        }
-    }
-
-    /// The kernel closes what a process had. What it said stays.
-    pub fn ended(&mut self, pid: i32) {
-        for lock in &mut self.0 {
-            lock.holders.remove(&pid);
-        }
-    }
-
-    pub fn are_free(&self) -> bool {
-        self.0.iter().all(|lock| lock.holders.is_empty())
-    }
 }
 
 impl Process {

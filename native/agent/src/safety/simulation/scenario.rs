@@ -10,9 +10,9 @@ use crate::safety::candidates::Scope;
 use crate::safety::keeper::Keeper;
 use crate::safety::recovery::{is_done, Permit, Recovery, Verdict};
 use crate::safety::registry::Registry;
-use crate::safety::simulation::lock::{Use, USERS};
+use crate::safety::simulation::lock::Use;
 use crate::safety::simulation::process::Process;
-use crate::safety::simulation::world::{run_guardians, Fault, Planted, Shared, World, Wrong, DEFAULTS, SHARED};
+use crate::safety::simulation::world::{run_guardians, Fault, Planted, Shared, World, Wrong, DEFAULTS, SHARED, USERS};
 
 const REGISTRY: &str = "/var/lib/ajuste/journals";
 const HOMES: [&str; 2] = ["/home/a", "/home/b"];
@@ -67,7 +67,7 @@ fn restore_as(user: u64, process: &Process) -> bool {
 }
 
 /// Somebody else gets a turn, while a process of `machine` is in the middle of something.
-pub fn somebody_else(world: &Shared, machine: usize) {
+fn somebody_else(world: &Shared, machine: usize) {
     world.borrow_mut().busy = false;
     let (what, user, machines) = {
         let mut own = world.borrow_mut();
@@ -240,7 +240,7 @@ fn harm(world: &mut World) -> bool {
 /// All that happens under one seed, on a world that is `set` up in a certain way. The error says what did not hold.
 pub fn run(seed: u64, planted: Planted, set: impl Fn(&mut World)) -> Result<(), Vec<Wrong>> {
     let machines = 1 + (seed % 2) as usize;
-    let world = World::new(seed, machines, planted);
+    let world = World::new(seed, machines, planted, somebody_else);
     set(&mut world.borrow_mut());
     let rounds = 2 + world.borrow_mut().chance.below(4);
     let mut was_harmed = false;
@@ -309,7 +309,7 @@ fn end(world: &Shared, was_harmed: bool) -> Result<(), Vec<Wrong>> {
 /// One session with this fault at its operation number `at`; how many operations it has. The error says what did not
 /// hold.
 pub fn session_with(at: u64, fault: Option<Fault>, seen: &mut dyn FnMut(&World)) -> Result<u64, Vec<Wrong>> {
-    let world = World::new(at, 1, Planted::Nothing);
+    let world = World::new(at, 1, Planted::Nothing, somebody_else);
     {
         let mut own = world.borrow_mut();
         own.busy = false;

@@ -88,7 +88,7 @@ fn every_fault_at_every_operation_of_a_session_leaves_nothing() {
             assert!(ended.is_ok(), "{fault:?} at operation {at}: {ended:?}");
         }
     }
-    let layer = include_str!("../../disk.rs");
+    let layer = include_str!("../disk.rs");
     let operations = layer.lines().filter_map(|line| {
         let name = line.strip_prefix("    fn ")?.split_once('(')?.0;
         line.ends_with(';').then_some(name)
