@@ -1,6 +1,7 @@
 //! The words for what the kernel refuses, the same on every machine.
 
 use std::ffi::CStr;
+use std::fmt::Display;
 use std::io;
 
 /// `No such file or directory` for ENOENT.
@@ -13,4 +14,9 @@ pub fn text(number: i32) -> String {
 pub fn of<E: Into<io::Error>>(error: E) -> String {
     let error = error.into();
     error.raw_os_error().map_or_else(|| error.to_string(), text)
+}
+
+/// What puts `place` before the words of an error: `/etc/machine-id: No such file or directory`.
+pub fn at<P: Display, E: Into<io::Error>>(place: P) -> impl FnOnce(E) -> String {
+    move |error| format!("{place}: {}", of(error))
 }

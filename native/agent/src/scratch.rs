@@ -64,8 +64,8 @@ impl Device {
 /// A block device that nobody uses: the kernel gives it for exclusive use only if it is not mounted, swapped to or part
 /// of another device.
 fn free_device(path: &str) -> Result<PathBuf, String> {
-    let real = fs::canonicalize(path).map_err(|error| format!("{path}: {}", errno::of(error)))?;
-    let about = fs::metadata(&real).map_err(|error| format!("{path}: {}", errno::of(error)))?;
+    let real = fs::canonicalize(path).map_err(errno::at(path))?;
+    let about = fs::metadata(&real).map_err(errno::at(path))?;
     if !about.file_type().is_block_device() {
         return Err(format!("{path} is no block device"));
     }
@@ -90,7 +90,7 @@ pub struct Mounted {
 impl Mounted {
     /// Mount a device that was formatted. The error has the kernel's words.
     pub fn mount(scratch: &Scratch, device: Device) -> Result<Mounted, String> {
-        device.sync().map_err(|error| format!("{}: {}", device.path().display(), errno::of(error)))?;
+        device.sync().map_err(errno::at(device.path().display()))?;
         enter_namespace()?;
         let point = MountPoint::prepare(&scratch.mount)?;
         attach(scratch, device.path())?;

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Wait for the end of standard input, then remove `directory`. The error says why it is still there.
 pub fn run(directory: &str) -> Result<(), String> {
-    let directory = fs::canonicalize(directory).map_err(|error| format!("{directory}: {}", errno::of(error)))?;
+    let directory = fs::canonicalize(directory).map_err(errno::at(directory))?;
     ignore_signals();
     wait_for_end(io::stdin());
     let marked = fs::symlink_metadata(directory.join(MARKER)).is_ok_and(|marker| marker.is_file());
@@ -110,7 +110,7 @@ fn remove(directory: &Path) -> Result<(), String> {
             _ => return Ok(()),
         }
     }
-    result.map_err(|error| format!("{}: {}", directory.display(), errno::of(error)))
+    result.map_err(errno::at(directory.display()))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn event_port() -> u16 {
 impl Boot {
     /// Read [`BOOT_FILE`]. The error says what is wrong with it.
     pub fn read() -> Result<Boot, String> {
-        let document = fs::read(BOOT_FILE).map_err(|error| format!("{BOOT_FILE}: {}", errno::of(error)))?;
+        let document = fs::read(BOOT_FILE).map_err(errno::at(BOOT_FILE))?;
         Boot::parse(&document)
     }
 

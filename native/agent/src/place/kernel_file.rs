@@ -53,7 +53,7 @@ fn permitted(path: &str) -> Result<PathBuf, String> {
     if !plain || !below(Path::new(path)) {
         return Err(format!("{path} is not a plain path below {ROOT_WORDS}"));
     }
-    let real = fs::canonicalize(path).map_err(|error| format!("{path}: {}", errno::of(error)))?;
+    let real = fs::canonicalize(path).map_err(errno::at(path))?;
     if !below(&real) {
         return Err(format!("{path} leads to {}, out of {ROOT_WORDS}", real.display()));
     }

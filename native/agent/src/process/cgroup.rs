@@ -25,7 +25,7 @@ pub fn enable_cpu() {
 }
 
 fn enable(controller: &str) -> Result<(), String> {
-    fs::write(SHARED, format!("+{controller}")).map_err(|error| format!("{SHARED}: {}", errno::of(error)))
+    fs::write(SHARED, format!("+{controller}")).map_err(errno::at(SHARED))
 }
 
 /// Have `controller` for groups below the root, if it is among those that are `present` there.
@@ -34,7 +34,7 @@ fn offer(controller: &str, present: &str, may_enable: bool) -> Result<(), String
     if !listed(present) {
         return Err(format!("cgroup v2 has no controller {controller} here, only {}", present.trim_end()));
     }
-    let shared = fs::read_to_string(SHARED).map_err(|error| format!("{SHARED}: {}", errno::of(error)))?;
+    let shared = fs::read_to_string(SHARED).map_err(errno::at(SHARED))?;
     match listed(&shared) {
         true => Ok(()),
         false if may_enable => enable(controller),
@@ -107,7 +107,7 @@ impl Group {
             offer(controller(file), &present, may_enable).map_err(|reason| format!("{file}: {reason}"))?;
         }
         let path = path(name);
-        fs::create_dir(&path).map_err(|error| format!("{}: {}", path.display(), errno::of(error)))?;
+        fs::create_dir(&path).map_err(errno::at(path.display()))?;
         let group = Group { path };
         values.iter().try_for_each(|(file, value)| group.set(file, value)).map(|()| Some(group))
     }
@@ -124,7 +124,7 @@ impl Group {
     pub fn door(&self) -> Result<File, String> {
         let place = self.path.join("cgroup.procs");
         let file = OpenOptions::new().write(true).open(&place);
-        file.map_err(|error| format!("{}: {}", place.display(), errno::of(error)))
+        file.map_err(errno::at(place.display()))
     }
 }
 

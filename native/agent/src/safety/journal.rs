@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
+use thiserror::Error;
 
 use crate::disk::{About, Disk, Opening};
 use crate::errno;
@@ -50,16 +51,19 @@ pub struct Journal<S: System> {
 
 pub type File<S> = <<S as System>::Disk as Disk>::File;
 
-/// Why a journal cannot be had.
-#[derive(Debug, PartialEq, Eq)]
+/// Why a journal cannot be opened and read.
+#[derive(Debug, Error, PartialEq, Eq)]
 pub enum Refused {
-    /// Somebody has it: the session or its guardian.
+    /// The session or its guardian has the lock.
+    #[error("its session is still at work")]
     Held,
-    /// It is not there (any more).
+    #[error("there is no such journal")]
     Gone,
     /// It is no journal, or not one that can be trusted.
+    #[error("{0}")]
     Unfit(String),
-    /// It cannot be read: whether anything is to be put back is unknown.
+    /// It cannot be read: nothing is known about changed values.
+    #[error("{0}")]
     Unread(String),
 }
 

@@ -18,7 +18,6 @@ use crate::safety::undo::Undo;
 /// For a guardian that is at work to be done.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-const HELD: &str = "its session is still at work";
 
 /// Which places a journal may write.
 pub enum Permit {
@@ -48,6 +47,12 @@ pub enum Verdict<S: System> {
     Void(Option<Journal<S>>, &'static str),
     /// There is nothing to do about it, or nothing that can be done.
     Other(JournalState, Option<String>),
+}
+
+impl<S: System> Verdict<S> {
+    fn held() -> Verdict<S> {
+        Verdict::Other(JournalState::Held, Some(Refused::Held.to_string()))
+    }
 }
 
 pub struct Recovery<S: System> {
@@ -106,11 +111,11 @@ impl<S: System> Recovery<S> {
         };
         let (journal, contents) = match read {
             Ok(read) => read,
-            Err(Refused::Held) => return Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
+            Err(Refused::Held) => return Verdict::held(),
             // Whatever stands in the way: the boot has taken the changes with it.
             Err(_) if is_before => return Verdict::Void(None, EARLIER),
             Err(Refused::Gone) if entry.is_some_and(|entry| self.is_beginning(entry)) => {
-                return Verdict::Other(JournalState::Held, Some(HELD.to_owned()))
+                return Verdict::held()
             }
             Err(Refused::Gone) => return missing(entry),
             Err(Refused::Unfit(reason)) => return Verdict::Other(JournalState::Malformed, Some(reason)),
@@ -124,7 +129,7 @@ impl<S: System> Recovery<S> {
                 // Those of another boot do not fit.
                 _ if !contents.steps.is_empty() => Verdict::Left(journal, contents),
                 Some(_) if is_before => Verdict::Void(Some(journal), EARLIER),
-                Some(entry) if self.is_beginning(entry) => Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
+                Some(entry) if self.is_beginning(entry) => Verdict::held(),
                 Some(entry) if !entry.begun => Verdict::Void(Some(journal), "nothing was changed yet"),
                 Some(entry) if entry.settled => Verdict::Settled(journal, contents),
                 Some(_) => {
@@ -139,7 +144,7 @@ impl<S: System> Recovery<S> {
             false if is_registered => Verdict::Void(Some(journal), EARLIER),
             false => Verdict::Other(JournalState::Foreign, Some(FOREIGN.to_owned())),
             // It is a copy of one that is in use.
-            true if self.system.is_alive(header.owner()) => Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
+            true if self.system.is_alive(header.owner()) => Verdict::held(),
             true if is_registered && entry.is_some_and(|entry| entry.settled) => Verdict::Settled(journal, contents),
             true => Verdict::Left(journal, contents),
         }
@@ -195,16 +200,13 @@ impl<S: System> Recovery<S> {
             Ok(journal) => {
                 let header = journal.contents().ok().and_then(|contents| contents.header);
                 if header.as_ref().is_some_and(|header| self.system.is_alive(header.owner())) {
-                    return Err(HELD.to_owned());
+                    return Err(Refused::Held.to_string());
                 }
                 journal.remove()?;
                 header.into_iter().for_each(|header| self.system.remove_roll(header.owner()));
             }
-            Err(Refused::Held) => return Err(HELD.to_owned()),
-            Err(Refused::Gone) if entry.is_none() => return Err("there is no such journal".to_owned()),
-            Err(Refused::Gone) => {}
-            Err(Refused::Unread(_)) if entry.is_some() => {}
-            Err(Refused::Unfit(reason) | Refused::Unread(reason)) => return Err(reason),
+            Err(Refused::Gone | Refused::Unread(_)) if entry.is_some() => {}
+            Err(refused) => return Err(refused.to_string()),
         }
         entry.map_or(Ok(()), |entry| self.registry.remove_entry(entry))
     }

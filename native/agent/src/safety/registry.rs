@@ -140,7 +140,7 @@ impl<S: System> Registry<S> {
             }
             Ok(())
         });
-        appended.map_err(|error| format!("{}: {}", self.directory.join(name).display(), errno::of(error)))
+        appended.map_err(errno::at(self.directory.join(name).display()))
     }
 
     /// The journal of the session is gone. That the entry is gone, too, is no error.

@@ -26,7 +26,7 @@ pub struct LoopDevice {
 impl LoopDevice {
     /// A device of `size_bytes` on a new file in `directory`. The error says what could not be had.
     pub fn create(directory: &str, size_bytes: u64) -> Result<LoopDevice, String> {
-        let image = image(Path::new(directory)).map_err(|error| format!("{directory}: {}", errno::of(error)))?;
+        let image = image(Path::new(directory)).map_err(errno::at(directory))?;
         let refused = |reason| format!("{size_bytes} bytes in {directory}: {reason}");
         grow(&image, size_bytes).map_err(|error| refused(errno::of(error)))?;
         LoopDevice::over(&image)
@@ -34,7 +34,7 @@ impl LoopDevice {
 
     fn over(image: &File) -> Result<LoopDevice, String> {
         let control = OpenOptions::new().read(true).write(true).open(CONTROL);
-        let control = control.map_err(|error| format!("{CONTROL}: {}", errno::of(error)))?;
+        let control = control.map_err(errno::at(CONTROL))?;
         let mut reason = String::new();
         for _ in 0..TRIES {
             // SAFETY: a descriptor of ours and no argument.

@@ -68,7 +68,7 @@ impl MountPoint {
         let mut point = MountPoint { path: PathBuf::from(path), made: Vec::new() };
         for place in missing(path)? {
             let made = DirBuilder::new().mode(0o755).create(&place);
-            made.map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+            made.map_err(errno::at(place.display()))?;
             point.made.push(place);
         }
         // What was made a moment ago, and all above it.
@@ -82,7 +82,7 @@ impl MountPoint {
     /// Remove what was made for it.
     pub fn remove(&mut self) -> Result<(), String> {
         while let Some(place) = self.made.pop() {
-            fs::remove_dir(&place).map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+            fs::remove_dir(&place).map_err(errno::at(place.display()))?;
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ impl Recorder {
         let decoder = Decoder::new(formats)?;
         let layout = Layout::parse(&read(Path::new(&format!("{TRACEFS}/events/header_page")))?)?;
         let instance = instance();
-        fs::create_dir(&instance).map_err(|error| format!("{}: {}", instance.display(), errno::of(error)))?;
+        fs::create_dir(&instance).map_err(errno::at(instance.display()))?;
         let mut recorder =
             Recorder { instance, decoder, layout, buffer_bytes: 0, begun_ns: 0, ended_ns: 0, known: Vec::new() };
         recorder.set_up(trace)?;
@@ -117,7 +117,7 @@ impl Recorder {
     /// The numbers of all CPUs that have a buffer.
     fn cpus(&self) -> Result<Vec<usize>, String> {
         let place = self.instance.join("per_cpu");
-        let entries = fs::read_dir(&place).map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+        let entries = fs::read_dir(&place).map_err(errno::at(place.display()))?;
         let names = entries.flatten().map(|entry| entry.file_name());
         let mut cpus: Vec<usize> = names.filter_map(|name| name.to_str()?.strip_prefix("cpu")?.parse().ok()).collect();
         cpus.sort_unstable();
@@ -126,7 +126,7 @@ impl Recorder {
 
     fn set(&self, name: &str, value: &str) -> Result<(), String> {
         let place = self.instance.join(name);
-        fs::write(&place, value).map_err(|error| format!("{}: {}", place.display(), errno::of(error)))
+        fs::write(&place, value).map_err(errno::at(place.display()))
     }
 }
 
@@ -154,7 +154,7 @@ impl Stream {
         let folder = instance.join(format!("per_cpu/cpu{cpu}"));
         let lost = lost(&read(&folder.join("stats"))?);
         let place = folder.join("trace_pipe_raw");
-        let file = disk::open_at_once(&place).map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+        let file = disk::open_at_once(&place).map_err(errno::at(place.display()))?;
         let (file, layout, page) = (file.into(), layout.clone(), Vec::new());
         Ok(Stream { file, cpu, layout, page, cursor: Cursor::default(), moment: None, last_ns: 0, lost })
     }
@@ -202,7 +202,7 @@ fn formats() -> Result<[Format; TRACEPOINTS.len()], String> {
 fn read(place: &Path) -> Result<String, String> {
     let mut text = Vec::with_capacity(LONGEST_TEXT_BYTES);
     let read = File::open(place).and_then(|mut file| file.read_to_end(&mut text));
-    read.map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+    read.map_err(errno::at(place.display()))?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
