@@ -131,7 +131,8 @@ pub trait Disk {
         Ok(bytes)
     }
 
-    /// A file that was not there. If this fails, it is not there either, as far as that can be had.
+    /// A file that was not there.
+    /// If this fails, it is not there either, as far as that can be had.
     fn create(&self, directory: &Self::File, name: &Path, mode: u32) -> Result<Self::File, Errno> {
         let created = self.open(directory, name, Opening::Create(mode));
         if created.as_ref().is_err_and(|error| *error != Errno::EXIST) {

@@ -1,4 +1,5 @@
-//! `ajuste-agent`: see [`USAGE`]. As the first process of a guest it takes no arguments.
+//! `ajuste-agent`: see [`USAGE`].
+//! As the first process of a guest it takes no arguments.
 
 use std::process::ExitCode;
 
@@ -26,7 +27,7 @@ Options: --journal DIR   write down in DIR what undoes every change; without it 
          --registry DIR  the registry of all journals of this machine (default /var/lib/ajuste/journals)
          --permit FILE   a JSON list of the places that journals may write (- is standard input); without it none
          --all           every journal of the registry, besides those in PLACE (a journal or a directory of them)
-         --hold-fd N     keep the inherited descriptor N open until everything is put back, whoever has to do it
+         --hold-fd N     keep the inherited descriptor N open until everything is put back
 
 Exit status: 0 all done, 1 something failed, 2 a wrong request or a malformed plan.
 ";

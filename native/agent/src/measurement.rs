@@ -1,4 +1,4 @@
-//! The measured part of a trial: the background load, the workload, and what is known of them afterwards.
+//! The measured part of a trial: background load, workload, and their figures.
 
 use std::io::Write;
 use std::time::Duration;
@@ -129,7 +129,8 @@ pub fn started(role: Role, index: usize, launched: &Launched) -> Event {
     Event::Started(Started { at_ns: clock::raw_ns(), role, index, pid: launched.pid })
 }
 
-/// Everything that is known after the end: exits, outputs, counters; the workload first.
+/// Report what is known after the end.
+/// Exits, outputs, counters; the workload first.
 pub fn report<W: Write>(
     supervision: &Supervision<'_>,
     counters: Vec<OpenCounter>,

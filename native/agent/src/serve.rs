@@ -71,7 +71,8 @@ enum Next {
 }
 
 impl Lines {
-    /// The next line, waited for. One that is too long for a plan comes in part, which is too long, too.
+    /// The next line, waited for.
+    /// One that is too long for a plan comes in part, which is too long, too.
     fn next(&mut self, interrupts: &Interrupts) -> Next {
         loop {
             if let Some(reason) = interrupts.take() {

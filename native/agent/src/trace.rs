@@ -1,6 +1,6 @@
-//! What the kernel's scheduler does beside a workload: its own events (tracefs), reduced to figures in the agent.
+//! The scheduler's events during a workload (tracefs), reduced to figures.
 //!
-//! They are kept in the kernel's buffer while the workload runs and read afterwards, so that nobody is woken for them.
+//! The kernel buffers them while the workload runs and the agent reads them afterwards: nothing wakes up for them.
 
 mod format;
 mod moment;

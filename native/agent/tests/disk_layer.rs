@@ -1,4 +1,5 @@
-//! Files are touched by the layer only (`src/disk.rs` and `src/disk/`), so that a fault can be met at every operation.
+//! Only the disk layer (`src/disk.rs`, `src/disk/`) touches files.
+//! So a test can cause a fault at every operation.
 
 use std::path::{Path, PathBuf};
 

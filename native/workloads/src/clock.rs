@@ -26,7 +26,7 @@ pub fn sleep_until(due_ns: i64) -> Result<(), Fault> {
     }
 }
 
-/// The CPU time of this process, user and system together (CLOCK_PROCESS_CPUTIME_ID).
+/// The CPU time of this process, user and system (CLOCK_PROCESS_CPUTIME_ID).
 pub fn cpu_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the place is ours and of the right type.
@@ -34,7 +34,8 @@ pub fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Let timers of this process end as exactly as they can: an ordinary one's may be 50 µs late to save power.
+/// Make timers of this process exact.
+/// An ordinary timer may be 50 µs late to save power.
 pub fn least_slack() -> Result<(), Fault> {
     // SAFETY: takes a number only.
     if unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) } == 0 {

@@ -1,5 +1,5 @@
-//! A CPU burner for a fixed time of the clock: what it got of the CPU in that window is its share, and how often it was
-//! interrupted there says how long its turns are.
+//! Burns CPU for a fixed wall time, and prints its share and interruptions.
+//! The interruptions show how long its turns are.
 //!
 //! Output, to be read by programs (getrusage(2)):
 //! ```text
@@ -15,7 +15,8 @@ use crate::clock::cpu_seconds;
 use crate::request::{number, Fault};
 use crate::spin::burn;
 
-/// Iterations between two looks at the clock: microseconds, so that the end is seen as soon as the CPU is there.
+/// Iterations between two looks at the clock.
+/// They take microseconds, so that it ends on time.
 const BATCH: u32 = 1 << 13;
 const A_DAY_MS: u64 = 86_400_000;
 

@@ -1,4 +1,4 @@
-//! How late sleeps end: the timer jitter of this machine, measured as cyclictest(8) does.
+//! How late sleeps end: the timer jitter, measured as cyclictest(8) does.
 //!
 //! Sleeps until moments that are one interval apart (clock_nanosleep(2), CLOCK_MONOTONIC, TIMER_ABSTIME) and takes
 //! how much later than asked each one ended. A moment that has passed already when its turn comes is not slept for: the

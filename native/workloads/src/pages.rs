@@ -1,4 +1,4 @@
-//! Where memory is placed on a machine with several nodes, and what reading it costs there.
+//! Where a machine with several nodes places memory, and what reading it costs.
 //!
 //! The process keeps to the CPUs of the first node that has any, asks for memory by a policy (set_mempolicy(2)), fills
 //! it, reads one word of every cache line of it again and again, and asks the kernel on which node each page is
@@ -37,7 +37,7 @@ enum Policy {
     Interleave,
 }
 
-/// The nodes with memory, the one whose CPUs are used, and how far the others are from it.
+/// The nodes with memory, the node of the CPUs, and the distances from it.
 #[derive(Debug, PartialEq, Eq)]
 struct Layout {
     home: usize,
@@ -114,7 +114,8 @@ impl Policy {
     }
 }
 
-/// The machine's nodes that have memory, seen from the first that has CPUs; `None` where the kernel knows no nodes.
+/// The nodes with memory, seen from the first with CPUs.
+/// `None` where the kernel knows no nodes.
 fn layout() -> Result<Option<Layout>, Fault> {
     let Ok(with_memory) = fs::read_to_string(format!("{NODES}/has_memory")) else {
         return Ok(None);
@@ -129,7 +130,8 @@ fn layout() -> Result<Option<Layout>, Fault> {
     Ok(Some(Layout { home, distances: all.collect() }))
 }
 
-/// Have the memory to come placed by the policy. One that this machine cannot follow is an error.
+/// Have the memory to come placed by the policy.
+/// One that this machine cannot follow is an error.
 fn place_by(policy: Policy, layout: &Layout) -> Result<(), Fault> {
     let (mode, nodes) = match policy {
         Policy::Default => return Ok(()),
@@ -148,7 +150,7 @@ fn place_by(policy: Policy, layout: &Layout) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The node with memory that is farthest from the process, the first of those that are.
+/// The first of the nodes with memory farthest from the process.
 fn farthest(layout: &Layout) -> Result<usize, Fault> {
     let others = layout.distances.iter().filter(|(node, _)| *node != layout.home);
     let found = others.max_by_key(|(node, distance)| (*distance, usize::MAX - node));
@@ -172,7 +174,7 @@ fn keep_to(cpus: &[usize]) -> Result<(), Fault> {
     Err(failed("keep to the CPUs of a node"))
 }
 
-/// Memory of our own that nobody else has a part of.
+/// Private memory.
 struct Area {
     start: *mut u64,
     bytes: usize,
@@ -193,7 +195,7 @@ impl Area {
     }
 
     fn words(&mut self) -> &mut [u64] {
-        // SAFETY: mapped for reading and writing, zeroed by the kernel, and of nobody else.
+        // SAFETY: a private mapping for reading and writing, zeroed by the kernel.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes / size_of::<u64>()) }
     }
 
@@ -240,7 +242,7 @@ impl Places {
     }
 }
 
-/// The numbers of a list such as `0-2,5` (Documentation/admin-guide/cputopology.rst).
+/// The numbers of a list such as `0-2,5` (admin-guide/cputopology.rst).
 fn listed(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

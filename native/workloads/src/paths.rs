@@ -1,4 +1,5 @@
-//! One connection, TCP or Multipath TCP, over one or two links of a network of its own, for a given time.
+//! One connection, TCP or Multipath TCP, over one or two links for a given time.
+//! The links are in network namespaces.
 //!
 //! The sender is in one network namespace, the receiver in another; each link between them has a rate and a delay
 //! (`network`). The first link may be lost midway: then nothing that is sent into it arrives any more, and nobody is
@@ -109,7 +110,7 @@ impl Request {
     }
 }
 
-/// The receiver's whole life, in a process and a namespace of its own.
+/// The receiver, in a separate process and network namespace.
 fn receive(request: &Request, mut sender: &UnixStream) -> Result<(), Fault> {
     network::leave()?;
     sender.write_all(&[GO])?;

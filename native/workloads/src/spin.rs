@@ -1,4 +1,4 @@
-//! A CPU burner without system calls; with an end it only asks for its CPU time now and then.
+//! Burns CPU without system calls; with an end it reads its CPU time sometimes.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use lexopt::prelude::*;
 use crate::clock::cpu_seconds;
 use crate::request::{number, Fault};
 
-/// Iterations between two looks at the clock, if there is an end: about a millisecond.
+/// Iterations between two looks at the clock: about a millisecond.
 const BATCH: u32 = 1 << 20;
 const A_YEAR_MS: u64 = 366 * 86_400_000;
 

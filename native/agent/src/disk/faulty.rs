@@ -1,4 +1,5 @@
-//! What this program takes of `std::fs`, asking [`fault`] first. Not part of the ordinary build.
+//! What this program takes of `std::fs`, asking [`fault`] first.
+//! Not part of the ordinary build.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -29,7 +29,8 @@ pub fn item(ports: &Ports, name: &str, limit_bytes: usize) -> Result<Vec<u8>, St
     Err(format!("the machine was started without {name}"))
 }
 
-/// One entry of the directory: big-endian size and key, two reserved bytes, a name that zeros fill up.
+/// One entry of the directory.
+/// Big-endian size and key, two reserved bytes, a name padded with zeros.
 struct Entry<'a> {
     size: usize,
     key: u16,

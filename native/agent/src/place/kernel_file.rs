@@ -1,4 +1,4 @@
-//! Tunables that are files of the kernel: read and written below a few roots, and nothing outside of them.
+//! Tunables that are kernel files, below a few roots and nowhere else.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -30,7 +30,8 @@ pub fn write(path: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the flag `name` is on (`"1"`) in a file of words, where `NO_` means that it is off.
+/// Whether the flag `name` is on (`"1"`) in a file of words.
+/// `NO_` means that it is off.
 pub fn read_flag(path: &str, name: &str) -> Result<String, String> {
     flag_value(&read(path)?, name).ok_or(format!("no flag {name} in {path}"))
 }

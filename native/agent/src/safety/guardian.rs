@@ -1,4 +1,4 @@
-//! The guardian: a process that outlives the agent, however that dies, and then puts everything back.
+//! The guardian outlives a dead agent, and then puts everything back.
 //!
 //! It is forked before the first change and holds the read end of a pipe whose other end only the agent has. As long
 //! as the agent lives it sleeps, so that the two never restore at the same time. At the end of the pipe it kills what
@@ -58,7 +58,7 @@ impl Guarded for ThisMachine {
 
 /// A guardian, as its agent has it.
 pub struct Guardian {
-    /// Closed by the agent's end. Nobody else has it: it is closed by every exec.
+    /// Closed by the agent's end, and by every exec: no other process has it.
     lifeline: OwnedFd,
     pidfd: OwnedFd,
 }
@@ -107,9 +107,9 @@ impl Guardian {
     }
 }
 
-/// Be nobody's process: a session of its own, deaf to signals, with only the `kept` descriptors.
+/// Leave the agent: a new session, no signals, only the `kept` descriptors.
 fn isolate(kept: &mut [RawFd]) {
-    // SAFETY: plain system calls; the descriptors that are closed are not used in this process any more.
+    // SAFETY: plain system calls; this process does not use the closed descriptors.
     unsafe {
         libc::setsid();
         for signal in (1..=libc::SIGRTMAX()).filter(|signal| *signal != libc::SIGCHLD) {

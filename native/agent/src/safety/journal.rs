@@ -1,4 +1,4 @@
-//! The journal: what undoes everything that a session changes on this machine, on disk before it is changed.
+//! The journal: how to undo what a session changes, on disk before the change.
 //!
 //! One file a session: a header that says whose it is, then one line for each [`Undo`] (see [`record`]). All that a plan
 //! needs is appended and synced with fdatasync(2), and only then is the first value written; a step that is there
@@ -27,7 +27,7 @@ use crate::safety::undo::Undo;
 
 const EXTENSION: &str = "journal";
 
-/// More than this nobody has written.
+/// No journal is longer.
 const LIMIT_BYTES: u64 = 256 << 20;
 const HEADER_LIMIT_BYTES: usize = 4096;
 /// For a read that failed: a disk or a server may come back.
@@ -43,7 +43,8 @@ pub struct Journal<S: System> {
     shown: PathBuf,
     /// Of one that was made here.
     header: Option<Header>,
-    /// How much of it is whole: what was written in vain is cut off before the next line.
+    /// The length of its whole lines.
+    /// The rest of a failed write is cut off before the next line.
     whole: Cell<u64>,
     appended: Cell<usize>,
     is_read_only: bool,
@@ -95,8 +96,9 @@ impl<S: System> Journal<S> {
         }
     }
 
-    /// One that somebody has left, locked. It must be a plain file of root's or of the caller's that nobody else
-    /// can write. Where nothing can be written it is only read.
+    /// One that somebody has left, locked.
+    /// It must be a plain file of root's or of the caller's that nobody else can write. Where nothing can be written it
+    /// is only read.
     pub fn open(system: &S, path: &Path) -> Result<Journal<S>, Refused> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = PathBuf::from(path.file_name().ok_or_else(|| Refused::Unfit("it is no file".to_owned()))?);
@@ -153,7 +155,8 @@ impl<S: System> Journal<S> {
         Ok(())
     }
 
-    /// Have on disk that the steps with these numbers are done. The journal has these `contents`.
+    /// Have on disk that the steps with these numbers are done.
+    /// The journal has these `contents`.
     pub fn mark_done(&self, contents: &Contents, numbers: &[usize]) -> Result<(), String> {
         let (version, boot) = match contents.header.as_ref() {
             Some(header) => (header.journal, header.boot.clone()),
@@ -187,7 +190,8 @@ impl<S: System> Journal<S> {
         }
     }
 
-    /// Everything is undone: no journal any more. That it is gone already is no error.
+    /// Remove it: everything is undone.
+    /// That it is gone already is no error.
     pub fn remove(&self) -> Result<(), String> {
         let says = |error| self.says(error);
         let disk = self.system.disk();
@@ -206,7 +210,7 @@ impl<S: System> Journal<S> {
         disk.sync(&self.directory).map_err(says)
     }
 
-    /// Whether it has no name any more.
+    /// Whether its name was removed.
     pub fn is_removed(&self) -> Result<bool, Errno> {
         Ok(!self.system.disk().about(&self.file)?.is_named)
     }
@@ -264,7 +268,8 @@ pub fn check_owner(about: &About, caller: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Whose journal the file at `path` is, if that can be told. Nothing is changed because of it.
+/// The header of the file at `path`, if it can be read.
+/// Nothing is changed because of it.
 pub fn header_of<S: System>(system: &S, path: &Path) -> Option<Header> {
     let disk = system.disk();
     let directory = disk.open_directory(path.parent()?).ok()?;

@@ -1,6 +1,7 @@
-//! What the safety of settings rests on: the files, places, processes and clocks of one machine.
+//! The files, places, processes and clocks that the safety of settings needs.
 //!
-//! [`ThisMachine`] is the real one. In tests it is a machine that is played, with crashes at any operation.
+//! [`ThisMachine`] is the real machine.
+//! Tests simulate one, with crashes at any operation.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -32,7 +33,8 @@ pub trait System: Places + Clone {
     type Roll: Copy;
 
     fn disk(&self) -> &Self::Disk;
-    /// The id of this boot. Another one means that all settings are the kernel's own again.
+    /// The id of this boot.
+    /// Another one means that all settings are the kernel's own again.
     fn boot_id(&self) -> Result<String, String>;
     /// The id of the machine, if it has one.
     fn machine_id(&self) -> Option<String>;
@@ -43,21 +45,21 @@ pub trait System: Places + Clone {
     fn own_user(&self) -> u32;
     /// Since 1970.
     fn wall_clock(&self) -> Duration;
-    /// Since some moment, whatever is done to the wall clock.
+    /// A clock that changes to the wall clock do not affect.
     fn steady_clock(&self) -> Duration;
     /// With an enclosure of the session, where there can be one.
     fn make_roll(&self, owner: Leader) -> Result<Self::Roll, String>;
-    /// Have this process, and what it starts from now on, in the enclosure of its session.
+    /// Put this process, and what it starts from now on, into the enclosure.
     fn enter_enclosure(&self, roll: Self::Roll);
     /// Kill all others in it, and remove it.
     fn clear_enclosure(&self, roll: Self::Roll);
     /// Kill what is left of the processes of an agent that is dead.
     fn kill_left_by(&self, owner: Leader);
     fn remove_roll(&self, owner: Leader);
-    /// Remember that the first so many steps of the journal are on disk, in memory that goes with the boot, as the
-    /// values do.
+    /// Note that the first `steps` of the journal are on disk.
+    /// The note is in memory and ends with the boot, as the values do.
     fn note_steps(&self, roll: Self::Roll, steps: usize);
-    /// How many steps of its journal an agent that is dead had noted, if that is known.
+    /// How many steps a dead agent had noted, if that is known.
     fn noted_steps(&self, owner: Leader) -> Option<usize>;
 }
 

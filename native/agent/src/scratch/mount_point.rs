@@ -1,4 +1,4 @@
-//! The directory that something is mounted on: made if need be, and nothing that anybody but root could exchange.
+//! A mount directory that only root can exchange, made if needed.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
@@ -9,15 +9,16 @@ use crate::errno;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// A directory to mount on, and which directories were made for that, the outermost first.
+/// A mount directory, and the directories made for it, outermost first.
 #[derive(Debug)]
 pub struct MountPoint {
     path: PathBuf,
     made: Vec<PathBuf>,
 }
 
-/// The directories that [`MountPoint::prepare`] would make, the outermost first. The error says why `path` is not safe
-/// to mount on: somebody could have something else there when it is mounted and given to its owner.
+/// The directories that [`MountPoint::prepare`] would make, the outermost first.
+/// The error says why `path` is not safe to mount on: somebody could have something else there when it is mounted and
+/// given to its owner.
 pub fn missing(path: &str) -> Result<Vec<PathBuf>, String> {
     let parts = Path::new(path).components();
     let plain = parts.clone().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
@@ -41,7 +42,7 @@ pub fn missing(path: &str) -> Result<Vec<PathBuf>, String> {
     Ok(missing)
 }
 
-/// Whether nobody but root can exchange a directory in the one `above` it.
+/// Whether only root can exchange a directory in the one `above` it.
 fn check(about: &Metadata, above: Option<&Metadata>) -> Result<(), String> {
     if !about.is_dir() {
         return Err("it is no directory".to_owned());
@@ -55,7 +56,8 @@ fn check(about: &Metadata, above: Option<&Metadata>) -> Result<(), String> {
     Ok(())
 }
 
-/// Remove a directory that an agent has made, if it is empty. That it is gone is no error.
+/// Remove a directory that an agent has made, if it is empty.
+/// That it is gone is no error.
 pub fn remove(path: &str) -> Result<(), String> {
     if !missing(path)?.is_empty() {
         return Ok(());

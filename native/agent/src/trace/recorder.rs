@@ -1,4 +1,5 @@
-//! Recording in a trace instance of the agent's own (Documentation/trace/ftrace.rst): nobody else's tracing is touched.
+//! Records in a separate trace instance (Documentation/trace/ftrace.rst).
+//! Other tracing is not touched.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ pub fn instance() -> PathBuf {
     PathBuf::from(format!("{TRACEFS}/instances/ajuste-{}", std::process::id()))
 }
 
-/// An instance that exists as long as this value does.
+/// An instance that exists while this value does.
 pub struct Recorder {
     instance: PathBuf,
     decoder: Decoder,
@@ -38,7 +39,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Have an instance with buffers, which records nothing yet. The error says what is missing.
+    /// Have an instance with buffers, which records nothing yet.
+    /// The error says what is missing.
     pub fn prepare(trace: &Trace) -> Result<Recorder, String> {
         let formats = formats()?;
         let decoder = Decoder::new(formats)?;
@@ -56,7 +58,8 @@ impl Recorder {
         self.set("trace_clock", "mono_raw")?;
         // What came first is kept where there is no room for all.
         self.set("options/overwrite", "0")?;
-        // Names are in the records themselves; some kernels have this for all instances together only.
+        // Names are in the records themselves; some kernels have this for all instances
+        // together only.
         let _ = self.set("options/record-cmd", "0");
         let cpus = self.cpus()?.len().max(1) as u64;
         let room_bytes = trace.buffer_bytes.min(available_bytes() / PART_OF_MEMORY);
@@ -66,7 +69,7 @@ impl Recorder {
         TRACEPOINTS.iter().try_for_each(|name| self.set(&format!("events/sched/{name}/enable"), "1"))
     }
 
-    /// Record from now on: the workload's process and those of the background load, with all that they fork.
+    /// Start to record the workload, the background load, and all that they fork.
     pub fn begin(&mut self, workload: i32, background: &[i32]) -> Result<(), String> {
         self.known.clear();
         for pid in background {
@@ -198,7 +201,8 @@ fn formats() -> Result<[Format; TRACEPOINTS.len()], String> {
     formats.try_into().map_err(|_| "not all formats were read".to_owned())
 }
 
-/// A file's text. Of `header_page` the kernel gives nothing after the first read, so that one must be long enough.
+/// A file's text.
+/// Of `header_page` the kernel gives nothing after the first read, so that one must be long enough.
 fn read(place: &Path) -> Result<String, String> {
     let mut text = Vec::with_capacity(LONGEST_TEXT_BYTES);
     let read = File::open(place).and_then(|mut file| file.read_to_end(&mut text));

@@ -1,4 +1,5 @@
-//! How lengths of time are spread: exact quantiles, and a histogram whose classes are an eighth to a fourth wide.
+//! Distributions of durations.
+//! Exact quantiles, and a histogram whose classes are an eighth to a fourth wide.
 
 use serde::{Deserialize, Serialize};
 

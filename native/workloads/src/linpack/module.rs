@@ -1,4 +1,4 @@
-//! LINPACK in the kernel with interrupts off: the module native/module/linpack, by its file.
+//! LINPACK in the kernel with interrupts off: the file of native/module/linpack.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! The same work in C: native/module/linpack/solve.c, which the kernel module has too.
+//! The same work in C: native/module/linpack/solve.c, as in the kernel module.
 
 use crate::linpack::solve::{LEADING, N};
 

@@ -1,4 +1,4 @@
-//! The machine's lock, as those who experiment and those who restore take it (`ajuste.target.machine_lock`).
+//! The machine's lock for experiments and restores (`ajuste.target.machine_lock`).
 //!
 //! Each user has a lock, which the processes of an experiment inherit, and a status beside it, which says who has the
 //! machine. Whoever comes takes their own lock, says so, and then looks at what the others say.
@@ -56,7 +56,7 @@ impl Process {
     fn look_at_others(&self, user: u64, what: Use) -> bool {
         self.pass("the others' statuses are read");
         let is_free = |other: u64| self.of(other, |world, lock| !lock.status.is_some_and(|pid| world.is_alive(pid)));
-        // Nobody is kept from restoring by what another user says.
+        // Another user's status never blocks a restore.
         self.is_running() && (what == Use::Restoration || (0..USERS).filter(|other| *other != user).all(is_free))
     }
 

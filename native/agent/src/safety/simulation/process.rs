@@ -1,4 +1,4 @@
-//! A process of a machine that is played: what may happen at each of its operations, and what it sees of the machine.
+//! A process of a simulated machine: its faults, and its view of the machine.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::safety::simulation::world::{run_guardians, Fault, Pending, Planted, S
 use crate::safety::system::System;
 use crate::safety::undo::Made;
 
-/// A process of a machine that is played.
+/// A process of a simulated machine.
 #[derive(Clone)]
 pub struct Process {
     pub world: Shared,
@@ -53,7 +53,8 @@ impl Process {
         self.world.borrow().is_alive(self.pid)
     }
 
-    /// The end of the process, in whatever way. Its guardian is next.
+    /// End the process.
+    /// Its guardian is next.
     pub fn end(self) {
         self.world.borrow_mut().kill(self.pid);
         run_guardians(&self.world);

@@ -1,4 +1,4 @@
-//! Machines that are played: what is on their disks and in their memory, who lives, and what happens to them.
+//! Simulated machines: their disks, memory, processes and events.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ pub enum Planted {
     WriteFirst,
     /// Every boot is the same.
     NoBootId,
-    /// Nobody looks whether the machine's lock is free.
+    /// The machine's lock is not checked.
     NoLock,
 }
 
@@ -48,9 +48,9 @@ pub enum Fault {
 /// What does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// A value is not what it was, whatever is said of it.
+    /// A value is not what it was.
     Value(String),
-    /// Something is said to be unknown, or is left, although nobody has harmed a journal.
+    /// Something is unknown or left without damage to a journal.
     Untrue(String),
     /// What another has was touched.
     Another(String),
