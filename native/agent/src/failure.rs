@@ -25,7 +25,7 @@ impl Failure {
 /// The plan cannot be carried out, or its events cannot be delivered.
 #[derive(Debug, Error)]
 pub enum Stop {
-    #[error("nobody reads the events: {0}")]
+    #[error("the reader of the events is gone: {0}")]
     Deaf(#[from] io::Error),
     #[error(transparent)]
     Failed(#[from] Failure),

@@ -83,7 +83,7 @@ impl Host {
     }
 
     /// Carry out one plan, and put everything back.
-    /// True if nothing failed; an error means that nobody listens.
+    /// True if nothing failed; an error means that the reader is gone.
     pub fn carry_out<W: Write>(&mut self, plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool> {
         if self.keeper.is_none() && changes_settings(plan) {
             return refuse(plan, stream);
@@ -157,8 +157,7 @@ fn refuse<W: Write>(plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool
 
 /// Take over an inherited descriptor; programs that we start do not inherit it.
 fn take_over(descriptor: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: whoever started this program gave us the descriptor; that it is open is
-    // checked at once.
+    // SAFETY: the parent gave us the descriptor; the next call checks that it is open.
     let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
     match fcntl_getfd(&owned) {
         Ok(flags) => fcntl_setfd(&owned, flags | FdFlags::CLOEXEC).map(|()| owned).map_err(Into::into),

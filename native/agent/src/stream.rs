@@ -40,9 +40,9 @@ impl<W: Write> EventStream<W> {
         self.key = Some(key);
     }
 
-    /// Say one event.
-    /// An error means that nobody listens any more. That is said once: what comes later is said to nobody, so that what
-    /// must be done whoever listens is done in the same way.
+    /// Write one event.
+    /// An error means that the reader is gone. It is reported once; later events are dropped, so that the cleanup is
+    /// the same with and without a reader.
     pub fn say(&mut self, event: Event) -> io::Result<()> {
         if self.deaf {
             return Ok(());

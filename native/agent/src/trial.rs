@@ -29,7 +29,7 @@ pub struct Trial<'a> {
 
 impl Trial<'_> {
     /// Do all of it, from `accepted` to `end`.
-    /// True if nothing failed; an error means that nobody listens.
+    /// True if nothing failed; an error means that the reader is gone.
     ///
     /// A `keeper` puts all changes back before the end, in every case.
     pub fn carry_out<W: Write>(

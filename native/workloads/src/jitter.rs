@@ -9,7 +9,7 @@
 //! ```text
 //! jitter sleeps=1000 interval_us=1000 min_ns=1890 p50_ns=2710 p90_ns=4120 p99_ns=9330 p999_ns=41200 max_ns=57313
 //! ```
-//! A percentile is the smallest delay that so many of a hundred (999 of a thousand for p999) do not exceed.
+//! A percentile is the smallest delay that the percentage of sleeps (999 of a thousand for p999) does not exceed.
 
 use std::io::Write;
 

@@ -143,7 +143,7 @@ fn place_by(policy: Policy, layout: &Layout) -> Result<(), Fault> {
         return Err(Fault::Run(format!("a node's number is above {}", MOST_NODES - 1)));
     }
     let mask = nodes.iter().fold(0_u64, |mask, node| mask | 1 << node);
-    // SAFETY: one word of ours, of which so many bits are read.
+    // SAFETY: the kernel reads this many bits of one word of ours.
     if unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const mask, MOST_NODES + 1) } != 0 {
         return Err(failed("set the memory policy"));
     }
@@ -218,7 +218,7 @@ impl Area {
         for batch in pages.chunks(BATCH) {
             let mut nodes = vec![0_i32; batch.len()];
             let nowhere = std::ptr::null::<i32>();
-            // SAFETY: as many addresses and places for answers as are told; nothing is moved.
+            // SAFETY: the count is that of the addresses and answers; nothing is moved.
             let asked = unsafe {
                 libc::syscall(libc::SYS_move_pages, 0, batch.len(), batch.as_ptr(), nowhere, nodes.as_mut_ptr(), 0)
             };

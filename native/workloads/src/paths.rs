@@ -2,8 +2,8 @@
 //! The links are in network namespaces.
 //!
 //! The sender is in one network namespace, the receiver in another; each link between them has a rate and a delay
-//! (`network`). The first link may be lost midway: then nothing that is sent into it arrives any more, and nobody is
-//! told. Plain TCP goes over the first link only; Multipath TCP is told of the second one by the receiver.
+//! (`network`). The first link may be lost midway: then all that is sent into it is dropped silently. Plain TCP uses
+//! the first link only; the receiver announces the second link to Multipath TCP.
 //!
 //! Output, to be read by programs; bytes of a path are all that arrived on it, headers and repetitions too:
 //! ```text
@@ -52,7 +52,7 @@ pub fn run(arguments: lexopt::Parser) -> Result<(), Fault> {
     network::leave()?;
     let (mut ours, theirs) = UnixStream::pair()?;
     let receiver = child(&|| receive(&request, &theirs).inspect_err(|fault| eprintln!("ajuste-workloads: {fault}")))?;
-    // Where this is the only one who has it, its end is heard of.
+    // Only the receiver has it now, so that its end is noticed.
     drop(theirs);
     await_go(&mut ours)?;
     network::connect(request.links.len(), receiver)?;

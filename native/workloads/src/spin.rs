@@ -25,7 +25,7 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
     Ok(())
 }
 
-/// So many steps of nothing.
+/// Do nothing, `steps` times.
 pub fn burn(steps: u32) {
     for step in 0..steps {
         black_box(step);

@@ -87,7 +87,7 @@ impl AsRawFd for File {
 
 impl FromRawFd for File {
     unsafe fn from_raw_fd(descriptor: RawFd) -> File {
-        // SAFETY: as whoever calls this has promised.
+        // SAFETY: as the caller has promised.
         File(unsafe { fs::File::from_raw_fd(descriptor) })
     }
 }

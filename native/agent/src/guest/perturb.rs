@@ -24,7 +24,7 @@ const RNDRESEEDCRNG: libc::Ioctl = 0x5207;
 const BATCHED_WORDS: usize = 8;
 
 /// Reseed the kernel's random generator with `entropy`.
-/// Whatever the kernel draws afterwards depends on it: address-space layouts above all. Needs CAP_SYS_ADMIN.
+/// All that the kernel draws afterwards depends on it: address-space layouts above all. Needs CAP_SYS_ADMIN.
 pub fn mix(entropy: u64) -> Result<(), String> {
     let refused = |error| format!("/dev/random: {}", errno::of::<io::Error>(error));
     let random = File::open("/dev/random").map_err(refused)?;
@@ -59,7 +59,7 @@ fn draw_word() -> io::Result<()> {
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => unsafe { libc::_exit(0) },
-        // SAFETY: waiting for one's own child.
+        // SAFETY: it waits for its child.
         child => match unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),

@@ -27,7 +27,7 @@ impl<'a> Interface<'a> {
         if socket < 0 {
             return Err(format!("{name}: {}", errno::of(io::Error::last_os_error())));
         }
-        // SAFETY: it is open and nobody else's.
+        // SAFETY: it is open and has no other owner.
         Ok(Interface { name, socket: unsafe { OwnedFd::from_raw_fd(socket) } })
     }
 

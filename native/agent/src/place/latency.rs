@@ -19,7 +19,7 @@ const BOUND: &str = "bound";
 /// What keeps the agent's own bound alive.
 static HELD: Mutex<Option<File>> = Mutex::new(None);
 
-/// The bound in µs that holds now, the strictest of everybody's.
+/// The current bound in µs, the strictest of all processes.
 pub fn read() -> Result<String, String> {
     let mut bytes = [0; 4];
     let file = File::open(PLACE).and_then(|mut file| file.read_exact(&mut bytes));

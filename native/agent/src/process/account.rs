@@ -119,8 +119,8 @@ pub fn start_ticks(pid: i32) -> Option<u64> {
 
 /// Run `live` in a new process that is a child of this one's parent, and end there.
 ///
-/// Nothing that is killed or waited for as a child of this process can be it, and there is somebody who waits for it:
-/// not every machine's first process does.
+/// It is no child of this process, so nothing kills it or waits for it here.
+/// Its parent reaps it; not every machine's first process would.
 pub fn fork_sibling(live: impl FnOnce()) -> io::Result<()> {
     let flags = libc::CLONE_PARENT | libc::SIGCHLD;
     // SAFETY: as fork(2), without what the C library does about it: there is one
@@ -224,7 +224,8 @@ pub fn kill_children(spared: &[i32]) {
     while !spared.is_empty() {
         let doomed: Vec<i32> = children().into_iter().filter(|child| !spared.contains(child)).collect();
         for child in &doomed {
-            // SAFETY: as above. Nobody else reaps our children, so the number is still theirs.
+            // SAFETY: as above.
+            // Only this process reaps our children, so the number is still theirs.
             unsafe { libc::kill(*child, libc::SIGKILL) };
             let _ = reap(*child);
         }
@@ -233,14 +234,15 @@ pub fn kill_children(spared: &[i32]) {
         }
     }
     while has_children() {
-        // The first process of a guest may kill everybody.
-        // Elsewhere only those that the kernel says are ours.
+        // The first process of a guest may kill all others.
+        // A host only kills those that the kernel lists as ours.
         if std::process::id() == 1 {
             // SAFETY: as above.
             unsafe { libc::kill(-1, libc::SIGKILL) };
         }
         for child in children() {
-            // SAFETY: as above. Nobody else reaps our children, so the number is still theirs.
+            // SAFETY: as above.
+            // Only this process reaps our children, so the number is still theirs.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }
         // SAFETY: as in reap.

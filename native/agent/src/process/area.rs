@@ -28,7 +28,7 @@ impl Area {
     pub fn with_room(bytes: usize, pieces: usize) -> io::Result<Area> {
         let length = (bytes + pieces * ALIGNMENT).next_multiple_of(PAGE_BYTES).max(PAGE_BYTES);
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, wherever the kernel has room.
+        // SAFETY: a new mapping, at a place that the kernel chooses.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), length, access, MapFlags::PRIVATE | MapFlags::POPULATE)? };
         Ok(Area { start: start.cast(), length, used: 0 })
     }
@@ -68,7 +68,7 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, to which nobody has a reference that outlives it.
+        // SAFETY: our own mapping; no reference outlives it.
         let _ = unsafe { munmap(self.start.cast(), self.length) };
     }
 }

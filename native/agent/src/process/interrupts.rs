@@ -1,8 +1,8 @@
 //! What asks the agent to stop: signals, and the end of its reader.
 //! A host's agent then stops its processes, puts everything back, and reports it.
 //!
-//! That nobody listens any more is seen from the pipe (or socket) that events go to. The end of standard input says
-//! nothing of the kind: it may only mean that there are no more plans.
+//! The end of the reader shows at the pipe (or socket) of the events.
+//! The end of standard input only means that there are no more plans.
 
 use std::cell::Cell;
 use std::io;
@@ -93,7 +93,7 @@ impl Interrupts {
         match poll(&mut waiting, Some(&Default::default())) {
             Ok(1..) => {
                 self.listener.set(None);
-                Some("nobody listens any more")
+                Some("the reader of the events is gone")
             }
             _ => None,
         }

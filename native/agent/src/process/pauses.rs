@@ -1,9 +1,9 @@
 //! Pauses of the agent, its processes or the machine during a trial.
 //! A time with a pause in it is no figure.
 //!
-//! Whoever stops a process has it go on by SIGCONT, which is heard even by one that was stopped. A container that is
-//! frozen, or a machine that stands still, sends nothing: the agent, which otherwise sleeps for as long as the trial
-//! takes, wakes once a second, and notices that it was late. A machine that slept is known by its clocks.
+//! A stopped process resumes by SIGCONT, which it receives even while stopped.
+//! A frozen container or a machine that stands still sends nothing: the agent, which otherwise sleeps during the trial,
+//! wakes once a second and notices that it was late. The clocks show whether the machine slept.
 //!
 //! Only on a host: in a guest nothing can pause a process, and under its virtual clock nothing else may happen.
 

@@ -1,9 +1,9 @@
 //! The guardian outlives a dead agent, and then puts everything back.
 //!
-//! It is forked before the first change and holds the read end of a pipe whose other end only the agent has. As long
-//! as the agent lives it sleeps, so that the two never restore at the same time. At the end of the pipe it kills what
-//! the agent's processes have left, restores from the journal, and removes it. After an orderly end there is no journal
-//! any more, and nothing to do.
+//! It is forked before the first change and holds the read end of a pipe whose other end only the agent has. It sleeps
+//! while the agent lives, so the two never restore at the same time. At the end of the pipe it kills what the agent's
+//! processes have left, restores from the journal, and removes it. After an orderly end there is no journal, and
+//! nothing to do.
 //!
 //! It is not a child of the agent: nothing that the agent kills or waits for by its parentage can be it. Its parent is the
 //! agent's, which waits for it.

@@ -5,11 +5,11 @@
 //! already is not written again. So a last line that is cut off (a crash, a full disk) belongs to a change that was
 //! never made.
 //!
-//! A place may be there twice, if it was found with another value by a later plan: somebody else changed it while the
-//! session was not holding it, and the later value is the one to go back to.
+//! A place may be there twice, if a later plan found it with another value.
+//! Another program changed it while the session did not hold it, and the later value is the one to restore.
 //!
-//! Whoever has the file open and locked (flock(2)) may undo what it says: the session itself, its guardian, which has
-//! inherited the lock, or, when both are gone, whoever comes next.
+//! The holder of the lock (flock(2)) may undo what it says: the session, its guardian, which has inherited the lock, or
+//! a later restore when both are gone.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -96,8 +96,8 @@ impl<S: System> Journal<S> {
         }
     }
 
-    /// One that somebody has left, locked.
-    /// It must be a plain file of root's or of the caller's that nobody else can write. Where nothing can be written it
+    /// Open and lock a journal that was left behind.
+    /// It must be a plain file of root's or of the caller's that no other user can write. On a read-only file system it
     /// is only read.
     pub fn open(system: &S, path: &Path) -> Result<Journal<S>, Refused> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -2,8 +2,8 @@
 //!
 //! It has the session's journal and guardian; both begin with the first plan that changes something.
 //!
-//! While a plan is carried out, what it changes is the keeper's. Between plans nothing is: a value that somebody else
-//! sets then is theirs, and the next plan goes back to it.
+//! The keeper owns what a plan changes while that plan is carried out.
+//! It owns nothing between plans: a value set then by another program stays, and the next plan restores it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Kills what a dead agent left: its process groups and all their descendants.
 //!
-//! They are all stopped before the first is killed, because a process whose parent is gone is nobody's descendant. One
-//! that has left both its group and its parent is found in the session's enclosure, where there is one.
+//! All are stopped before the first is killed, because an orphan is no longer a descendant. One that has left both its
+//! group and its parent is found in the session's enclosure, where there is one.
 //!
 //! The start time of a process distinguishes it from a later one with the same number.
 

@@ -90,9 +90,9 @@ impl Contents {
         })
     }
 
-    /// The agent went on only after the first `noted` steps were on disk.
-    /// One of them that is missing is damage, wherever it was lost; lines beyond them are of changes that were never
-    /// made, and what is left of them is none.
+    /// Count the missing ones of the first `noted` steps as damage.
+    /// The agent continued only after they were on disk. Lines beyond them belong to changes that were never made, and
+    /// are no damage.
     pub fn count_missing(&mut self, noted: usize) {
         let is_missing = |number: &usize| !self.steps.iter().any(|step| step.number == *number);
         self.damaged = (0..noted).filter(is_missing).count();

@@ -277,14 +277,15 @@ impl<S: System> Recovery<S> {
         entry: Option<&Entry>,
         so_far: (JournalState, Option<String>),
     ) -> (JournalState, Option<String>) {
-        // The journal must be gone for good first: after a crash it might come back without an owner.
+        // The journal must be gone for good first.
+        // After a crash it might come back without an owner.
         let forgotten = entry.map_or(Ok(()), |entry| {
             journal::sync_directory_of(&self.system, &entry.journal)?;
             self.registry.remove_entry(entry)
         });
         match forgotten {
             Ok(()) => so_far,
-            Err(reason) => (JournalState::Kept, Some(format!("nothing is changed any more, but {reason}"))),
+            Err(reason) => (JournalState::Kept, Some(format!("nothing remains changed, but {reason}"))),
         }
     }
 }
@@ -349,7 +350,7 @@ fn undo_steps<S: System>(system: &S, contents: &Contents, permit: &Permit, say: 
 /// What cannot be undone stays in the journal and in the registry.
 pub fn take_over<S: System>(session: &session::Session<S>) {
     // After an orderly end, or in the middle of it.
-    // A journal that somebody has deleted is still to be carried out.
+    // A deleted journal must still be undone.
     if session.journal.is_removed() == Ok(true) {
         match session.registry.entry_of(&session.header.session) {
             Ok(None) => return,

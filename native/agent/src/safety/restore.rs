@@ -5,9 +5,8 @@
 //! only while another has a certain value (the knobs of a block scheduler). So all of it is gone through again, until
 //! every place reads as it did before, and what was refused on the way does not matter.
 //!
-//! The policy: what this agent has changed is put back to what it was before, even if somebody else has changed it
-//! since. They cannot have known that they changed a value that was only there for a trial. That they did is seen from
-//! what was found.
+//! The policy: what this agent has changed is put back, even if another program has changed it since. That program
+//! cannot have known that the value was only there for a trial. The event says which value was found.
 
 use std::time::Duration;
 

@@ -1,9 +1,8 @@
 //! The roll: the agent's process groups and the number of valid journal steps.
 //! It is in memory that the agent shares with its guardian.
 //!
-//! The agent enters each process before it is released and strikes it out when it is reaped. Nobody is woken for it
-//! and nothing is written to disk. When the agent is gone, the guardian reads it, or, if that is gone, too, whoever
-//! restores from the journal.
+//! The agent enters each process before its release and strikes it out when it is reaped. That wakes no process and
+//! writes nothing to disk. After the agent's end the guardian reads it, or a later restore if the guardian is gone too.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};

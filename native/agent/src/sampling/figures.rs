@@ -183,7 +183,8 @@ const TICKS: [&str; 10] = [
     "guest_nice_ticks",
 ];
 
-/// /proc/stat: `ctxt`, `procs_running`, `cpu.user_ticks`, `cpu0.steal_ticks`, … Of `intr` and `softirq` the total.
+/// /proc/stat: `ctxt`, `procs_running`, `cpu.user_ticks`, `cpu0.steal_ticks`.
+/// Of `intr` and `softirq` the total.
 pub fn stat(text: &str, chosen: &mut Chosen<'_>) {
     for (name, values) in text.lines().filter_map(|line| line.split_once(' ')) {
         let mut values = values.split_ascii_whitespace();

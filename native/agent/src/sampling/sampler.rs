@@ -1,8 +1,8 @@
 //! Samplers read the system's figures during the workload, and report them after.
 //!
-//! They run in the agent's one thread: whoever sleeps asks [`Samplers::next_due`] until when, and calls
-//! [`Samplers::read_due`] when awake. Readings are kept in memory, so that nothing is written while something is
-//! measured.
+//! They run in the agent's one thread.
+//! A sleep ends at [`Samplers::next_due`], and [`Samplers::read_due`] follows it. Readings are kept in memory, so that
+//! nothing is written during a measurement.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! A loop device over an unnamed file: the kernel removes both after their last use.
+//! A loop device over an unnamed file.
+//! The kernel removes both after their last use.
 
 use std::io;
 use std::os::fd::AsRawFd;

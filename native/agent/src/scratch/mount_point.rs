@@ -17,8 +17,8 @@ pub struct MountPoint {
 }
 
 /// The directories that [`MountPoint::prepare`] would make, the outermost first.
-/// The error says why `path` is not safe to mount on: somebody could have something else there when it is mounted and
-/// given to its owner.
+/// The error says why `path` is not safe to mount on: another user could exchange it before it is mounted and given to
+/// its owner.
 pub fn missing(path: &str) -> Result<Vec<PathBuf>, String> {
     let parts = Path::new(path).components();
     let plain = parts.clone().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));

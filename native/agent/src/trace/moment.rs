@@ -34,7 +34,7 @@ pub enum What {
 }
 
 /// One record.
-/// `reschedule` tells whether the task that ran then was already told to give up the CPU.
+/// `reschedule`: whether the running task had to give up the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     pub at_ns: u64,

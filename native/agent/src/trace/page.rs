@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use super::format::{number, Format};
 
-/// Of `commit`: so many bytes of records; the bits above say that some were lost.
+/// The bits of `commit` for the length of the records; higher bits report lost ones.
 const COMMITTED: u64 = (1 << 27) - 1;
 
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 const DELTA_BITS: u32 = 27;
-/// An absolute time has so many bits; the rest are those of the page's time.
+/// The bits of an absolute time; the rest are those of the page's time.
 const STAMP_BITS: u32 = 59;
 
 /// Where things are in a page.

@@ -238,8 +238,8 @@ impl Reckoning {
         self.cpus.entry(place).or_insert(unknown)
     }
 
-    /// From now on so many more tasks can run on that CPU.
-    /// Who ran before its first switch is not known.
+    /// From now on `more` additional tasks can run on that CPU.
+    /// The task before its first switch is unknown.
     fn count(&mut self, at_ns: u64, place: usize, more: i64) {
         let cpu = self.cpu(place);
         let counted_ns = if cpu.since_ns.is_some() { cpu.counted_ns } else { at_ns };

@@ -17,7 +17,7 @@ use crate::plan::Trace;
 
 /// Where tracefs is.
 const TRACEFS: &str = "/sys/kernel/tracing";
-/// Of the memory that is free the buffers get no more than one part in so many.
+/// The buffers get at most one part in this many of the free memory.
 const PART_OF_MEMORY: u64 = 4;
 
 const LONGEST_TEXT_BYTES: usize = 1 << 16;

@@ -17,8 +17,9 @@ pub enum Part {
 
 /// How often tasks left the CPU, by cause.
 ///
-/// The first two wanted to go on: somebody who woke up took their place (`by_wakeup`), or their time was over, they
-/// gave way, or were sent elsewhere (`by_turn`).
+/// The first two wanted to continue.
+/// A task that woke up took their place (`by_wakeup`), or their time slice expired, they yielded, or they were moved to
+/// another CPU (`by_turn`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Switches {

@@ -97,7 +97,7 @@ fn acked(told: &[u8]) -> Option<Vec<u64>> {
 
 fn option(socket: BorrowedFd, name: i32, mut value: Vec<u8>) -> Option<Vec<u8>> {
     let mut length = value.len() as libc::socklen_t;
-    // SAFETY: memory of ours, of the length that is told.
+    // SAFETY: memory of ours, of the given length.
     let done = unsafe {
         libc::getsockopt(socket.as_raw_fd(), SOL_MPTCP, name, value.as_mut_ptr().cast(), &raw mut length) == 0
     };

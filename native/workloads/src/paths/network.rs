@@ -63,8 +63,8 @@ pub fn address(link: usize, end: End) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, link as u8 + 1, if end == End::Sender { 1 } else { 2 })
 }
 
-/// Have a network of its own from now on.
-/// Whoever is not root becomes so in a namespace of users first, where that is allowed.
+/// Move into a new network namespace.
+/// Without root it needs a user namespace first, where that is allowed.
 pub fn leave() -> Result<(), Fault> {
     // SAFETY: takes numbers only; this process has one thread.
     let left = unsafe {
@@ -131,7 +131,7 @@ fn received(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// A queue that sends at the link's rate, delays, and loses so many of 2³² packets.
+/// A queue with the link's rate, delay and losses (of 2³² packets).
 fn pace(netlink: &Netlink, index: u32, link: Link, loss: u32) -> Result<(), Fault> {
     let in_flight = link.rate_kbit * (link.delay_ms + QUEUE_MS) / 8 / PACKET_BYTES;
     let limit = in_flight.max(LEAST_QUEUE_PACKETS) as u32;

@@ -1,7 +1,7 @@
 //! The machine's lock for experiments and restores (`ajuste.target.machine_lock`).
 //!
-//! Each user has a lock, which the processes of an experiment inherit, and a status beside it, which says who has the
-//! machine. Whoever comes takes their own lock, says so, and then looks at what the others say.
+//! Each user has a lock, which the processes of an experiment inherit, and beside it a status, which names the owner of
+//! the machine. A newcomer takes its user's lock, writes its status, and then reads the others' statuses.
 
 use crate::safety::simulation::process::Process;
 use crate::safety::simulation::world::{run_guardians, Planted, UserLock, World, USERS};

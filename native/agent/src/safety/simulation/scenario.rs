@@ -91,8 +91,8 @@ fn somebody_else(world: &Shared, machine: usize) {
 }
 
 /// Carry out a study as `ajuste.target.host` does.
-/// The lock, an earlier session's rest, the agent and its plans, the end. Whatever changes values and journals has the
-/// rights for it, for every user.
+/// The lock, an earlier session's rest, the agent and its plans, the end. All processes have the rights for that, for
+/// every user.
 fn experiment(world: &Shared, machine: usize, user: u64, home: &str) {
     let orchestrator = Process::start(world, machine);
     if world.borrow_mut().chance.one_in(4) {
