@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sampling::reader::Source;
 use crate::trace::recording::Recording;
 
 /// One line. Internally tagged by `event`.
@@ -47,6 +46,21 @@ pub enum Role {
 pub enum Stream {
     Stdout,
     Stderr,
+}
+
+/// Where a sampler reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    Vmstat,
+    Meminfo,
+    Diskstats,
+    Schedstat,
+    Pressure,
+    Softirqs,
+    Interrupts,
+    Stat,
+    Process,
 }
 
 /// What the agent was doing when something went wrong.

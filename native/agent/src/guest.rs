@@ -9,7 +9,6 @@ pub mod gate;
 pub mod modules;
 pub mod mounts;
 pub mod perturb;
-pub mod ports;
 pub mod rights;
 
 use std::io::{self, Write};
@@ -21,9 +20,9 @@ use crate::disk;
 use crate::errno;
 use crate::event::{Event, Gate, Stage};
 use crate::guest::boot::Boot;
-use crate::guest::ports::{Ports, EVENT_PORT};
 use crate::machine;
 use crate::plan::{Plan, PLAN_LIMIT_BYTES};
+use crate::ports::{Ports, EVENT_PORT};
 use crate::process::cgroup;
 use crate::process::lifted;
 use crate::process::surroundings::Surroundings;

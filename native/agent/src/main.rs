@@ -7,7 +7,7 @@ use ajuste_agent::errno;
 use ajuste_agent::guest;
 use ajuste_agent::host;
 use ajuste_agent::host::{Custody, Outcome};
-use ajuste_agent::safety::command::{self, Work};
+use ajuste_agent::journals::{self, Work};
 use ajuste_agent::serve;
 use ajuste_agent::sweep;
 use lexopt::prelude::*;
@@ -124,9 +124,9 @@ fn carry_out(request: Request) -> ExitCode {
         Request::Version => println!("ajuste-agent {}", env!("CARGO_PKG_VERSION")),
         Request::Run { plan, custody } => return ended(host::run(&plan, custody)),
         Request::Serve { custody } => return ended(serve::run(custody)),
-        Request::Journals(work) => return ended(command::journals(work).map(Outcome::of)),
-        Request::Restore(work) => return ended(command::restore(work)),
-        Request::Discard(work) => return ended(command::discard(work).map(Outcome::of)),
+        Request::Journals(work) => return ended(journals::list(work).map(Outcome::of)),
+        Request::Restore(work) => return ended(journals::restore(work)),
+        Request::Discard(work) => return ended(journals::discard(work).map(Outcome::of)),
         Request::Sweep { directory } => {
             if let Err(reason) = sweep::run(&directory) {
                 return failed(&reason);

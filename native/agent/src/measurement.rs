@@ -1,5 +1,8 @@
 //! The measured part of a trial: background load, workload, and their figures.
 
+mod errand;
+mod formatter;
+
 use std::io::Write;
 use std::time::Duration;
 
@@ -30,7 +33,7 @@ impl Measurement<'_> {
     /// Run `workload` beside the plan's background load, to the end of both.
     pub fn carry_out<W: Write>(&self, workload: &Command, stream: &mut EventStream<W>) -> Result<(), Stop> {
         let spared = if self.plan.before.is_empty() { Vec::new() } else { account::children() };
-        let mut recorder = self.plan.trace.as_ref().map(Recorder::prepare);
+        let mut recorder = self.plan.trace.as_ref().map(|trace| Recorder::prepare(trace.buffer_bytes));
         let mut supervision = Supervision::new(self.interrupts, spared);
         for (index, command) in self.plan.background.iter().enumerate() {
             self.start_background(index, command, &mut supervision, stream)?;

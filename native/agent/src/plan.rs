@@ -9,8 +9,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::counters;
+use crate::event::Source;
 pub use crate::place::location::*;
-use crate::sampling::reader::Source;
 
 /// Of plans and events.
 /// Changes when an old reader would misunderstand a new document.

@@ -3,7 +3,6 @@
 //! Nothing of it stays: the mount is in a namespace of the agent's, which ends with the last of its processes; the loop
 //! device is cleared when the mount is gone, and with it the file, which has no name.
 
-pub mod formatter;
 pub mod kernel_log;
 pub mod loopdev;
 pub mod mount_options;

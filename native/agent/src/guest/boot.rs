@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::disk::fs;
 use crate::errno;
-use crate::guest::ports::EVENT_PORT;
+use crate::ports::EVENT_PORT;
 
 pub const BOOT_FILE: &str = "/ajuste/boot.json";
 

@@ -1,6 +1,6 @@
 //! Items that QEMU was given with `-fw_cfg name=…,file=…` (docs/specs/fw_cfg.rst).
 
-use crate::guest::ports::Ports;
+use crate::ports::Ports;
 
 const DIRECTORY: u16 = 0x19;
 const ENTRY_BYTES: usize = 64;

@@ -12,7 +12,7 @@ use rustix::time::{clock_gettime, ClockId as ReadableClock};
 
 use crate::clock;
 use crate::disk::fs;
-use crate::guest::ports::Ports;
+use crate::ports::Ports;
 
 /// The watchdog goes off after half of it.
 const SLEEP_SECONDS: i64 = 4;

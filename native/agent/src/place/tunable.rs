@@ -7,9 +7,9 @@ use crate::place::coalesce;
 use crate::place::feature;
 use crate::place::kernel_file;
 use crate::place::latency;
+use crate::place::location::{DeviceLocation, Location, QdiscLocation};
 use crate::place::qdisc;
 use crate::place::ring;
-use crate::plan::{DeviceLocation, Location, QdiscLocation};
 
 /// Whether the place is there at all, readable or not.
 pub fn is_there(location: &Location) -> bool {

@@ -10,8 +10,8 @@ use std::os::fd::RawFd;
 use std::ptr;
 
 use crate::errno;
-use crate::guest::ports;
 use crate::plan::{Command, Policy, User};
+use crate::ports;
 use crate::process::area::Area;
 use crate::process::surroundings::Surroundings;
 

@@ -26,8 +26,8 @@ use crate::process::area::Withheld;
 use crate::process::capture::Capture;
 use crate::process::cgroup::Group;
 use crate::process::image::{raw, Image, Report, Streams};
+use crate::process::roll::{Leader, Roll};
 use crate::process::surroundings::Surroundings;
-use crate::safety::roll::{Leader, Roll};
 
 /// The PATH for commands without one (as execvp(3) of most shells).
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -1,6 +1,6 @@
 //! What surrounds the processes of a trial, on a host and in a guest.
 
-use crate::safety::roll::Roll;
+use crate::process::roll::Roll;
 
 /// What is the same for every process of a trial.
 #[derive(Clone, Copy, Default)]

@@ -19,9 +19,9 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use crate::clock;
 use crate::errno;
 use crate::process::account;
+use crate::process::roll::Roll;
 use crate::safety::leftovers;
 use crate::safety::recovery;
-use crate::safety::roll::Roll;
 use crate::safety::session::Session;
 use crate::safety::system::{System, ThisMachine};
 

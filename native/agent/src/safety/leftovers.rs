@@ -15,7 +15,7 @@ use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 use crate::clock;
 use crate::process::account::{self, Kin};
 use crate::process::enclosure;
-use crate::safety::roll::{Leader, Roll};
+use crate::process::roll::{Leader, Roll};
 
 /// What is stopped may just have forked.
 const GOES: usize = 100;

@@ -7,7 +7,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::safety::roll::Leader;
+use crate::process::roll::Leader;
 use crate::safety::undo::Undo;
 
 pub const JOURNAL_VERSION: u32 = 2;

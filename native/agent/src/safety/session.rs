@@ -6,10 +6,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::disk::Disk;
+use crate::process::roll::Leader;
 use crate::safety::journal::{self, Journal};
 use crate::safety::record::{Header, JOURNAL_VERSION};
 use crate::safety::registry::Registry;
-use crate::safety::roll::Leader;
 use crate::safety::system::System;
 use crate::safety::undo::Undo;
 

@@ -15,10 +15,10 @@ use crate::disk::{Disk, Local, Opening};
 use crate::errno;
 use crate::place::tunable;
 use crate::plan::Location;
+use crate::process::roll::{Leader, Roll};
 use crate::process::{account, cgroup, enclosure};
 use crate::safety::leftovers;
 use crate::safety::restore::Places;
-use crate::safety::roll::{Leader, Roll};
 use crate::safety::undo::Made;
 use crate::scratch::mount_point;
 

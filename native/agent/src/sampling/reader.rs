@@ -3,30 +3,14 @@
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use serde::{Deserialize, Serialize};
-
 use crate::disk::fs::File;
 use crate::errno;
+use crate::event::Source;
 use crate::sampling::figures::{self, Chosen, Keys};
 
 const FIRST_BYTES: usize = 16 << 10;
 /// A file of the kernel that is longer than that is something else.
 const MOST_BYTES: usize = 16 << 20;
-
-/// Where a sampler reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    Vmstat,
-    Meminfo,
-    Diskstats,
-    Schedstat,
-    Pressure,
-    Softirqs,
-    Interrupts,
-    Stat,
-    Process,
-}
 
 /// How the text of one file becomes figures.
 type Parse = Box<dyn Fn(&str, &mut Chosen<'_>)>;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::clock;
 use crate::errno;
-use crate::event::{Event, Sample, Sampled};
+use crate::event::{Event, Sample, Sampled, Source};
 use crate::plan::Sampler;
 use crate::sampling::figures::Keys;
-use crate::sampling::reader::{Reader, Source};
+use crate::sampling::reader::Reader;
 
 /// The limit for all samplers together.
 /// Enough for 5 s at the highest rate, or an hour and more at 10 Hz.

@@ -13,7 +13,6 @@ use crate::clock;
 use crate::disk;
 use crate::disk::fs::{self, File};
 use crate::errno;
-use crate::plan::Trace;
 
 /// Where tracefs is.
 const TRACEFS: &str = "/sys/kernel/tracing";
@@ -41,7 +40,7 @@ pub struct Recorder {
 impl Recorder {
     /// Have an instance with buffers, which records nothing yet.
     /// The error says what is missing.
-    pub fn prepare(trace: &Trace) -> Result<Recorder, String> {
+    pub fn prepare(buffer_bytes: u64) -> Result<Recorder, String> {
         let formats = formats()?;
         let decoder = Decoder::new(formats)?;
         let layout = Layout::parse(&read(Path::new(&format!("{TRACEFS}/events/header_page")))?)?;
@@ -49,11 +48,11 @@ impl Recorder {
         fs::create_dir(&instance).map_err(errno::at(instance.display()))?;
         let mut recorder =
             Recorder { instance, decoder, layout, buffer_bytes: 0, begun_ns: 0, ended_ns: 0, known: Vec::new() };
-        recorder.set_up(trace)?;
+        recorder.set_up(buffer_bytes)?;
         Ok(recorder)
     }
 
-    fn set_up(&mut self, trace: &Trace) -> Result<(), String> {
+    fn set_up(&mut self, buffer_bytes: u64) -> Result<(), String> {
         self.set("tracing_on", "0")?;
         self.set("trace_clock", "mono_raw")?;
         // What came first is kept where there is no room for all.
@@ -62,7 +61,7 @@ impl Recorder {
         // together only.
         let _ = self.set("options/record-cmd", "0");
         let cpus = self.cpus()?.len().max(1) as u64;
-        let room_bytes = trace.buffer_bytes.min(available_bytes() / PART_OF_MEMORY);
+        let room_bytes = buffer_bytes.min(available_bytes() / PART_OF_MEMORY);
         let kibibytes = (room_bytes / cpus / 1024).max(64);
         self.set("buffer_size_kb", &kibibytes.to_string())?;
         self.buffer_bytes = kibibytes * 1024 * cpus;

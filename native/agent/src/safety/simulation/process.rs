@@ -8,10 +8,10 @@ use rustix::io::Errno;
 
 use crate::errno;
 use crate::plan::Location;
+use crate::process::roll::Leader;
 use crate::safety::guardian::Guarded;
 use crate::safety::recovery;
 use crate::safety::restore::Places;
-use crate::safety::roll::Leader;
 use crate::safety::session::Session;
 use crate::safety::simulation::world::{run_guardians, Fault, Pending, Planted, Shared, World, DEFAULTS, SHARED};
 use crate::safety::system::System;

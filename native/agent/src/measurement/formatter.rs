@@ -4,9 +4,9 @@ use indexmap::IndexMap;
 
 use crate::event::{Role, Stage};
 use crate::failure::{failure, Stop};
+use crate::measurement::errand::verdict;
 use crate::measurement::Measurement;
 use crate::plan::{Attributes, Command, Scratch};
-use crate::process::errand::verdict;
 use crate::process::launch::DEFAULT_PATH;
 use crate::process::supervise::{Supervision, Woken};
 use crate::scratch::{Device, Mounted};

@@ -81,7 +81,7 @@ struct Listed {
 
 /// List the journals with their states.
 /// True if nothing stands in the way of an experiment.
-pub fn journals(work: Work) -> io::Result<bool> {
+pub fn list(work: Work) -> io::Result<bool> {
     let recovery = work.recovery(Vec::new());
     let candidates = recovery.candidates(&work.scope);
     let mut out = io::stdout().lock();
