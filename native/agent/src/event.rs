@@ -210,7 +210,7 @@ pub struct Sample {
 }
 
 /// The end of the plan's sampler `index`.
-/// It says how often the sampler read, how many readings came too late, whether the room for readings was used up, or
+/// It says how often the sampler read, how many due times it missed, whether the room for readings was used up, or
 /// why there is nothing to read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -285,7 +285,7 @@ pub struct Left {
 pub enum JournalState {
     /// Everything is as it was; it was removed.
     Restored,
-    /// Its boot is over; it was removed, and nothing was touched.
+    /// There was nothing to undo; it was removed.
     Void,
     /// A guardian that was at work removed it.
     Gone,

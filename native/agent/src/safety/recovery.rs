@@ -45,7 +45,7 @@ pub enum Verdict<S: System> {
     Left(Journal<S>, Contents),
     /// Of this boot, and everything was put back.
     Settled(Journal<S>, Contents),
-    /// Its changes are over; the journal, if it can be opened.
+    /// There is nothing to undo; the journal, if it can be opened.
     Void(Option<Journal<S>>, &'static str),
     /// There is nothing to do about it, or nothing that can be done.
     Other(JournalState, Option<String>),
