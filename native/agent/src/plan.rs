@@ -130,7 +130,7 @@ pub struct Scratch {
     pub user: Option<User>,
 }
 
-/// What a seed changes: replicates under the virtual clock would be identical.
+/// What a seed changes: virtual-clock replicates would be identical without it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Perturbation {
