@@ -1,5 +1,5 @@
-//! LINPACK's C source, which is also that of the kernel module: compiled with the flags of native/module/linpack/Kbuild,
-//! so that both run the same instructions.
+//! Compiles LINPACK's C source with the flags of native/module/linpack/Kbuild.
+//! The kernel module has the same source and so the same instructions.
 
 fn main() {
     let folder = "../module/linpack";

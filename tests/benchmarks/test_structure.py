@@ -39,6 +39,41 @@ def test_figures_of_a_small_tree(tree: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "is_circle"),
+    [
+        ("use super::plan::{Plan, Read};", True),
+        ("use crate::{clock, plan as other};", True),
+        ("use crate::{\n    clock::{self, raw_ns},\n    plan::Plan,\n};", True),
+        ("fn one() -> crate::plan::Plan { super::plan::make() }", True),
+        ("mod at {\n    use super::super::plan::Plan;\n}", True),
+        ("mod at {\n    use super::Event;\n}", False),
+        ("use crate::planned::Plan;", False),
+        ('// use crate::plan::Plan;\nconst A: &str = "crate::plan::Plan"; const B: char = \'"\';', False),
+        ("#[cfg(test)]\nfn one(of: [u8; 2]) -> crate::plan::Plan { super::plan::make() }", False),
+    ],
+)
+def test_every_way_to_name_a_rust_module_counts(tree: Path, text: str, is_circle: bool) -> None:
+    source = tree / "native/agent/src"
+    (source / "event.rs").write_text(text)
+    (source / "planned.rs").write_text("")
+    assert figures_in(tree)["Rust circles"] == is_circle
+
+
+def test_rust_folders_and_roots_are_modules(tree: Path) -> None:
+    source = tree / "native/agent/src"
+    (source / "main.rs").write_text("mod event;\nmod plan;\nfn main() { event::run() }\n")
+    (source / "event.rs").write_text("use crate::number;\nmod inner;\n")
+    assert figures_in(tree)["Rust circles"] == 1
+    (source / "event.rs").write_text("mod inner;\nuse inner::Inner;\n")
+    (source / "event").mkdir()
+    (source / "event/inner.rs").write_text("use super::Event;\n")
+    assert figures_in(tree)["Rust circles"] == 1
+    (source / "clock.rs").write_text("")
+    (source / "event/inner.rs").write_text("use super::super::clock::now;\n")
+    assert figures_in(tree)["Rust circles"] == 0
+
+
 def test_circles_may_go_through_others() -> None:
     assert circles([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "d")]) == [["a", "b", "c"]]
     assert circles([("a", "b"), ("b", "c")]) == []

@@ -11,7 +11,7 @@ pub fn raw_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Sleep for `duration`, whatever signals arrive.
+/// Sleep for `duration`, through all signals.
 pub fn sleep(duration: Duration) {
     if duration.is_zero() {
         return;

@@ -14,7 +14,8 @@ use crate::event::Counter;
 const HARDWARE: u32 = abi::PERF_TYPE_HARDWARE;
 const SOFTWARE: u32 = abi::PERF_TYPE_SOFTWARE;
 
-/// Name, type and number of every event that a plan can ask for. `task-clock` counts nanoseconds.
+/// Name, type and number of every event that a plan can ask for.
+/// `task-clock` counts nanoseconds.
 const KNOWN: [(&str, u32, u32); 10] = [
     ("task-clock", SOFTWARE, abi::PERF_COUNT_SW_TASK_CLOCK),
     ("context-switches", SOFTWARE, abi::PERF_COUNT_SW_CONTEXT_SWITCHES),
@@ -62,7 +63,8 @@ fn open_one(name: &str, pid: i32) -> Result<File, String> {
     attributes.set_inherit(1);
     attributes.set_enable_on_exec(1);
     let flags = u64::from(abi::PERF_FLAG_FD_CLOEXEC);
-    // SAFETY: the attributes are a valid structure of the size they say; the call gives a descriptor of our own.
+    // SAFETY: the attributes are a valid structure of the size they say; the call
+    // gives a descriptor of our own.
     unsafe {
         match perf::perf_event_open(&mut attributes, pid, -1, -1, flags) {
             -1 => Err(why_not(io::Error::last_os_error())),
@@ -71,7 +73,7 @@ fn open_one(name: &str, pid: i32) -> Result<File, String> {
     }
 }
 
-/// In words what perf_event_open(2) means by its error; for the rest the error's own text.
+/// Why perf_event_open(2) failed, in words.
 fn why_not(error: io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => "this machine has no such counter".to_owned(),
@@ -81,7 +83,8 @@ fn why_not(error: io::Error) -> String {
 }
 
 impl OpenCounter {
-    /// What was counted, after all counted processes ended. A counter that never ran has no value: never a false 0.
+    /// What was counted, after all counted processes ended.
+    /// A counter that never ran has no value: never a false 0.
     pub fn read(self) -> Counter {
         let reading = self.file.and_then(|file| read_values(file).map_err(errno::of::<io::Error>));
         let mut counter = Counter {
@@ -115,7 +118,8 @@ fn read_values(mut file: File) -> io::Result<[u64; 3]> {
     Ok([word(0), word(1), word(2)])
 }
 
-/// The count extrapolated to all of the enabled time, where events had to share a hardware counter.
+/// The count extrapolated to the whole enabled time.
+/// Events may share a hardware counter.
 fn scaled(count: u64, enabled_ns: u64, running_ns: u64) -> u64 {
     let exact = u128::from(count) * u128::from(enabled_ns) / u128::from(running_ns);
     exact.min(u64::MAX.into()) as u64

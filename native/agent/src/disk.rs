@@ -1,7 +1,7 @@
 //! File operations, one by one, as the kernel has them.
 //!
-//! Whoever must not lose a file goes through [`Disk`]: on a machine it is [`Local`], in tests a disk that fails, tears
-//! and forgets at any operation.
+//! Code that must not lose a file goes through [`Disk`].
+//! On a machine it is [`Local`]; in tests it is a disk that fails, tears and forgets at any operation.
 //!
 //! All other files of the agent are touched by [`fs`] and the functions below, so that a test meets a fault at each of
 //! their operations, too ([`fault`]). In the ordinary build they are the system's, unchanged.
@@ -103,7 +103,7 @@ pub trait Disk {
     fn sync(&self, file: &Self::File) -> Result<(), Errno>;
     /// fdatasync(2).
     fn sync_data(&self, file: &Self::File) -> Result<(), Errno>;
-    /// flock(2), exclusive; `WOULDBLOCK` if somebody else has it.
+    /// flock(2), exclusive; `WOULDBLOCK` if another has it.
     fn lock(&self, file: &Self::File) -> Result<(), Errno>;
     fn unlink(&self, directory: &Self::File, name: &Path) -> Result<(), Errno>;
     /// With exactly these permissions. That it is there already is an error.
@@ -131,7 +131,8 @@ pub trait Disk {
         Ok(bytes)
     }
 
-    /// A file that was not there. If this fails, it is not there either, as far as that can be had.
+    /// Create a file.
+    /// If this fails, try to leave no file behind.
     fn create(&self, directory: &Self::File, name: &Path, mode: u32) -> Result<Self::File, Errno> {
         let created = self.open(directory, name, Opening::Create(mode));
         if created.as_ref().is_err_and(|error| *error != Errno::EXIST) {
@@ -174,7 +175,7 @@ impl Disk for Local {
             Opening::Create(mode) => {
                 let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | always;
                 let file = openat(directory, name, flags, Mode::from_raw_mode(mode))?;
-                // Whatever the umask is.
+                // In spite of the umask.
                 fault::next(Operation::Mode)?;
                 fchmod(&file, Mode::from_raw_mode(mode)).map(|()| file)
             }

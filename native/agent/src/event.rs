@@ -1,4 +1,4 @@
-//! The events: what the agent says while it carries out a plan, one JSON document a line.
+//! The events of a trial, one JSON document a line.
 //!
 //! This module and `src/ajuste/model/event.py` describe the same lines; the files under `contract/events` are read
 //! by the tests of both sides. `at_ns` is CLOCK_MONOTONIC_RAW of the machine that is measured.
@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Source;
 use crate::trace::recording::Recording;
 
 /// One line. Internally tagged by `event`.
@@ -47,6 +46,21 @@ pub enum Role {
 pub enum Stream {
     Stdout,
     Stderr,
+}
+
+/// Where a sampler reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    Vmstat,
+    Meminfo,
+    Diskstats,
+    Schedstat,
+    Pressure,
+    Softirqs,
+    Interrupts,
+    Stat,
+    Process,
 }
 
 /// What the agent was doing when something went wrong.
@@ -144,7 +158,7 @@ pub struct Output {
     pub dropped_bytes: u64,
 }
 
-/// A process ended, with what wait4(2) says of it and of the children it waited for.
+/// A process ended; the figures of wait4(2), with the children it waited for.
 ///
 /// Switches and faults are those since its exec was released: what the agent's own preparation in that process cost
 /// is taken off.
@@ -195,8 +209,9 @@ pub struct Sample {
     pub values: BTreeMap<String, u64>,
 }
 
-/// What became of the sampler of that index in the plan: how often it was read, how many times it was too late for,
-/// whether the room for readings was used up, or why there is nothing to read.
+/// The end of the plan's sampler `index`.
+/// It says how often the sampler read, how many due times it missed, whether the room for readings was used up, or
+/// why there is nothing to read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sampled {
@@ -223,7 +238,8 @@ pub struct Traced {
     pub not_supported: Option<String>,
 }
 
-/// Who did not run for a while although it wanted to, in a trial on a host: what was measured is too long.
+/// A process or the machine stood still during a trial on a host.
+/// The measured times are too long.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paused {
@@ -242,7 +258,8 @@ pub enum PausedOne {
     Machine,
 }
 
-/// A place has its old value again; `found` was there just before, `value` was read back afterwards.
+/// A place has its old value again.
+/// `found` was there just before; `value` was read back afterwards.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restored {
@@ -268,19 +285,20 @@ pub struct Left {
 pub enum JournalState {
     /// Everything is as it was; it was removed.
     Restored,
-    /// Nothing in it holds any more; it was removed, and nothing was touched.
+    /// There was nothing to undo; it was removed.
     Void,
-    /// Somebody else has removed it: a guardian that was at work.
+    /// A guardian that was at work removed it.
     Gone,
     /// Its session is still at work.
     Held,
     /// Something could not be put back; it says what.
     Kept,
-    /// Lines of it cannot be read; whatever the others say was put back, or it is said what was not.
+    /// Some lines cannot be read.
+    /// The others were put back, or an event says what was not.
     Damaged,
-    /// It cannot be read, or it was deleted: whether something is to be put back is not known.
+    /// It cannot be read, or was deleted: values may still be changed.
     Unknown,
-    /// Of another machine, or of a boot that is not known on this one: it is left alone.
+    /// Of another machine or an unknown boot; left alone.
     Foreign,
     /// It is no journal, or not one that can be trusted.
     Malformed,

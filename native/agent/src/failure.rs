@@ -2,10 +2,13 @@
 
 use std::io;
 
+use thiserror::Error;
+
 use crate::event::Stage;
 
-/// To be said as a `failed` event.
-#[derive(Debug)]
+/// What becomes a `failed` event.
+#[derive(Debug, Error)]
+#[error("{message}")]
 pub struct Failure {
     pub stage: Stage,
     pub message: String,
@@ -19,26 +22,16 @@ impl Failure {
     }
 }
 
-/// Nobody listens any more, or the plan cannot be carried out.
-#[derive(Debug)]
+/// The plan cannot be carried out, or its events cannot be delivered.
+#[derive(Debug, Error)]
 pub enum Stop {
-    Deaf(io::Error),
-    Failed(Failure),
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Deaf(error)
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Failed(failure)
-    }
+    #[error("the reader of the events is gone: {0}")]
+    Deaf(#[from] io::Error),
+    #[error(transparent)]
+    Failed(#[from] Failure),
 }
 
 /// What turns a message into a stop at `stage`.
 pub fn failure(stage: Stage) -> impl Fn(String) -> Stop {
-    move |message| Stop::Failed(Failure { stage, message, tunable: None })
+    move |message| Failure { stage, message, tunable: None }.into()
 }

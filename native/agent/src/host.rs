@@ -51,8 +51,8 @@ pub struct Custody {
     pub journal: Option<PathBuf>,
     /// The directory of the registry of journals.
     pub registry: PathBuf,
-    /// An inherited descriptor that the agent and its guardian keep open until they end, and no workload inherits: the
-    /// lock of the machine.
+    /// The lock of the machine, an inherited descriptor.
+    /// The agent and its guardian keep it open until they end; no workload inherits it.
     pub held: Option<RawFd>,
 }
 
@@ -82,7 +82,8 @@ impl Host {
         Ok(Host { interrupts, keeper, _held: held })
     }
 
-    /// Carry out one plan, and put everything back. True if nothing failed; an error means that nobody listens.
+    /// Carry out one plan, and put everything back.
+    /// True if nothing failed; an error means that the reader is gone.
     pub fn carry_out<W: Write>(&mut self, plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool> {
         if self.keeper.is_none() && changes_settings(plan) {
             return refuse(plan, stream);
@@ -104,7 +105,8 @@ impl Host {
     }
 }
 
-/// Carry out the plan in `source` (`-` is standard input) and say the events on standard output.
+/// Carry out the plan in `source` and write the events to standard output.
+/// `-` is standard input.
 pub fn run(source: &str, custody: Custody) -> io::Result<Outcome> {
     let mut stream = EventStream::gathering(fs::stdout());
     stream.say(Event::Hello(machine::hello(false)))?;
@@ -153,9 +155,9 @@ fn refuse<W: Write>(plan: &Plan, stream: &mut EventStream<W>) -> io::Result<bool
     stream.end(&plan.id)
 }
 
-/// An inherited descriptor as one of our own, which no program that we start inherits.
+/// Take over an inherited descriptor; programs that we start do not inherit it.
 fn take_over(descriptor: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: whoever started this program gave us the descriptor; that it is open is checked at once.
+    // SAFETY: the parent gave us the descriptor; the next call checks that it is open.
     let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
     match fcntl_getfd(&owned) {
         Ok(flags) => fcntl_setfd(&owned, flags | FdFlags::CLOEXEC).map(|()| owned).map_err(Into::into),
@@ -166,8 +168,9 @@ fn take_over(descriptor: RawFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// Get before real-time processes, where that is permitted (where it is not, they are not either). Returns the nice
-/// value that processes would have had from the agent otherwise.
+/// Run before real-time processes, where that is permitted.
+/// Where it is not, their policies are not permitted either. Returns the nice value that processes would otherwise have
+/// had from the agent.
 fn lift_above() -> Option<i32> {
     let nice = rustix::process::getpriority_process(None).ok()?;
     lifted::lift().ok().map(|()| nice)

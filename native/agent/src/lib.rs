@@ -1,4 +1,4 @@
-//! The agent: takes plans, carries them out on the machine it runs on, and says what happened as JSON lines.
+//! The agent: carries out plans on its machine and reports events as JSON lines.
 //!
 //! It runs as a program on a host ([`host`]) and, as the very same binary, as the first process of a guest
 //! ([`guest`]), so that both are measured by the same code ([`trial`]). It knows no statistics.
@@ -11,10 +11,12 @@ pub mod event;
 pub mod failure;
 pub mod guest;
 pub mod host;
+pub mod journals;
 pub mod machine;
 pub mod measurement;
 pub mod place;
 pub mod plan;
+pub mod ports;
 pub mod process;
 pub mod safety;
 pub mod sampling;

@@ -1,4 +1,5 @@
-//! `ajuste-agent`: see [`USAGE`]. As the first process of a guest it takes no arguments.
+//! `ajuste-agent`: see [`USAGE`].
+//! As the first process of a guest it takes no arguments.
 
 use std::process::ExitCode;
 
@@ -6,7 +7,7 @@ use ajuste_agent::errno;
 use ajuste_agent::guest;
 use ajuste_agent::host;
 use ajuste_agent::host::{Custody, Outcome};
-use ajuste_agent::safety::command::{self, Work};
+use ajuste_agent::journals::{self, Work};
 use ajuste_agent::serve;
 use ajuste_agent::sweep;
 use lexopt::prelude::*;
@@ -26,7 +27,7 @@ Options: --journal DIR   write down in DIR what undoes every change; without it 
          --registry DIR  the registry of all journals of this machine (default /var/lib/ajuste/journals)
          --permit FILE   a JSON list of the places that journals may write (- is standard input); without it none
          --all           every journal of the registry, besides those in PLACE (a journal or a directory of them)
-         --hold-fd N     keep the inherited descriptor N open until everything is put back, whoever has to do it
+         --hold-fd N     keep the inherited descriptor N open until everything is put back
 
 Exit status: 0 all done, 1 something failed, 2 a wrong request or a malformed plan.
 ";
@@ -123,9 +124,9 @@ fn carry_out(request: Request) -> ExitCode {
         Request::Version => println!("ajuste-agent {}", env!("CARGO_PKG_VERSION")),
         Request::Run { plan, custody } => return ended(host::run(&plan, custody)),
         Request::Serve { custody } => return ended(serve::run(custody)),
-        Request::Journals(work) => return ended(command::journals(work).map(Outcome::of)),
-        Request::Restore(work) => return ended(command::restore(work)),
-        Request::Discard(work) => return ended(command::discard(work).map(Outcome::of)),
+        Request::Journals(work) => return ended(journals::list(work).map(Outcome::of)),
+        Request::Restore(work) => return ended(journals::restore(work)),
+        Request::Discard(work) => return ended(journals::discard(work).map(Outcome::of)),
         Request::Sweep { directory } => {
             if let Err(reason) = sweep::run(&directory) {
                 return failed(&reason);

@@ -1,4 +1,7 @@
-//! The measured part of a trial: the background load, the workload, and what is known of them afterwards.
+//! The measured part of a trial: background load, workload, and their figures.
+
+mod errand;
+mod formatter;
 
 use std::io::Write;
 use std::time::Duration;
@@ -30,7 +33,7 @@ impl Measurement<'_> {
     /// Run `workload` beside the plan's background load, to the end of both.
     pub fn carry_out<W: Write>(&self, workload: &Command, stream: &mut EventStream<W>) -> Result<(), Stop> {
         let spared = if self.plan.before.is_empty() { Vec::new() } else { account::children() };
-        let mut recorder = self.plan.trace.as_ref().map(Recorder::prepare);
+        let mut recorder = self.plan.trace.as_ref().map(|trace| Recorder::prepare(trace.buffer_bytes));
         let mut supervision = Supervision::new(self.interrupts, spared);
         for (index, command) in self.plan.background.iter().enumerate() {
             self.start_background(index, command, &mut supervision, stream)?;
@@ -129,7 +132,8 @@ pub fn started(role: Role, index: usize, launched: &Launched) -> Event {
     Event::Started(Started { at_ns: clock::raw_ns(), role, index, pid: launched.pid })
 }
 
-/// Everything that is known after the end: exits, outputs, counters; the workload first.
+/// Report what is known after the end.
+/// Exits, outputs, counters; the workload first.
 pub fn report<W: Write>(
     supervision: &Supervision<'_>,
     counters: Vec<OpenCounter>,

@@ -1,4 +1,4 @@
-//! The plan: what one trial writes, runs and counts, as the agent is told it.
+//! The plan: what one trial writes, runs and counts.
 //!
 //! This module and `src/ajuste/model/plan.py` describe the same JSON document; the files under `contract/plan` are
 //! read by the tests of both sides.
@@ -9,9 +9,11 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::counters;
+use crate::event::Source;
 pub use crate::place::location::*;
 
-/// Of plans and events. Changes when an old reader would misunderstand a new document.
+/// Of plans and events.
+/// Changes when an old reader would misunderstand a new document.
 pub const CONTRACT_VERSION: u32 = 1;
 
 /// A longer document is no plan.
@@ -46,8 +48,8 @@ pub enum Policy {
     Rr,
 }
 
-/// How a process is run. `None` leaves what the kernel would do by itself; a real-time policy without a priority
-/// gets the lowest, 1.
+/// How a process is run.
+/// `None` leaves what the kernel would do by itself; a real-time policy without a priority gets the lowest, 1.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Attributes {
@@ -70,13 +72,14 @@ pub struct User {
     pub groups: Vec<u32>,
 }
 
-/// A program with its arguments (no shell), its whole environment, and how it is run.
+/// A program with its arguments, its whole environment, and its attributes.
+/// No shell runs it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     pub argv: Vec<String>,
-    /// In the order in which the program finds it. A character U+10FF80 … U+10FFFF is the byte 0x80 … 0xFF, which
-    /// stands in no text of UTF-8.
+    /// In the order in which the program finds it.
+    /// A character U+10FF80 … U+10FFFF is the byte 0x80 … 0xFF, which stands in no text of UTF-8.
     #[serde(default)]
     pub environment: IndexMap<String, String>,
     #[serde(default = "root_directory")]
@@ -87,22 +90,8 @@ pub struct Command {
     pub user: Option<User>,
 }
 
-/// Where a sampler reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    Vmstat,
-    Meminfo,
-    Diskstats,
-    Schedstat,
-    Pressure,
-    Softirqs,
-    Interrupts,
-    Stat,
-    Process,
-}
-
-/// Reads one source again and again; `keys` are names of figures, or beginnings of them followed by `*`.
+/// Reads one source at intervals.
+/// `keys` are names of figures, or prefixes followed by `*`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sampler {
@@ -111,15 +100,17 @@ pub struct Sampler {
     pub interval_ns: u64,
 }
 
-/// Records what the scheduler does beside the workload, which costs it some time: never in a trial that is compared.
+/// Records what the scheduler does beside the workload.
+/// That costs time, so a trial that is compared never has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
-    /// Of the buffers of all CPUs together, if there is so much memory.
+    /// The size of all CPUs' buffers together, if there is enough memory.
     pub buffer_bytes: u64,
 }
 
-/// A file system made for the trial: on `device`, or on a file of `size_bytes` in `directory`.
+/// A file system for the trial.
+/// It is on `device`, or on a file of `size_bytes` in `directory`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scratch {
@@ -139,7 +130,7 @@ pub struct Scratch {
     pub user: Option<User>,
 }
 
-/// What a seed changes, so that replicates under the virtual clock are not one and the same trial.
+/// What a seed changes: virtual-clock replicates would be identical without it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Perturbation {
@@ -204,7 +195,8 @@ fn default_output_limit_bytes() -> u64 {
 }
 
 impl Plan {
-    /// Parse and check one document. The error says in one line what is wrong and where.
+    /// Parse and check one document.
+    /// The error says in one line what is wrong and where.
     pub fn parse(document: &[u8]) -> Result<Plan, String> {
         if document.len() > PLAN_LIMIT_BYTES {
             return Err(format!("the plan is longer than {PLAN_LIMIT_BYTES} bytes"));
@@ -249,7 +241,7 @@ impl Plan {
         self.workload.as_ref().map_or(Ok(()), Command::check).map_err(|reason| format!("workload: {reason}"))
     }
 
-    /// Every command with a name that no other of the plan has, in the order in which they run.
+    /// Every command with a name unique in the plan, in the order in which they run.
     pub fn commands(&self) -> impl Iterator<Item = (String, &Command)> {
         let numbered = |role: &'static str, commands: &'_ [Command]| {
             (0..commands.len()).map(move |index| format!("{role}{index}")).collect::<Vec<_>>()

@@ -1,7 +1,8 @@
 //! Many plans, one after the other: each line of standard input is one.
 //!
-//! The end of standard input means that no more will come: those that were sent are carried out, then everything is
-//! closed in good order. A signal, or that nobody listens any more, ends the plan at hand and all that follow.
+//! The end of standard input means that no more plans will come.
+//! Those that were sent are carried out, then everything is closed in good order. A signal or the end of the reader
+//! ends the current plan and all that follow.
 
 use std::io;
 
@@ -59,7 +60,7 @@ fn carry_out_all<W: io::Write>(host: &mut Host, stream: &mut EventStream<W>) -> 
 #[derive(Default)]
 struct Lines {
     buffer: Vec<u8>,
-    /// So much of the buffer has no end of line.
+    /// The length of the buffer's part without an end of line.
     searched: usize,
     ended: bool,
 }
@@ -71,7 +72,8 @@ enum Next {
 }
 
 impl Lines {
-    /// The next line, waited for. One that is too long for a plan comes in part, which is too long, too.
+    /// The next line, waited for.
+    /// One that is too long for a plan comes in part, which is too long, too.
     fn next(&mut self, interrupts: &Interrupts) -> Next {
         loop {
             if let Some(reason) = interrupts.take() {

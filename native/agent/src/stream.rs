@@ -1,4 +1,4 @@
-//! The stream of events: JSON lines to wherever they are read, counted from `accepted`.
+//! The stream of events: JSON lines, counted from `accepted`.
 
 use std::io::{self, BufWriter, Write};
 
@@ -9,8 +9,8 @@ use crate::event::{Event, Failed, Stage};
 /// Of the key before each line in a guest.
 pub const KEY_BYTES: usize = 32;
 
-/// What the host made for one trial and told the agent alone: a line without it is somebody else's. It is copied, never
-/// looked at, so that its value changes nothing in a guest.
+/// The host's secret for one trial: a line without it is not the agent's.
+/// The agent copies it and never looks at it, so its value changes nothing in a guest.
 pub type Key = [u8; KEY_BYTES];
 
 /// Where events go: standard output on a host, a port in a guest.
@@ -24,13 +24,13 @@ pub struct EventStream<W: Write> {
 }
 
 impl<W: Write> EventStream<W> {
-    /// Every event is heard at once.
+    /// Deliver each event at once.
     pub fn new(sink: W) -> Self {
         EventStream { sink: BufWriter::new(sink), key: None, gathers: false, counted: None, failed: false, deaf: false }
     }
 
-    /// Only what somebody waits for is heard at once, with all that was said before: whoever reads is not woken for
-    /// each event, which would take CPU time beside what is measured.
+    /// Deliver events in groups, with each event that is awaited.
+    /// Waking the reader for each event would take CPU time beside what is measured.
     pub fn gathering(sink: W) -> Self {
         EventStream { gathers: true, ..EventStream::new(sink) }
     }
@@ -40,8 +40,9 @@ impl<W: Write> EventStream<W> {
         self.key = Some(key);
     }
 
-    /// Say one event. An error means that nobody listens any more. That is said once: what comes later is said to
-    /// nobody, so that what must be done whoever listens is done in the same way.
+    /// Write one event.
+    /// An error means that the reader is gone. It is reported once; later events are dropped, so that the cleanup is
+    /// the same with and without a reader.
     pub fn say(&mut self, event: Event) -> io::Result<()> {
         if self.deaf {
             return Ok(());
@@ -77,7 +78,8 @@ impl<W: Write> EventStream<W> {
         self.say(Event::Failed(Failed { at_ns: clock::raw_ns(), stage, message: message.into(), tunable }))
     }
 
-    /// Say the last event of a plan. True if nothing failed; an error if nobody has listened to all of it.
+    /// Write the last event of a plan.
+    /// True if nothing failed; an error if the reader did not get all events.
     pub fn end(&mut self, id: &str) -> io::Result<bool> {
         if self.deaf {
             return Err(io::ErrorKind::BrokenPipe.into());

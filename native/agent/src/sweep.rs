@@ -1,4 +1,4 @@
-//! The guardian of a session's directory: outlives whoever made it, and then removes it.
+//! The guardian of a session's directory outlives its maker, and removes it.
 //!
 //! It waits until its standard input ends, which happens when the last process that holds the other end is gone,
 //! however it died. Then it kills the processes that the session started and removes the directory.
@@ -25,9 +25,10 @@ const DEATH: Duration = Duration::from_secs(5);
 const GOES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Wait for the end of standard input, then remove `directory`. The error says why it is still there.
+/// Wait for the end of standard input, then remove `directory`.
+/// The error says why it is still there.
 pub fn run(directory: &str) -> Result<(), String> {
-    let directory = fs::canonicalize(directory).map_err(|error| format!("{directory}: {}", errno::of(error)))?;
+    let directory = fs::canonicalize(directory).map_err(errno::at(directory))?;
     ignore_signals();
     wait_for_end(io::stdin());
     let marked = fs::symlink_metadata(directory.join(MARKER)).is_ok_and(|marker| marker.is_file());
@@ -61,7 +62,7 @@ fn wait_for_end(mut input: impl Read) {
     }
 }
 
-/// Kill every process whose number is in a `*.pid` file and whose command line names the directory.
+/// Kill each process in a `*.pid` file whose command line names the directory.
 fn kill_listed(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|word| word == "pid"));
@@ -82,7 +83,7 @@ fn listed(file: &Path) -> Option<Pid> {
     text.trim().parse().ok().filter(|number| *number > 1).and_then(Pid::from_raw)
 }
 
-/// The number is held by the pidfd first, so that what is checked and what is killed is the same process.
+/// The pidfd holds the number first: the checked process is the killed one.
 fn kill_if_ours(pid: Pid, directory: &Path) -> Option<rustix::fd::OwnedFd> {
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     let command_line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
@@ -93,7 +94,7 @@ fn kill_if_ours(pid: Pid, directory: &Path) -> Option<rustix::fd::OwnedFd> {
     Some(pidfd)
 }
 
-/// Whether `directory` appears in `text`, and not only as the beginning of a longer name.
+/// Whether `text` names `directory`, not only a longer name.
 fn names(text: &[u8], directory: &[u8]) -> bool {
     let continues = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     text.windows(directory.len())
@@ -110,7 +111,7 @@ fn remove(directory: &Path) -> Result<(), String> {
             _ => return Ok(()),
         }
     }
-    result.map_err(|error| format!("{}: {}", directory.display(), errno::of(error)))
+    result.map_err(errno::at(directory.display()))
 }
 
 #[cfg(test)]

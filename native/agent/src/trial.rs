@@ -10,9 +10,9 @@ use crate::place::tunable;
 use crate::plan::{self, Plan};
 use crate::process::account;
 use crate::process::interrupts::Interrupts;
+use crate::process::roll::Roll;
 use crate::process::surroundings::Surroundings;
 use crate::safety::keeper::{carry_out_write, Keeper};
-use crate::safety::roll::Roll;
 use crate::safety::system::ThisMachine;
 use crate::scratch::Mounted;
 use crate::stream::EventStream;
@@ -28,9 +28,10 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Do all of it, from `accepted` to `end`. True if nothing failed; an error means that nobody listens.
+    /// Do all of it, from `accepted` to `end`.
+    /// True if nothing failed; an error means that the reader is gone.
     ///
-    /// With a `keeper` everything that is changed is put back before the end, whatever happens and whoever listens.
+    /// A `keeper` puts all changes back before the end, in every case.
     pub fn carry_out<W: Write>(
         &self,
         mut keeper: Option<&mut Keeper>,
@@ -75,7 +76,7 @@ impl Trial<'_> {
         measured.and(taken_down.map_err(failure(Stage::Scratch)))
     }
 
-    /// What comes after the others is run whatever became of them: what they did may have to be undone.
+    /// Run `after` commands in any case: they may undo what others did.
     fn run_in_order<W: Write>(&self, measurement: &Measurement, stream: &mut EventStream<W>) -> Result<(), Stop> {
         let Plan { before, workload, after, .. } = self.plan;
         let mut done = measurement.run_errands(Role::Before, before, stream);

@@ -1,4 +1,5 @@
-//! The agent's side of the contract: the same files are read by `tests/contract/test_contract.py`.
+//! The agent's side of the contract.
+//! `tests/contract/test_contract.py` reads the same files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ fn every_plan_is_written_again_as_it_was_with_its_defaults() {
     assert!(plans >= 3);
 }
 
-/// What a plan is that says nothing but its id, as `src/ajuste/model/plan.py` has it.
+/// A plan with nothing but its id, as in `src/ajuste/model/plan.py`.
 fn defaults() -> Value {
     serde_json::json!({
         "version": 1, "reads": [], "writes": [], "scratch": null, "before": [], "background": [], "settle_ns": 0,

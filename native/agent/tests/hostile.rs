@@ -1,5 +1,5 @@
-//! Whatever bytes a plan, an event or a journal has, reading it ends in a value or in an error, soon and in little
-//! memory: never in a panic.
+//! Hostile plans, events and journals give a value or an error, never a panic.
+//! They do so soon and in little memory.
 //!
 //! `AJUSTE_FUZZ` sets how many inputs each reader gets; `make fuzz` asks for many. Inputs are mutations of the examples
 //! in `contract/`, by a generator that begins with the same seed each time: a failure names its input's number.
@@ -42,7 +42,7 @@ const PIECES: [&[u8]; 24] = [
     b"/",
 ];
 const LARGE: usize = 100_000;
-/// Of address space beside what there is: a reader that takes more of it ends the test.
+/// The most additional address space of a reader.
 const MEMORY_BYTES: u64 = 2 << 30;
 /// Of processor time for all inputs of one reader, for each thousand of them.
 const CPU_SECONDS: u64 = 60;
@@ -58,7 +58,8 @@ impl Source {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit.max(1)
     }
 
-    /// `seed` with a few places cut out, repeated or replaced; once in a while by very many pieces.
+    /// `seed` with a few places cut out, repeated or replaced.
+    /// Sometimes very many.
     fn mutated(&mut self, seed: &[u8]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..1 + self.next(4) {
@@ -88,14 +89,15 @@ fn examples(place: &str) -> Vec<Vec<u8>> {
 
 fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the structure is whole, and lowering a soft limit of one's own is always permitted.
+    // SAFETY: the structure is whole; a process may lower its soft limits.
     assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
 }
 
-/// Give `read` all inputs. In a process of its own, so that the limits are nobody else's.
+/// Give `read` all inputs, in a separate process with its own limits.
 fn judge(name: &str, seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
     let inputs: usize = std::env::var("AJUSTE_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(3000);
-    // SAFETY: the child only computes, writes to its standard error and leaves by `_exit`.
+    // SAFETY: the child only computes, writes to its standard error and leaves by
+    // `_exit`.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
@@ -143,7 +145,7 @@ fn no_bytes_break_the_reader_of_events() {
 
 const BOOT: &str = "0f5e1c6a-2b0b-4a6e-9f57-3c0d6f1f2a11";
 
-/// A journal as the agent writes it, and one of before, whose lines have no checksums.
+/// A journal of this agent, and an older one without checksums.
 fn journals() -> [Vec<u8>; 2] {
     let step = |name: &str, before: &str| {
         let location = Location::File(FileLocation { path: format!("/proc/sys/{name}") });

@@ -1,4 +1,4 @@
-//! The bound on wake-up latency holds as long as the agent keeps its file open, and no longer.
+//! The bound on wake-up latency holds only while the agent has its file open.
 
 use std::fs;
 

@@ -1,11 +1,13 @@
-//! The settings of network interfaces, judged by ip(8), tc(8) and ethtool(8), each test in a network of its own.
+//! Network settings, checked by ip(8), tc(8) and ethtool(8).
+//! Each test has a network namespace.
 
 use std::process::Command;
 
 use ajuste_agent::place::tunable::{keep, read, state, write};
 use ajuste_agent::plan::Location;
 
-/// Go into a new network with a veth pair `v0` and `v1`, both up. False if that is not permitted.
+/// Go into a new network with a veth pair `v0` and `v1`, both up.
+/// False if that is not permitted.
 fn enter_network() -> bool {
     // SAFETY: it concerns this thread only, and every test has one.
     let entered = unsafe { libc::geteuid() == 0 && libc::unshare(libc::CLONE_NEWNET) == 0 };

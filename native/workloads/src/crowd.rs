@@ -1,5 +1,5 @@
-//! Many processes in a session of their own, as a build in another terminal is: what sched_autogroup takes together
-//! (kernel/sched/autogroup.c: each session is a task group).
+//! Many processes in a separate session, as a build in another terminal.
+//! sched_autogroup makes each session a task group (kernel/sched/autogroup.c).
 //!
 //! They compute, write, or use memory, like the background loads of Con Kolivas's interbench: `write` fills a file of
 //! its own in the working directory and has it written to the disk, over and over; `memory` takes memory from the kernel,
@@ -10,9 +10,9 @@ use std::io::{Error, Seek, SeekFrom, Write};
 
 use lexopt::prelude::*;
 
-use crate::cpu_time;
+use crate::clock::cpu_seconds;
+use crate::request::{number, Fault};
 use crate::spin::burn;
-use crate::{number, Fault};
 
 /// Iterations between two looks at the CPU time: some microseconds.
 const BATCH: u32 = 1 << 13;
@@ -41,7 +41,7 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
     if lifetime_ms > 0 && work != Work::Compute {
         return Err(Fault::Request("--lifetime-ms is for processes that compute".into()));
     }
-    // Whoever leads a process group, as this process may, cannot have a session of its own (setsid(2)).
+    // A process group leader, as this process may be, cannot make a session (setsid(2)).
     let leader = child(&|| lead(processes, &|| labour(work, lifetime_ms)))?;
     await_child(leader)?;
     Err(Fault::Run("the processes have ended".into()))
@@ -56,7 +56,7 @@ fn work_of(name: &str) -> Result<Work, lexopt::Error> {
     }
 }
 
-/// Begin a session, and keep so many processes in it doing `work`.
+/// Begin a session, and keep `processes` in it doing `work`.
 fn lead(processes: u64, work: &dyn Fn() -> Result<(), Fault>) -> Result<(), Fault> {
     // SAFETY: takes and gives numbers only.
     if unsafe { libc::setsid() } < 0 {
@@ -82,7 +82,7 @@ fn labour(work: Work, lifetime_ms: u64) -> Result<(), Fault> {
     }
 }
 
-/// For ever: a file that nobody else can open, filled and written to the disk.
+/// Fill an unnamed file and write it to the disk, for ever.
 fn write() -> Result<(), Fault> {
     let name = format!("crowd-{}", std::process::id());
     let mut file = File::create_new(&name)?;
@@ -116,13 +116,13 @@ fn use_memory() -> Result<(), Fault> {
 }
 
 fn compute(lifetime_ms: u64) -> Result<(), Fault> {
-    while lifetime_ms == 0 || cpu_time::seconds() * 1000.0 < lifetime_ms as f64 {
+    while lifetime_ms == 0 || cpu_seconds() * 1000.0 < lifetime_ms as f64 {
         burn(BATCH);
     }
     Ok(())
 }
 
-/// A process that does `work` and is killed when this one ends, however that happens.
+/// A process that does `work` and is killed when this one ends.
 pub fn child(work: &dyn Fn() -> Result<(), Fault>) -> Result<libc::pid_t, Fault> {
     // SAFETY: this process has one thread.
     let parent = unsafe { libc::getpid() };

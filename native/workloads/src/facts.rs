@@ -1,4 +1,4 @@
-//! What a kernel tells its programs and has no file for, or none below /sys and /proc/sys.
+//! Facts that the kernel tells programs but has no file for in /sys, /proc/sys.
 //!
 //! The coarse clock goes on with every timer tick (clock_getres(2), CLOCK_MONOTONIC_COARSE): its resolution is the
 //! length of one, and so tells CONFIG_HZ. get_mempolicy(2) exists only in a kernel that knows nodes of memory.
@@ -13,7 +13,7 @@ use std::path::Path;
 
 const PRESSURE: &str = "/proc/pressure/cpu";
 
-use crate::Fault;
+use crate::request::Fault;
 
 pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
     if let Some(argument) = arguments.next()? {

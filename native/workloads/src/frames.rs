@@ -1,4 +1,4 @@
-//! An interactive task: frames that need CPU time and have to be ready when the next one is due.
+//! An interactive task: frames that need CPU time before a deadline.
 //!
 //! A profile says how often a frame is due and how much CPU time it takes. The figures are those of Con Kolivas's
 //! interbench (its readme, "What interactive tasks are simulated and how"): audio wakes every 50 ms and needs 5 % of the
@@ -18,11 +18,11 @@ use std::io::Write;
 
 use lexopt::prelude::*;
 
+use crate::clock::cpu_seconds;
 use crate::clock::{least_slack, now_ns, sleep_until};
-use crate::cpu_time;
 use crate::percentile::said;
+use crate::request::{number, Fault};
 use crate::spin::burn;
-use crate::{number, Fault};
 
 /// Iterations between two looks at the CPU time: some microseconds.
 const BATCH: u32 = 1 << 11;
@@ -111,10 +111,10 @@ fn missed(took_ns: i64, every_ns: i64) -> i64 {
     (took_ns - 1).max(0) / every_ns
 }
 
-/// Use so much CPU time, however long that takes.
+/// Use that much CPU time.
 fn compute(needs_ns: i64) {
-    let until = cpu_time::seconds() + needs_ns as f64 * 1e-9;
-    while cpu_time::seconds() < until {
+    let until = cpu_seconds() + needs_ns as f64 * 1e-9;
+    while cpu_seconds() < until {
         burn(BATCH);
     }
 }

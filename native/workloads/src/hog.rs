@@ -1,5 +1,5 @@
-//! A CPU burner for a fixed time of the clock: what it got of the CPU in that window is its share, and how often it was
-//! interrupted there says how long its turns are.
+//! Burns CPU for a fixed wall time, and prints its share and interruptions.
+//! The interruptions show how long its turns are.
 //!
 //! Output, to be read by programs (getrusage(2)):
 //! ```text
@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use lexopt::prelude::*;
 
-use crate::cpu_time;
+use crate::clock::cpu_seconds;
+use crate::request::{number, Fault};
 use crate::spin::burn;
-use crate::{number, Fault};
 
-/// Iterations between two looks at the clock: microseconds, so that the end is seen as soon as the CPU is there.
+/// Iterations between two looks at the clock.
+/// They take microseconds, so that it ends on time.
 const BATCH: u32 = 1 << 13;
 const A_DAY_MS: u64 = 86_400_000;
 
@@ -35,7 +36,7 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
     writeln!(
         std::io::stdout(),
         "hog milliseconds={milliseconds} cpu_ms={:.2} voluntary={voluntary} involuntary={involuntary}",
-        cpu_time::seconds() * 1000.0
+        cpu_seconds() * 1000.0
     )?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How late sleeps end: the timer jitter of this machine, measured as cyclictest(8) does.
+//! How late sleeps end: the timer jitter, measured as cyclictest(8) does.
 //!
 //! Sleeps until moments that are one interval apart (clock_nanosleep(2), CLOCK_MONOTONIC, TIMER_ABSTIME) and takes
 //! how much later than asked each one ended. A moment that has passed already when its turn comes is not slept for: the
@@ -9,7 +9,7 @@
 //! ```text
 //! jitter sleeps=1000 interval_us=1000 min_ns=1890 p50_ns=2710 p90_ns=4120 p99_ns=9330 p999_ns=41200 max_ns=57313
 //! ```
-//! A percentile is the smallest delay that so many of a hundred (999 of a thousand for p999) do not exceed.
+//! A percentile is the smallest delay that the percentage of sleeps (999 of a thousand for p999) does not exceed.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ use lexopt::prelude::*;
 
 use crate::clock::{least_slack, now_ns, sleep_until};
 use crate::percentile::said;
-use crate::{number, Fault};
+use crate::request::{number, Fault};
 
 const MOST_SLEEPS: u64 = 10_000_000;
 

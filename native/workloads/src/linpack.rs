@@ -1,5 +1,5 @@
-//! The classic LINPACK benchmark: a 200 × 200 system in double precision, factored (dgefa) and solved (dgesl) again and
-//! again, in rows of doubling repetitions.
+//! The classic LINPACK benchmark on a 200 × 200 system in double precision.
+//! It is factored (dgefa) and solved (dgesl) repeatedly, in rows of doubling repetitions.
 //!
 //! Algorithms: J. Dongarra, J. Bunch, C. Moler, G. W. Stewart, *LINPACK Users' Guide*, SIAM 1979 (Gaussian elimination
 //! with partial pivoting by columns); matrix, operation count and table as in the benchmark program of J. Dongarra,
@@ -27,7 +27,8 @@ use std::io::Write;
 
 use lexopt::prelude::*;
 
-use crate::{cpu_time, number, Fault};
+use crate::clock::cpu_seconds;
+use crate::request::{number, Fault};
 
 mod interrupts;
 mod module;
@@ -35,13 +36,13 @@ mod solve;
 mod twin;
 
 use interrupts::Count;
+use solve::{LEADING, N};
 
-const N: usize = 200;
-const LEADING: usize = N + 1;
 /// Floating-point operations of one repetition.
 const OPERATIONS: f64 = 2.0 * (N * N * N) as f64 / 3.0 + 2.0 * (N * N) as f64;
 const MOST_REPETITIONS: u64 = 1 << 30;
-/// The normalised residual of a right solution is of the order of 1; this is the bound of the HPL benchmark.
+/// The HPL benchmark's bound for the normalised residual.
+/// A right solution has one of the order of 1.
 const LARGEST_RESIDUAL: f64 = 16.0;
 
 /// Which code does the work.
@@ -217,8 +218,9 @@ impl System {
         system
     }
 
-    /// The classic's matrix by columns, from −2 to 2 by a linear congruential generator; b is the sum of the columns, so
-    /// that the solution is 1 everywhere. Returns the largest element.
+    /// The classic's matrix by columns, from −2 to 2.
+    /// Returns the largest element. A linear congruential generator makes it; b is the sum of the columns, so that the
+    /// solution is 1 everywhere.
     fn generate(&mut self) -> f64 {
         let mut state = 1325_u32;
         let mut largest: f64 = 0.0;
@@ -235,18 +237,18 @@ impl System {
     }
 
     fn measure(&mut self, repetitions: u64) -> Measured {
-        let begin = cpu_time::seconds();
+        let begin = cpu_seconds();
         let (mut factoring, mut solving) = (0.0, 0.0);
         for _ in 0..repetitions {
             self.make_anew();
-            let generated = cpu_time::seconds();
+            let generated = cpu_seconds();
             self.factor();
-            let factored = cpu_time::seconds();
+            let factored = cpu_seconds();
             self.solve();
             factoring += factored - generated;
-            solving += cpu_time::seconds() - factored;
+            solving += cpu_seconds() - factored;
         }
-        Measured { repetitions, total: cpu_time::seconds() - begin, factoring, solving }
+        Measured { repetitions, total: cpu_seconds() - begin, factoring, solving }
     }
 
     fn make_anew(&mut self) {

@@ -1,7 +1,6 @@
 //! `ajuste-workloads NAME …`: small, deterministic workloads, one file each.
 
 mod clock;
-mod cpu_time;
 mod crowd;
 mod facts;
 mod frames;
@@ -12,12 +11,15 @@ mod matrix;
 mod pages;
 mod paths;
 mod percentile;
+mod request;
 mod scheduler;
 mod spin;
 
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
+
+use request::Fault;
 
 const USAGE: &str = "\
 Small, deterministic workloads.
@@ -57,38 +59,10 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
        ajuste-workloads --version
 ";
 
-/// Why a workload did not do what it was asked to.
-enum Fault {
-    /// The request was wrong: exit status 2.
-    Request(lexopt::Error),
-    /// The result was wrong or could not be said: exit status 1.
-    Run(String),
-}
-
-impl From<lexopt::Error> for Fault {
-    fn from(error: lexopt::Error) -> Fault {
-        Fault::Request(error)
-    }
-}
-
-impl From<std::io::Error> for Fault {
-    fn from(error: std::io::Error) -> Fault {
-        Fault::Run(format!("cannot print: {error}"))
-    }
-}
-
 fn main() -> ExitCode {
-    match run(lexopt::Parser::from_env()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Fault::Request(error)) => {
-            eprintln!("ajuste-workloads: {error} (see ajuste-workloads --help)");
-            ExitCode::from(2)
-        }
-        Err(Fault::Run(reason)) => {
-            eprintln!("ajuste-workloads: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    let Err(fault) = run(lexopt::Parser::from_env()) else { return ExitCode::SUCCESS };
+    eprintln!("ajuste-workloads: {fault}");
+    ExitCode::from(if matches!(fault, Fault::Request(_)) { 2 } else { 1 })
 }
 
 fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
@@ -127,14 +101,5 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
             )
             .into(),
         )),
-    }
-}
-
-/// The value of the option `name`, a whole number from `low` to `high`.
-fn number(arguments: &mut lexopt::Parser, name: &str, low: u64, high: u64) -> Result<u64, lexopt::Error> {
-    let text = arguments.value()?.string()?;
-    match text.parse() {
-        Ok(value) if (low..=high).contains(&value) => Ok(value),
-        _ => Err(format!("--{name} must be a whole number from {low} to {high}, not {text:?}").into()),
     }
 }

@@ -1,4 +1,4 @@
-//! A matrix product C = A B in double precision, in the cache-friendly order of loops (i, k, j).
+//! A matrix product C = A B in double precision, in the loop order (i, k, j).
 //!
 //! All elements are small whole numbers (see [`left`] and [`right`]), so that every sum is exact in a double and the
 //! checksum can be verified by any other program: the sum over all i, j of C\[i,j] ((i + 2 j) mod 7 + 1).
@@ -8,9 +8,10 @@ use std::io::Write;
 
 use lexopt::prelude::*;
 
-use crate::{number, Fault};
+use crate::request::{number, Fault};
 
-/// Largest size whose sums are surely exact: |C\[i,j]| ≤ 30 N, and the checksum is below 7 · 30 N³ < 2⁵³.
+/// The largest size with exact sums.
+/// |C\[i,j]| ≤ 30 N, and the checksum is below 7 · 30 N³ < 2⁵³.
 const LARGEST: u64 = 8192;
 
 pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {

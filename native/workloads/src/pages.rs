@@ -1,4 +1,4 @@
-//! Where memory is placed on a machine with several nodes, and what reading it costs there.
+//! Where a machine with several nodes places memory, and what reading it costs.
 //!
 //! The process keeps to the CPUs of the first node that has any, asks for memory by a policy (set_mempolicy(2)), fills
 //! it, reads one word of every cache line of it again and again, and asks the kernel on which node each page is
@@ -16,7 +16,7 @@ use std::io::{Error, Write};
 use lexopt::prelude::*;
 
 use crate::clock::now_ns;
-use crate::{number, Fault};
+use crate::request::{number, Fault};
 
 const NODES: &str = "/sys/devices/system/node";
 const PAGE_BYTES: usize = 4096;
@@ -37,7 +37,7 @@ enum Policy {
     Interleave,
 }
 
-/// The nodes with memory, the one whose CPUs are used, and how far the others are from it.
+/// The nodes with memory, the node of the CPUs, and the distances from it.
 #[derive(Debug, PartialEq, Eq)]
 struct Layout {
     home: usize,
@@ -114,7 +114,8 @@ impl Policy {
     }
 }
 
-/// The machine's nodes that have memory, seen from the first that has CPUs; `None` where the kernel knows no nodes.
+/// The nodes with memory, seen from the first with CPUs.
+/// `None` where the kernel knows no nodes.
 fn layout() -> Result<Option<Layout>, Fault> {
     let Ok(with_memory) = fs::read_to_string(format!("{NODES}/has_memory")) else {
         return Ok(None);
@@ -129,7 +130,8 @@ fn layout() -> Result<Option<Layout>, Fault> {
     Ok(Some(Layout { home, distances: all.collect() }))
 }
 
-/// Have the memory to come placed by the policy. One that this machine cannot follow is an error.
+/// Have the memory to come placed by the policy.
+/// One that this machine cannot follow is an error.
 fn place_by(policy: Policy, layout: &Layout) -> Result<(), Fault> {
     let (mode, nodes) = match policy {
         Policy::Default => return Ok(()),
@@ -141,14 +143,14 @@ fn place_by(policy: Policy, layout: &Layout) -> Result<(), Fault> {
         return Err(Fault::Run(format!("a node's number is above {}", MOST_NODES - 1)));
     }
     let mask = nodes.iter().fold(0_u64, |mask, node| mask | 1 << node);
-    // SAFETY: one word of ours, of which so many bits are read.
+    // SAFETY: the kernel reads this many bits of one word of ours.
     if unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const mask, MOST_NODES + 1) } != 0 {
         return Err(failed("set the memory policy"));
     }
     Ok(())
 }
 
-/// The node with memory that is farthest from the process, the first of those that are.
+/// The first of the nodes with memory farthest from the process.
 fn farthest(layout: &Layout) -> Result<usize, Fault> {
     let others = layout.distances.iter().filter(|(node, _)| *node != layout.home);
     let found = others.max_by_key(|(node, distance)| (*distance, usize::MAX - node));
@@ -172,7 +174,7 @@ fn keep_to(cpus: &[usize]) -> Result<(), Fault> {
     Err(failed("keep to the CPUs of a node"))
 }
 
-/// Memory of our own that nobody else has a part of.
+/// Private memory.
 struct Area {
     start: *mut u64,
     bytes: usize,
@@ -193,7 +195,7 @@ impl Area {
     }
 
     fn words(&mut self) -> &mut [u64] {
-        // SAFETY: mapped for reading and writing, zeroed by the kernel, and of nobody else.
+        // SAFETY: a private mapping for reading and writing, zeroed by the kernel.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes / size_of::<u64>()) }
     }
 
@@ -216,7 +218,7 @@ impl Area {
         for batch in pages.chunks(BATCH) {
             let mut nodes = vec![0_i32; batch.len()];
             let nowhere = std::ptr::null::<i32>();
-            // SAFETY: as many addresses and places for answers as are told; nothing is moved.
+            // SAFETY: the count is that of the addresses and answers; nothing is moved.
             let asked = unsafe {
                 libc::syscall(libc::SYS_move_pages, 0, batch.len(), batch.as_ptr(), nowhere, nodes.as_mut_ptr(), 0)
             };
@@ -240,7 +242,7 @@ impl Places {
     }
 }
 
-/// The numbers of a list such as `0-2,5` (Documentation/admin-guide/cputopology.rst).
+/// The numbers of a list such as `0-2,5` (admin-guide/cputopology.rst).
 fn listed(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

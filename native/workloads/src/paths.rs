@@ -1,8 +1,9 @@
-//! One connection, TCP or Multipath TCP, over one or two links of a network of its own, for a given time.
+//! One connection, TCP or Multipath TCP, over one or two links for a given time.
+//! The links are in network namespaces.
 //!
 //! The sender is in one network namespace, the receiver in another; each link between them has a rate and a delay
-//! (`network`). The first link may be lost midway: then nothing that is sent into it arrives any more, and nobody is
-//! told. Plain TCP goes over the first link only; Multipath TCP is told of the second one by the receiver.
+//! (`network`). The first link may be lost midway: then all that is sent into it is dropped silently. Plain TCP uses
+//! the first link only; the receiver announces the second link to Multipath TCP.
 //!
 //! Output, to be read by programs; bytes of a path are all that arrived on it, headers and repetitions too:
 //! ```text
@@ -26,7 +27,7 @@ use crate::crowd::child;
 use crate::paths::multipath::Connection;
 use crate::paths::network::{End, Link};
 use crate::paths::transfer::{Received, Timetable};
-use crate::{number, Fault};
+use crate::request::{number, Fault};
 
 const MOST_KBIT: u64 = 1_000_000;
 const MOST_DELAY_MS: u64 = 2000;
@@ -50,8 +51,8 @@ pub fn run(arguments: lexopt::Parser) -> Result<(), Fault> {
     let request = read(arguments)?;
     network::leave()?;
     let (mut ours, theirs) = UnixStream::pair()?;
-    let receiver = child(&|| receive(&request, &theirs).inspect_err(say_fault))?;
-    // Where this is the only one who has it, its end is heard of.
+    let receiver = child(&|| receive(&request, &theirs).inspect_err(|fault| eprintln!("ajuste-workloads: {fault}")))?;
+    // Only the receiver has it now, so that its end is noticed.
     drop(theirs);
     await_go(&mut ours)?;
     network::connect(request.links.len(), receiver)?;
@@ -109,7 +110,7 @@ impl Request {
     }
 }
 
-/// The receiver's whole life, in a process and a namespace of its own.
+/// The receiver, in a separate process and network namespace.
 fn receive(request: &Request, mut sender: &UnixStream) -> Result<(), Fault> {
     network::leave()?;
     sender.write_all(&[GO])?;
@@ -156,12 +157,6 @@ fn await_go(from: &mut impl Read) -> Result<(), Fault> {
 
 fn receiver_ended() -> Fault {
     Fault::Run("the other end of the links has failed".into())
-}
-
-fn say_fault(fault: &Fault) {
-    if let Fault::Run(reason) = fault {
-        eprintln!("ajuste-workloads: {reason}");
-    }
 }
 
 fn say(request: &Request, told: &Told, connection: Option<Connection>) -> Result<(), Fault> {

@@ -1,5 +1,5 @@
-//! A scheduler written in BPF (sched_ext), for as long as a trial takes: its program is started and left running, and
-//! ended afterwards.
+//! A scheduler in BPF (sched_ext) for one trial.
+//! Its program is started and left running, and ended afterwards.
 //!
 //! Loaded is what the kernel says is: it ejects a scheduler that does not do its work and goes on with its own, and the
 //! program may only notice later (Documentation/scheduler/sched-ext.rst).
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use lexopt::prelude::*;
 
-use crate::Fault;
+use crate::request::Fault;
 
 const CLASS: &str = "/sys/kernel/sched_ext";
 const LOG: &str = "ajuste-scheduler.log";
@@ -117,7 +117,8 @@ impl Class {
         self.read("root/ops").unwrap_or_default()
     }
 
-    /// How many were loaded since boot: another number, and it is not the same one any more.
+    /// How many were loaded since boot.
+    /// Another number means another scheduler.
     fn count(&self) -> String {
         self.read("enable_seq").unwrap_or_default()
     }
@@ -158,7 +159,7 @@ fn await_that(limit: Duration, is_so: impl Fn() -> bool) -> bool {
     true
 }
 
-/// A process that has ended and was not waited for has no command line any more.
+/// A zombie has no command line.
 fn is_alive(pid: &str) -> bool {
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }

@@ -1,12 +1,13 @@
-//! A CPU burner without system calls; with an end it only asks for its CPU time now and then.
+//! Burns CPU without system calls; with an end it reads its CPU time sometimes.
 
 use std::hint::black_box;
 
 use lexopt::prelude::*;
 
-use crate::{cpu_time, number, Fault};
+use crate::clock::cpu_seconds;
+use crate::request::{number, Fault};
 
-/// Iterations between two looks at the clock, if there is an end: about a millisecond.
+/// Iterations between two looks at the clock: about a millisecond.
 const BATCH: u32 = 1 << 20;
 const A_YEAR_MS: u64 = 366 * 86_400_000;
 
@@ -18,13 +19,13 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
             other => return Err(other.unexpected().into()),
         }
     }
-    while milliseconds.is_none_or(|limit| cpu_time::seconds() * 1000.0 < limit as f64) {
+    while milliseconds.is_none_or(|limit| cpu_seconds() * 1000.0 < limit as f64) {
         burn(BATCH);
     }
     Ok(())
 }
 
-/// So many steps of nothing.
+/// Do nothing, `steps` times.
 pub fn burn(steps: u32) {
     for step in 0..steps {
         black_box(step);

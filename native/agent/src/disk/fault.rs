@@ -90,7 +90,8 @@ mod at {
     /// Whether `operation` may be done.
     pub fn next(operation: Operation) -> Result<(), Errno> {
         match ask(operation) {
-            // The calls behind this go on by themselves after an interruption, and are never short.
+            // The calls behind this go on by themselves after an interruption, and are never
+            // short.
             Some(Kind::Error(error)) if error != Errno::INTR => Err(error),
             _ => Ok(()),
         }

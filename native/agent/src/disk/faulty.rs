@@ -1,4 +1,5 @@
-//! What this program takes of `std::fs`, asking [`fault`] first. Not part of the ordinary build.
+//! What this program takes of `std::fs`, asking [`fault`] first.
+//! Not part of the ordinary build.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -86,7 +87,7 @@ impl AsRawFd for File {
 
 impl FromRawFd for File {
     unsafe fn from_raw_fd(descriptor: RawFd) -> File {
-        // SAFETY: as whoever calls this has promised.
+        // SAFETY: as the caller has promised.
         File(unsafe { fs::File::from_raw_fd(descriptor) })
     }
 }

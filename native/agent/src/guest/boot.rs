@@ -1,10 +1,10 @@
-//! What the first process of a guest is told by its initramfs: `/ajuste/boot.json`.
+//! The guest's instructions from its initramfs: `/ajuste/boot.json`.
 
 use serde::Deserialize;
 
 use crate::disk::fs;
 use crate::errno;
-use crate::guest::ports::EVENT_PORT;
+use crate::ports::EVENT_PORT;
 
 pub const BOOT_FILE: &str = "/ajuste/boot.json";
 
@@ -13,7 +13,8 @@ pub const BOOT_FILE: &str = "/ajuste/boot.json";
 #[serde(deny_unknown_fields)]
 pub struct Boot {
     pub version: u32,
-    /// Plain `.ko` files in the order in which they are loaded; after a space the parameters of one.
+    /// `.ko` files in loading order.
+    /// After a space come the parameters of one.
     #[serde(default)]
     pub modules: Vec<String>,
     /// The I/O port of QEMU's isa-debugcon.
@@ -22,8 +23,8 @@ pub struct Boot {
     /// Whether the machine pauses before it takes its plan.
     #[serde(default)]
     pub gate: bool,
-    /// Whether it is the watchdog that pauses the machine while the guest sleeps (the virtual clock needs that, see
-    /// `Ports::arm_watchdog`), and not the guest itself.
+    /// Whether the watchdog pauses the machine, and not the guest itself.
+    /// The virtual clock needs that, see `Ports::arm_watchdog`.
     #[serde(default)]
     pub quiet_gate: bool,
 }
@@ -35,7 +36,7 @@ fn event_port() -> u16 {
 impl Boot {
     /// Read [`BOOT_FILE`]. The error says what is wrong with it.
     pub fn read() -> Result<Boot, String> {
-        let document = fs::read(BOOT_FILE).map_err(|error| format!("{BOOT_FILE}: {}", errno::of(error)))?;
+        let document = fs::read(BOOT_FILE).map_err(errno::at(BOOT_FILE))?;
         Boot::parse(&document)
     }
 

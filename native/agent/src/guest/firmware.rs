@@ -1,6 +1,6 @@
 //! Items that QEMU was given with `-fw_cfg name=…,file=…` (docs/specs/fw_cfg.rst).
 
-use crate::guest::ports::Ports;
+use crate::ports::Ports;
 
 const DIRECTORY: u16 = 0x19;
 const ENTRY_BYTES: usize = 64;
@@ -29,7 +29,8 @@ pub fn item(ports: &Ports, name: &str, limit_bytes: usize) -> Result<Vec<u8>, St
     Err(format!("the machine was started without {name}"))
 }
 
-/// One entry of the directory: big-endian size and key, two reserved bytes, a name that zeros fill up.
+/// One entry of the directory.
+/// Big-endian size and key, two reserved bytes, a name padded with zeros.
 struct Entry<'a> {
     size: usize,
     key: u16,

@@ -1,4 +1,4 @@
-//! The gate of a guest: the place where it stops, and from where any number of trials start.
+//! The gate: a guest stops here, and any number of trials start here.
 //!
 //! Where the machine's clock counts instructions, it must stop *asleep*, or the same boot does not always arrive at the
 //! same instant: now and then one is up to a timer tick late ([`Ports::arm_watchdog`] says why). A
@@ -12,12 +12,12 @@ use rustix::time::{clock_gettime, ClockId as ReadableClock};
 
 use crate::clock;
 use crate::disk::fs;
-use crate::guest::ports::Ports;
+use crate::ports::Ports;
 
 /// The watchdog goes off after half of it.
 const SLEEP_SECONDS: i64 = 4;
 
-/// As often in a row nobody else may want to run for the machine to count as idle, …
+/// The machine counts as idle when only this thread wants to run so often in a row, …
 const IDLE_LOOKS: u32 = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 /// … and as often it is looked at before the trial begins anyway (10 s).
@@ -34,8 +34,9 @@ pub fn stop(ports: &Ports, quiet: bool) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(Errno::INTR) {}
 }
 
-/// Wait until the kernel has done what it put off while booting: some test their ciphers for seconds after they have
-/// started the first process, which would take its CPU from a workload.
+/// Wait until the kernel has finished its deferred work.
+/// Some kernels test their ciphers for seconds after they have started the first process, which takes CPU time from a
+/// workload.
 pub fn await_idle() {
     let mut idle_looks = 0;
     for _ in 0..MOST_LOOKS {
@@ -47,7 +48,8 @@ pub fn await_idle() {
     }
 }
 
-/// How many threads want to run now, this one among them (the fourth field of /proc/loadavg, proc_loadavg(5)).
+/// How many threads want to run now, including this one.
+/// The fourth field of /proc/loadavg (proc_loadavg(5)).
 fn runnable() -> u32 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let field = text.split_whitespace().nth(3).and_then(|field| field.split('/').next());

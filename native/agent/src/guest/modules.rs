@@ -8,8 +8,9 @@ use rustix::system::finit_module;
 use crate::disk::fs::File;
 use crate::errno;
 
-/// Load plain `.ko` files in the given order, each with the parameters that may follow its path after a space. One that
-/// is loaded already is fine. The error names the file.
+/// Load `.ko` files in the given order.
+/// The parameters of each may follow its path after a space. One that is loaded already is fine. The error names the
+/// file.
 pub fn load(lines: &[String]) -> Result<(), String> {
     for line in lines {
         let (path, parameters) = line.split_once(' ').unwrap_or((line, ""));

@@ -1,4 +1,4 @@
-//! The file systems of a guest: what programs expect to find, and where the kernel's tunables are.
+//! The file systems of a guest: those that programs expect, and the tunables'.
 
 use rustix::mount::{mount, MountFlags};
 
@@ -9,7 +9,8 @@ struct Mount {
     kind: &'static str,
     place: &'static str,
     options: &'static str,
-    /// Whether a guest is of no use without it. The others depend on the kernel's configuration.
+    /// Whether a guest is of no use without it.
+    /// The others depend on the kernel's configuration.
     required: bool,
 }
 
@@ -32,12 +33,15 @@ const LINKS: [(&str, &str); 4] = [
     ("/proc/self/fd/2", "/dev/stderr"),
 ];
 
-/// Mount everything. The error names the file system without which the guest is of no use.
+/// Mount everything.
+/// The error names the file system without which the guest is of no use.
 pub fn mount_all() -> Result<(), String> {
     for each in &MOUNTS {
-        // In /proc and /sys the kernel makes the directories, elsewhere they may be missing.
+        // In /proc and /sys the kernel makes the directories, elsewhere they may be
+        // missing.
         let _ = fs::create_dir_all(each.place);
-        // A program of the host's may be in /tmp: the initramfs is a memory file system itself.
+        // A program of the host's may be in /tmp: the initramfs is a memory file system
+        // itself.
         if each.place == "/tmp" && fs::read_dir(each.place).is_ok_and(|mut entries| entries.next().is_some()) {
             continue;
         }

@@ -1,4 +1,5 @@
-//! What a seed changes in a guest's kernel, so that replicates under the virtual clock are different trials.
+//! What a seed changes in a guest's kernel.
+//! Replicates under the virtual clock are different trials only because of it.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -18,12 +19,12 @@ struct PoolInfo {
 const RNDADDENTROPY: libc::Ioctl = 0x4008_5203;
 const RNDRESEEDCRNG: libc::Ioctl = 0x5207;
 
-/// Kernels before 5.18 hand out random words from batches that a reseed leaves as they are. Every fork draws one
-/// (its stack canary) of the 8 in a batch.
+/// Kernels before 5.18 draw random words from batches that a reseed does not change.
+/// Every fork draws one of the 8 words in a batch (its stack canary).
 const BATCHED_WORDS: usize = 8;
 
-/// Mix `entropy` into the kernel's random pool and have its generator start from it, so that what the kernel draws
-/// from here on (address-space layouts above all) is another for another `entropy`. Needs CAP_SYS_ADMIN.
+/// Reseed the kernel's random generator with `entropy`.
+/// All that the kernel draws afterwards depends on it: address-space layouts above all. Needs CAP_SYS_ADMIN.
 pub fn mix(entropy: u64) -> Result<(), String> {
     let refused = |error| format!("/dev/random: {}", errno::of::<io::Error>(error));
     let random = File::open("/dev/random").map_err(refused)?;
@@ -40,8 +41,8 @@ pub fn mix(entropy: u64) -> Result<(), String> {
     (0..BATCHED_WORDS).try_for_each(|_| draw_word()).map_err(refused)
 }
 
-/// 64 bytes of which each depends on all of `entropy`: the SplitMix64 generator (Steele, Lea and Flood, "Fast
-/// splittable pseudorandom number generators", OOPSLA 2014).
+/// 64 bytes, each of which depends on all of `entropy`.
+/// The SplitMix64 generator (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 fn expand(entropy: u64) -> [u64; 8] {
     let mut state = entropy;
     std::array::from_fn(|_| {
@@ -58,7 +59,7 @@ fn draw_word() -> io::Result<()> {
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => unsafe { libc::_exit(0) },
-        // SAFETY: waiting for one's own child.
+        // SAFETY: it waits for its child.
         child => match unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),
@@ -72,7 +73,8 @@ mod tests {
 
     #[test]
     fn the_expansion_is_splitmix64() {
-        // First outputs for the seed 1234567, as published with Vigna's reference implementation.
+        // First outputs for the seed 1234567, as published with Vigna's reference
+        // implementation.
         assert_eq!(
             expand(1_234_567)[..3],
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]

@@ -1,4 +1,5 @@
-//! What the processes of a guest may do: an ordinary user needs no root to be measured, and root cannot reach the agent.
+//! The rights of a guest's processes.
+//! An ordinary user needs no root to be measured, and root cannot reach the agent.
 //!
 //! All of it is set once at boot, in the first process, whose children inherit it: a trial pays nothing for it. What the
 //! first process may do itself is not changed, because it never executes another program.
@@ -9,34 +10,36 @@ use std::os::unix::fs::PermissionsExt;
 use crate::disk::fs;
 use crate::errno;
 
-/// linux/capability.h. Ports and memory of the machine, code in its kernel, other processes' memory, its switches.
+/// linux/capability.h.
+/// Ports and memory of the machine, code in its kernel, other processes' memory, its switches.
 const CAP_SYS_MODULE: u32 = 16;
 const CAP_SYS_RAWIO: u32 = 17;
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_BOOT: u32 = 22;
 const WITHHELD: [u32; 4] = [CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_PTRACE, CAP_SYS_BOOT];
 
-/// The programs that the kernel itself starts (for a core dump, a module, a hot plug) are root's, with these.
+/// The capabilities of programs that the kernel starts (core dumps, modules, …).
 const OF_KERNEL_HELPERS: &str = "/proc/sys/kernel/usermodehelper/bset";
 
-/// So many open files are the most that any process can have (fs.nr_open).
+/// The most open files that any process can have (fs.nr_open).
 const MOST_FILES: libc::rlim_t = 1 << 20;
 
-/// The highest real-time priority that an ordinary user may ask for: the agent has 99.
+/// An ordinary user's highest real-time priority; the agent has 99.
 const BELOW_THE_AGENT: libc::rlim_t = 98;
 
-/// Devices that a trial is about, and what an ordinary user opens where there is root otherwise.
+/// Files that an ordinary user opens in a trial.
 const LATENCY: &str = "/dev/cpu_dma_latency";
 const PING_GROUPS: &str = "/proc/sys/net/ipv4/ping_group_range";
 const DIRECTORIES: [&str; 3] = ["/tmp", "/var/tmp", "/study"];
 
-/// Prepare the machine for processes that are not root, and keep from all of them what no workload needs.
+/// Let ordinary users run workloads, and withhold what no workload needs.
 pub fn settle() -> Result<(), String> {
     allow_ordinary_users();
     withhold().map_err(|error| format!("cannot give up rights for workloads: {}", errno::of(error)))
 }
 
-/// What root would be given anyway. None of it is needed everywhere, so that nothing is missing where it fails.
+/// What root would be given anyway.
+/// None of it is needed everywhere, so that nothing is missing where it fails.
 fn allow_ordinary_users() {
     let everything = libc::RLIM_INFINITY;
     for (resource, most) in [
@@ -49,7 +52,8 @@ fn allow_ordinary_users() {
     ] {
         set_limit(resource, most, most);
     }
-    // Programs go through all files that they may have open: what they have at their start stays as it is.
+    // Programs go through all files that they may have open: what they have at their
+    // start stays as it is.
     set_limit(libc::RLIMIT_NOFILE, 1024, MOST_FILES);
     for place in DIRECTORIES {
         let _ = fs::set_permissions(place, fs::Permissions::from_mode(0o1777));
@@ -68,8 +72,8 @@ fn set_limit(resource: libc::__rlimit_resource_t, now: libc::rlim_t, most: libc:
     unsafe { libc::setrlimit(resource, &limit) };
 }
 
-/// From now on no program that is executed gets the [`WITHHELD`] capabilities, whoever's it is, nor more rights than
-/// the one that executes it.
+/// Withhold the [`WITHHELD`] capabilities from every program executed from now on.
+/// None gets more rights than the program that executes it.
 fn withhold() -> io::Result<()> {
     for capability in WITHHELD {
         // SAFETY: prctl(2) takes numbers here.
@@ -80,7 +84,7 @@ fn withhold() -> io::Result<()> {
     withhold_from_kernel_helpers()
 }
 
-/// Else root could name a program as the handler of core dumps, and get all of it back.
+/// Keep root from regaining all capabilities through a core dump handler.
 fn withhold_from_kernel_helpers() -> io::Result<()> {
     let text = match fs::read_to_string(OF_KERNEL_HELPERS) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,12 +1,12 @@
-//! Interrupt coalescing of a network interface (ETHTOOL_GCOALESCE, ETHTOOL_SCOALESCE).
+//! Interrupt coalescing of a network interface (ETHTOOL_{G,S}COALESCE).
 
 use crate::place::ethtool::Interface;
 
 const ETHTOOL_GCOALESCE: u32 = 0x0e;
 const ETHTOOL_SCOALESCE: u32 = 0x0f;
 
-/// The fields of struct ethtool_coalesce in their order, after the command, by their names in ethtool(8). The adaptive
-/// ones are `"1"` or `"0"`.
+/// The fields of struct ethtool_coalesce by their names in ethtool(8).
+/// In their order, after the command. The adaptive ones are `"1"` or `"0"`.
 const NAMES: [&str; 22] = [
     "rx-usecs",
     "rx-frames",
@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn the_fields_are_where_the_kernel_has_them() {
-        // linux/ethtool.h: struct ethtool_coalesce is 23 words with rate_sample_interval as the last.
+        // linux/ethtool.h: struct ethtool_coalesce is 23 words with rate_sample_interval
+        // as the last.
         assert_eq!(WORDS, 23);
         let place = |name| NAMES.iter().position(|known| *known == name).map(|index| (index + 1) * 4);
         assert_eq!(place("tx-usecs"), Some(20));

@@ -1,4 +1,4 @@
-//! A network interface as ethtool(8) sees it: the requests of `linux/ethtool.h` by SIOCETHTOOL.
+//! A network interface as ethtool(8) sees it (linux/ethtool.h, SIOCETHTOOL).
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -27,14 +27,16 @@ impl<'a> Interface<'a> {
         if socket < 0 {
             return Err(format!("{name}: {}", errno::of(io::Error::last_os_error())));
         }
-        // SAFETY: it is open and nobody else's.
+        // SAFETY: it is open and has no other owner.
         Ok(Interface { name, socket: unsafe { OwnedFd::from_raw_fd(socket) } })
     }
 
-    /// One request: `words` is the whole structure, its command first; the kernel answers in place. Returns what the
-    /// ioctl does. The structure must be as long as the kernel takes it to be.
+    /// One request; the kernel answers in place.
+    /// Returns what the ioctl returns. `words` is the whole structure, with its command first, and must be as long as
+    /// the kernel expects.
     pub fn ask(&self, words: &mut [u32]) -> io::Result<i32> {
-        // SAFETY: the request is zeroed, the name is shorter than its place, and the words live through the call.
+        // SAFETY: the request is zeroed, the name is shorter than its place, and the words
+        // live through the call.
         let result = unsafe {
             let mut request: libc::ifreq = std::mem::zeroed();
             for (place, byte) in request.ifr_name.iter_mut().zip(self.name.bytes()) {
@@ -51,7 +53,8 @@ impl<'a> Interface<'a> {
 
     /// The strings of a set, such as the names of the features.
     pub fn strings(&self, set: u32) -> io::Result<Vec<String>> {
-        // struct ethtool_sset_info: a 64-bit mask of the sets asked for, then one count for each.
+        // struct ethtool_sset_info: a 64-bit mask of the sets asked for, then one count
+        // for each.
         let mut information = [ETHTOOL_GSSET_INFO, 0, 1 << set, 0, 0];
         self.ask(&mut information)?;
         let count = if information[2] == 0 { 0 } else { information[4] as usize };

@@ -1,4 +1,5 @@
-//! Offloads of a network interface, by the kernel's name of a feature or by ethtool's name of a group of them.
+//! Offloads of a network interface.
+//! Named by the kernel's feature, or by ethtool's group of features.
 
 use crate::place::ethtool::Interface;
 
@@ -6,7 +7,7 @@ const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETH_SS_FEATURES: u32 = 4;
 
-/// ethtool(8)'s names and the kernel's features that they stand for (`off_flag_def` in ethtool.c).
+/// ethtool(8)'s groups of kernel features (`off_flag_def` in ethtool.c).
 const GROUPS: [(&str, &str); 12] = [
     ("rx-checksumming", "rx-checksum"),
     ("tx-checksumming", "tx-checksum-*"),
@@ -22,13 +23,15 @@ const GROUPS: [(&str, &str); 12] = [
     ("receive-hashing", "rx-hashing"),
 ];
 
-/// What an interface says of the features of one name, and in how many blocks of 32 its kernel counts features.
+/// The state of an interface's features of one name.
+/// Also how many blocks of 32 features its kernel has.
 struct Answer {
     members: Vec<Feature>,
     blocks: usize,
 }
 
-/// One feature of an interface. What is requested becomes active if the features that it needs are active too.
+/// One feature of an interface.
+/// What is requested becomes active if the features that it needs are active too.
 #[derive(Debug)]
 struct Feature {
     name: String,
@@ -53,7 +56,7 @@ pub fn state(device: &str, name: &str) -> Result<String, String> {
     Ok(words.join(","))
 }
 
-/// Request `"1"` or `"0"` of all that can be changed, or of each what [`state`] told.
+/// Set all changeable features to `"1"` or `"0"`, or each to its [`state`].
 pub fn write(device: &str, name: &str, value: &str) -> Result<(), String> {
     let interface = Interface::open(device)?;
     let answer = ask(&interface, device, name)?;
@@ -61,7 +64,8 @@ pub fn write(device: &str, name: &str, value: &str) -> Result<(), String> {
         "0" | "1" => answer.changeable(device, name)?.iter().map(|feature| (feature.bit, value == "1")).collect(),
         kept => each(&answer.members, device, kept)?,
     };
-    // struct ethtool_sfeatures: of each block which features are meant, and which of them are requested.
+    // struct ethtool_sfeatures: of each block which features are meant, and which of
+    // them are requested.
     let mut words = vec![0; 2 + 2 * answer.blocks];
     words[..2].copy_from_slice(&[ETHTOOL_SFEATURES, answer.blocks as u32]);
     for (bit, on) in wanted {

@@ -1,4 +1,4 @@
-//! Tunables that are files of the kernel: read and written below a few roots, and nothing outside of them.
+//! Tunables that are kernel files, below a few roots and nowhere else.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -30,7 +30,8 @@ pub fn write(path: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the flag `name` is on (`"1"`) in a file of words, where `NO_` means that it is off.
+/// Whether the flag `name` is on (`"1"`) in a file of words.
+/// `NO_` means that it is off.
 pub fn read_flag(path: &str, name: &str) -> Result<String, String> {
     flag_value(&read(path)?, name).ok_or(format!("no flag {name} in {path}"))
 }
@@ -53,7 +54,7 @@ fn permitted(path: &str) -> Result<PathBuf, String> {
     if !plain || !below(Path::new(path)) {
         return Err(format!("{path} is not a plain path below {ROOT_WORDS}"));
     }
-    let real = fs::canonicalize(path).map_err(|error| format!("{path}: {}", errno::of(error)))?;
+    let real = fs::canonicalize(path).map_err(errno::at(path))?;
     if !below(&real) {
         return Err(format!("{path} leads to {}, out of {ROOT_WORDS}", real.display()));
     }

@@ -1,5 +1,5 @@
-//! The bound on the wake-up latency from idle states: `/dev/cpu_dma_latency`, which holds as long as it is open
-//! (Documentation/power/pm_qos_interface.rst of the kernel).
+//! The bound on the wake-up latency from idle states: `/dev/cpu_dma_latency`.
+//! It holds while the file is open (Documentation/power/pm_qos_interface.rst of the kernel).
 
 use std::io::{Read, Write};
 use std::sync::Mutex;
@@ -9,7 +9,8 @@ use crate::errno;
 
 const PLACE: &str = "/dev/cpu_dma_latency";
 
-/// Written to give up the bound. Nothing is left to restore after the end of the agent: the kernel drops its bound.
+/// Written to give up the bound.
+/// Nothing is left to restore after the end of the agent: the kernel drops its bound.
 pub const RELEASED: &str = "released";
 
 /// What [`state`] says while there is a bound of the agent's own.
@@ -18,7 +19,7 @@ const BOUND: &str = "bound";
 /// What keeps the agent's own bound alive.
 static HELD: Mutex<Option<File>> = Mutex::new(None);
 
-/// The bound in µs that holds now, the strictest of everybody's.
+/// The current bound in µs, the strictest of all processes.
 pub fn read() -> Result<String, String> {
     let mut bytes = [0; 4];
     let file = File::open(PLACE).and_then(|mut file| file.read_exact(&mut bytes));
@@ -26,7 +27,8 @@ pub fn read() -> Result<String, String> {
     Ok(i32::from_ne_bytes(bytes).to_string())
 }
 
-/// Whether the agent has a bound of its own. The kernel's is that of everybody, which nobody can go back to.
+/// Whether the agent has a bound.
+/// The kernel's bound is shared by all processes; it cannot be restored.
 pub fn state() -> &'static str {
     let held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if held.is_some() {

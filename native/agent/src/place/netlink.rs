@@ -1,4 +1,4 @@
-//! Requests to netlink(7), and the attributes that they and their answers consist of.
+//! Requests to netlink(7), and the attributes in requests and answers.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -9,7 +9,7 @@ const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 /// The kernel never writes more than 32 KiB into one answer.
 const ANSWER_BYTES: usize = 65536;
-/// linux/netlink.h: the header's flag that attributes follow an acknowledgement, and the one with the words.
+/// linux/netlink.h: acknowledgements have attributes, and the one with the text.
 const NLM_F_ACK_TLVS: u16 = 0x200;
 const NLMSGERR_ATTR_MSG: u16 = 1;
 
@@ -42,7 +42,8 @@ impl Netlink {
         };
         for option in [libc::NETLINK_CAP_ACK, libc::NETLINK_EXT_ACK] {
             let on: libc::c_int = 1;
-            // SAFETY: a descriptor of ours and an int. A kernel that cannot do it says errors without words.
+            // SAFETY: a descriptor of ours and an int.
+            // A kernel that cannot do it says errors without words.
             unsafe {
                 let length = size_of::<libc::c_int>() as libc::socklen_t;
                 let value = (&raw const on).cast();
@@ -112,7 +113,8 @@ impl Netlink {
     }
 }
 
-/// What an NLMSG_ERROR or NLMSG_DONE says: both begin with an error's number, 0 if all is well.
+/// The result in an NLMSG_ERROR or NLMSG_DONE.
+/// Both begin with an error number, 0 for success.
 fn verdict(message: &Message<'_>) -> Result<(), String> {
     let number = message.body.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
     if number == 0 {
@@ -120,7 +122,8 @@ fn verdict(message: &Message<'_>) -> Result<(), String> {
     }
     let error = errno::text(-number);
     let told = message.flags & NLM_F_ACK_TLVS != 0 && i32::from(message.kind) == libc::NLMSG_ERROR;
-    // The request's header comes before the attributes (NETLINK_CAP_ACK cuts off its body).
+    // The request's header comes before the attributes (NETLINK_CAP_ACK cuts off its
+    // body).
     let mut attributes = attributes(message.body.get(4 + HEADER_BYTES..).filter(|_| told).unwrap_or_default());
     match attributes.find(|(kind, _)| *kind == NLMSGERR_ATTR_MSG) {
         Some((_, words)) => Err(format!("{error} ({})", text(words))),

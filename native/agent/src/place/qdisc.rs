@@ -17,12 +17,12 @@ const TCA_STAB: u16 = 8;
 const TCMSG_BYTES: usize = 20;
 
 const SYSTEM_DEFAULT: &str = "/proc/sys/net/core/default_qdisc";
-/// What an interface has that was not up yet, and one that needs no queue: no setting decides that.
+/// Queues of interfaces that are down or need none; no setting decides these.
 const WITHOUT_CHOICE: [&str; 2] = [DOWN, "noqueue"];
 const DOWN: &str = "noop";
 
-/// Kinds that take back the options that they tell. Others have a state that they do not tell (the tables of red and
-/// netem), or classes.
+/// Kinds that take back the options that they tell.
+/// Others have a state that they do not tell (the tables of red and netem), or classes.
 const RESTORABLE: [&str; 16] = [
     "bfifo",
     "cake",
@@ -42,7 +42,7 @@ const RESTORABLE: [&str; 16] = [
     "tbf",
 ];
 
-/// Options that are times of CoDel: target, interval, ce_threshold (linux/pkt_sched.h).
+/// CoDel's options that are times (linux/pkt_sched.h).
 const CODEL_TIMES: [(&str, [u16; 3]); 2] = [("codel", [1, 3, 5]), ("fq_codel", [1, 3, 7])];
 
 /// One queueing discipline of an interface.
@@ -66,7 +66,8 @@ pub fn state(device: &str) -> Result<String, String> {
     interface.state_of(&interface.root()?)
 }
 
-/// The same if it is all that is needed to get back to it. The error says why it could not be put back.
+/// The same if it is all that is needed to get back to it.
+/// The error says why it could not be put back.
 pub fn keep(device: &str) -> Result<String, String> {
     let interface = Interface::open(device)?;
     let all = interface.all()?;
@@ -91,7 +92,8 @@ pub fn keep(device: &str) -> Result<String, String> {
     interface.state_of(&root)
 }
 
-/// Attach a new root of a kind, or what [`state`] told. A root that is of that kind already stays as it is.
+/// Attach a new root of a kind, or restore a [`state`].
+/// A root that is of that kind already stays as it is.
 pub fn write(device: &str, value: &str) -> Result<(), String> {
     let interface = Interface::open(device)?;
     let present = interface.root()?;
@@ -139,8 +141,9 @@ impl Qdisc {
         Some(Qdisc { kind: kind.to_owned(), handle, options, parent: TC_H_ROOT, size_table: false })
     }
 
-    /// CoDel counts time in units of 1024 ns and tells and takes it in µs, both rounded down: what it tells of a time
-    /// would be taken for a shorter one. One µs more is always the same time again.
+    /// One µs more than reported: CoDel rounds times down twice.
+    /// It counts in units of 1024 ns, and reports and takes µs. A reported time would be taken for a shorter one; one
+    /// µs more always gives the same time again.
     fn options_to_write(&self) -> Vec<u8> {
         let Some((_, times)) = CODEL_TIMES.iter().find(|(kind, _)| *kind == self.kind) else {
             return self.options.clone();
@@ -216,7 +219,7 @@ impl Interface {
 
     /// Whether deleting what will be there brings the present defaults back.
     fn check_default(&self, all: &[Qdisc]) -> Result<(), String> {
-        // In a network namespace of its own there may be no such setting to compare with.
+        // A new network namespace may lack this setting.
         let Ok(system) = fs::read_to_string(SYSTEM_DEFAULT) else { return Ok(()) };
         let system = system.trim_end();
         let by_choice = |kind: &str| kind != system && kind != "mq" && !WITHOUT_CHOICE.contains(&kind);

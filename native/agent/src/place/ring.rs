@@ -5,7 +5,7 @@ use crate::place::ethtool::Interface;
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
 const ETHTOOL_SRINGPARAM: u32 = 0x11;
 
-/// In the order of struct ethtool_ringparam: the command, the four greatest sizes, the four present ones.
+/// struct ethtool_ringparam: the command, four maximum and four current sizes.
 const NAMES: [&str; 4] = ["rx", "rx-mini", "rx-jumbo", "tx"];
 const GREATEST: usize = 1;
 const PRESENT: usize = GREATEST + NAMES.len();

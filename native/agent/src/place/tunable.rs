@@ -1,4 +1,4 @@
-//! Tunables: reading and writing the places that a plan names, each by the interface of its kind.
+//! Reads and writes a plan's tunables, each by the interface of its kind.
 
 use std::ffi::CString;
 
@@ -7,9 +7,9 @@ use crate::place::coalesce;
 use crate::place::feature;
 use crate::place::kernel_file;
 use crate::place::latency;
+use crate::place::location::{DeviceLocation, Location, QdiscLocation};
 use crate::place::qdisc;
 use crate::place::ring;
-use crate::plan::{DeviceLocation, Location, QdiscLocation};
 
 /// Whether the place is there at all, readable or not.
 pub fn is_there(location: &Location) -> bool {
@@ -45,8 +45,8 @@ pub fn read(location: &Location) -> Result<String, String> {
     }
 }
 
-/// The current state, as [`write`] takes it. It may say more than the value does (which members of a group of features,
-/// the options of a queueing discipline).
+/// The current state, as [`write`] takes it.
+/// It may say more than the value does (which members of a group of features, the options of a queueing discipline).
 pub fn state(location: &Location) -> Result<String, String> {
     match location {
         Location::Feature(of) => feature::state(&of.device, &of.name),
@@ -64,7 +64,7 @@ pub fn keep(location: &Location) -> Result<String, String> {
     }
 }
 
-/// Write a value, or what [`state`] told.
+/// Write a value, or restore a [`state`].
 pub fn write(location: &Location, value: &str) -> Result<(), String> {
     match location {
         Location::File(file) => kernel_file::write(&file.path, value),

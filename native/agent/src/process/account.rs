@@ -1,4 +1,4 @@
-//! Processes as the kernel accounts for them: what they have used, how they ended, who is left.
+//! Processes as the kernel accounts for them: their use, their end, their kin.
 
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::disk::fs::{self, File};
 
-/// What a process has used before its exec, which is the agent's doing and not the program's.
+/// What a process used before its exec: the agent's share, not the program's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Baseline {
     pub voluntary_switches: u64,
@@ -19,13 +19,13 @@ pub struct Baseline {
 }
 
 const LOOKS: u32 = 1000;
-/// Whoever has said that it is ready mostly sleeps by one of these, which wait for nothing but their turn.
+/// Looks without a pause: a process that has reported ready usually sleeps by then.
 const LOOKS_AT_ONCE: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
 impl Baseline {
-    /// Wait until `pid` sleeps (it waits for its release), then read what it has used so far (proc_pid_stat(5),
-    /// proc_pid_status(5)).
+    /// Wait until `pid` sleeps, then read what it has used so far.
+    /// It sleeps until its release (proc_pid_stat(5), proc_pid_status(5)).
     pub fn of_sleeping(pid: i32) -> Baseline {
         let mut stat = Stat::of(pid);
         for look in 0..LOOKS {
@@ -54,14 +54,15 @@ impl Baseline {
     }
 }
 
-/// The text of `/proc/PID/NAME`, as far as it is of interest: the kernel gives that much in one go.
+/// The beginning of `/proc/PID/NAME`, as the kernel gives it in one read.
 fn about(pid: i32, name: &str) -> String {
     let mut bytes = [0; 4096];
     let count = File::open(format!("/proc/{pid}/{name}")).and_then(|mut file| file.read(&mut bytes)).unwrap_or(0);
     String::from_utf8_lossy(&bytes[..count]).into_owned()
 }
 
-/// The fields of `/proc/PID/stat` from the state on (the name before it may contain anything).
+/// The fields of `/proc/PID/stat` from the state on.
+/// The name before it may contain anything.
 struct Stat(String);
 
 impl Stat {
@@ -110,19 +111,20 @@ pub fn be_spared_when_memory_is_short() {
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
 }
 
-/// When the process `pid` began, in clock ticks since the boot: tells it from another that has the number later.
+/// When the process `pid` began, in clock ticks since the boot.
+/// That distinguishes it from a later process with the same number.
 pub fn start_ticks(pid: i32) -> Option<u64> {
     kin(pid).filter(|kin| !kin.is_dead).map(|kin| kin.started_ticks)
 }
 
 /// Run `live` in a new process that is a child of this one's parent, and end there.
 ///
-/// Nothing that is killed or waited for as a child of this process can be it, and there is somebody who waits for it:
-/// not every machine's first process does.
+/// It is no child of this process, so nothing kills it or waits for it here.
+/// Its parent reaps it; not every machine's first process would.
 pub fn fork_sibling(live: impl FnOnce()) -> io::Result<()> {
     let flags = libc::CLONE_PARENT | libc::SIGCHLD;
-    // SAFETY: as fork(2), without what the C library does about it: there is one thread, so a forked process may do all
-    // that this one may.
+    // SAFETY: as fork(2), without what the C library does about it: there is one
+    // thread, so a forked process may do all that this one may.
     match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -210,18 +212,20 @@ pub fn signal_group(leader: i32, signal: i32) {
     unsafe { libc::kill(-leader, signal) };
 }
 
-/// Become the parent of descendants that lost theirs (PR_SET_CHILD_SUBREAPER), so that [`kill_children`] finds them.
+/// Adopt orphaned descendants, so that [`kill_children`] finds them.
+/// (PR_SET_CHILD_SUBREAPER)
 pub fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Kill and reap every child that is left but those who are `spared`, and the children that thereby become ours, until
-/// there is none.
+/// Kill and reap all children but the `spared`, until none is left.
+/// Their children become ours and are killed too.
 pub fn kill_children(spared: &[i32]) {
     while !spared.is_empty() {
         let doomed: Vec<i32> = children().into_iter().filter(|child| !spared.contains(child)).collect();
         for child in &doomed {
-            // SAFETY: as above. Nobody else reaps our children, so the number is still theirs.
+            // SAFETY: as above.
+            // Only this process reaps our children, so the number is still theirs.
             unsafe { libc::kill(*child, libc::SIGKILL) };
             let _ = reap(*child);
         }
@@ -230,13 +234,15 @@ pub fn kill_children(spared: &[i32]) {
         }
     }
     while has_children() {
-        // The first process of a guest may kill everybody. Elsewhere only those that the kernel says are ours.
+        // The first process of a guest may kill all others.
+        // A host only kills those that the kernel lists as ours.
         if std::process::id() == 1 {
             // SAFETY: as above.
             unsafe { libc::kill(-1, libc::SIGKILL) };
         }
         for child in children() {
-            // SAFETY: as above. Nobody else reaps our children, so the number is still theirs.
+            // SAFETY: as above.
+            // Only this process reaps our children, so the number is still theirs.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }
         // SAFETY: as in reap.
@@ -268,7 +274,7 @@ pub fn children() -> Vec<i32> {
     }
 }
 
-/// The same in a kernel that was built without CONFIG_PROC_CHILDREN, as small ones are.
+/// The same without CONFIG_PROC_CHILDREN, which small kernels lack.
 fn children_of(parent: &str) -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,4 +1,4 @@
-//! What a child reads between fork and exec, in memory of its own, and the agent's heap, which it needs nothing of.
+//! The memory that a child needs between fork and exec, without the agent's heap.
 //!
 //! A forked child shares the agent's memory until one of them writes to it, and each page that is written then costs
 //! both a fault. With the heap kept from the child there is hardly one.
@@ -24,11 +24,11 @@ pub struct Area {
 }
 
 impl Area {
-    /// With room for so much, each piece of which may begin up to [`ALIGNMENT`] bytes later than the one before ends.
+    /// With room for `bytes`; pieces are aligned to [`ALIGNMENT`].
     pub fn with_room(bytes: usize, pieces: usize) -> io::Result<Area> {
         let length = (bytes + pieces * ALIGNMENT).next_multiple_of(PAGE_BYTES).max(PAGE_BYTES);
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, wherever the kernel has room.
+        // SAFETY: a new mapping, at a place that the kernel chooses.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), length, access, MapFlags::PRIVATE | MapFlags::POPULATE)? };
         Ok(Area { start: start.cast(), length, used: 0 })
     }
@@ -39,7 +39,8 @@ impl Area {
         let place = self.take(length);
         let mut next = place;
         for part in parts {
-            // SAFETY: `take` has made sure that there is room for all parts and the zero that is there already.
+            // SAFETY: `take` has made sure that there is room for all parts and the zero that
+            // is there already.
             unsafe {
                 ptr::copy_nonoverlapping(part.as_ptr(), next, part.len());
                 next = next.add(part.len());
@@ -67,24 +68,26 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, to which nobody has a reference that outlives it.
+        // SAFETY: our own mapping; no reference outlives it.
         let _ = unsafe { munmap(self.start.cast(), self.length) };
     }
 }
 
-/// The heap, as long as no child gets it.
+/// The heap, while no child inherits it.
 pub struct Withheld {
     start: *mut libc::c_void,
     length: usize,
 }
 
 impl Withheld {
-    /// From now on. `None` where the heap cannot be told from what a child needs: it gets all of it then.
+    /// Keep it from children.
+    /// `None` where it cannot be separated from what a child needs.
     ///
     /// A static program has the thread's own data (with `errno`) at the beginning of the heap: that much is not withheld.
     pub fn heap() -> Option<Withheld> {
         let thread: usize;
-        // SAFETY: the thread pointer of x86-64 (psABI, thread-local storage), whose first word is its own address.
+        // SAFETY: the thread pointer of x86-64 (psABI, thread-local storage), whose first
+        // word is its own address.
         unsafe { std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly, preserves_flags)) };
         // SAFETY: sbrk(0) only says where the heap ends.
         let end = unsafe { libc::sbrk(0) } as usize;

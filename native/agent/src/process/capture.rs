@@ -1,5 +1,6 @@
-//! What processes print, kept without disturbing them: each stream is a file in memory that the process writes
-//! itself and the agent reads at the end. Nobody wakes up for it.
+//! What processes print, kept without disturbing them.
+//! Each stream is a file in memory that the process writes itself and the agent reads at the end. Nothing wakes up for
+//! it.
 //!
 //! A process that prints without end would fill the memory. So the first write to any stream wakes the agent once
 //! (inotify(7)), and from then on it looks at the sizes, at intervals that double as long as little is printed, and
@@ -30,7 +31,8 @@ pub struct Capture {
 
 impl Capture {
     pub fn create(limit_bytes: u64) -> io::Result<Capture> {
-        // A file of a tmpfs, because newer kernels do not notify about those of memfd_create(2).
+        // A file of a tmpfs, because newer kernels do not notify about those of
+        // memfd_create(2).
         let flags = libc::O_TMPFILE | libc::O_APPEND;
         let file = OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(flags).open("/dev/shm");
         let file = match file {
@@ -40,7 +42,7 @@ impl Capture {
         Ok(Capture { file, limit_bytes, seen_bytes: 0 })
     }
 
-    /// Let it belong to the user whose process it is for, where the agent may give it away.
+    /// Give it to the user of its process, where the agent may.
     pub fn give(&self, user: &User) -> io::Result<()> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
@@ -48,7 +50,8 @@ impl Capture {
         fs::fchown(&self.file, Some(user.uid), Some(user.gid))
     }
 
-    /// Give back what lies behind the limit. True if much was printed since the last time.
+    /// Give back what lies behind the limit.
+    /// True if much was printed since the last time.
     fn trim(&mut self) -> io::Result<bool> {
         let size = self.file.metadata()?.len();
         let much = size.saturating_sub(self.seen_bytes) >= MUCH_BYTES;
@@ -62,7 +65,8 @@ impl Capture {
         Ok(much)
     }
 
-    /// The text within the limit (bytes that are not UTF-8 as U+FFFD) and the number of bytes after it.
+    /// The text within the limit, and the number of bytes after it.
+    /// Bytes that are not UTF-8 become U+FFFD.
     pub fn text(&self) -> io::Result<(String, u64)> {
         let size = self.file.metadata()?.len();
         let mut bytes = vec![0; size.min(self.limit_bytes) as usize];
@@ -140,8 +144,9 @@ impl Watch {
     }
 }
 
-/// One for all trials, with nothing in it: closing one takes the kernel several milliseconds (it waits for an RCU grace
-/// period), during which the agent would not see that a process has ended.
+/// One for all trials, empty.
+/// Closing one takes the kernel several milliseconds (an RCU grace period), during which the agent would not see the
+/// end of a process.
 fn first_writes() -> Option<BorrowedFd<'static>> {
     static INOTIFY: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let inotify = INOTIFY.get_or_init(|| inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()).as_ref()?;

@@ -1,5 +1,5 @@
-//! A control group (cgroup v2) of a process's own, for its share of the CPU and its limits. What a session encloses its
-//! processes in is `enclosure`.
+//! A control group (cgroup v2) for one process: its CPU share and limits.
+//! `enclosure` is the group of a whole session.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,22 +19,23 @@ const PREFIX: &str = "ajuste-";
 const REMOVAL_GOES: u32 = 200;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
 
-/// Let groups have a `cpu.weight`, where the kernel can do that. For guests: on a host this is the host's business.
+/// Let groups have a `cpu.weight`, where the kernel can do that.
+/// For guests: on a host this is the host's business.
 pub fn enable_cpu() {
     let _ = enable("cpu");
 }
 
 fn enable(controller: &str) -> Result<(), String> {
-    fs::write(SHARED, format!("+{controller}")).map_err(|error| format!("{SHARED}: {}", errno::of(error)))
+    fs::write(SHARED, format!("+{controller}")).map_err(errno::at(SHARED))
 }
 
-/// Have `controller` for groups below the root, if it is among those that are `present` there.
+/// Enable `controller` for groups below the root, if the root has it `present`.
 fn offer(controller: &str, present: &str, may_enable: bool) -> Result<(), String> {
     let listed = |text: &str| text.split_whitespace().any(|word| word == controller);
     if !listed(present) {
         return Err(format!("cgroup v2 has no controller {controller} here, only {}", present.trim_end()));
     }
-    let shared = fs::read_to_string(SHARED).map_err(|error| format!("{SHARED}: {}", errno::of(error)))?;
+    let shared = fs::read_to_string(SHARED).map_err(errno::at(SHARED))?;
     match listed(&shared) {
         true => Ok(()),
         false if may_enable => enable(controller),
@@ -54,7 +55,8 @@ pub fn path(name: &str) -> PathBuf {
     PathBuf::from(format!("{ROOT}/{PREFIX}{}-{name}", std::process::id()))
 }
 
-/// Remove a group that an agent has made, with all processes in it. That it is gone is no error.
+/// Remove a group that an agent has made, with all processes in it.
+/// That it is gone is no error.
 pub fn remove(path: &Path) -> Result<(), String> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if !name.starts_with(PREFIX) || path != Path::new(ROOT).join(name) {
@@ -73,7 +75,8 @@ pub fn remove(path: &Path) -> Result<(), String> {
 
 fn kill_members(path: &Path) {
     for pid in members(path) {
-        // SAFETY: kill(2) only takes numbers. The kernel has just said that it is in our group.
+        // SAFETY: kill(2) only takes numbers.
+        // The kernel has just said that it is in our group.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
 }
@@ -86,13 +89,14 @@ pub fn members(path: &Path) -> Vec<i32> {
     numbers.filter(|pid| *pid > 1 && *pid != me).collect()
 }
 
-/// A group that exists as long as this value does.
+/// A group that exists while this value does.
 pub struct Group {
     path: PathBuf,
 }
 
 impl Group {
-    /// The group that `attributes` ask for, with all their values. The error says what is missing.
+    /// The group that `attributes` ask for, with all their values.
+    /// The error says what is missing.
     ///
     /// `may_enable` has controllers enabled that groups do not have yet: a guest is the agent's own, a host is not.
     pub fn create(name: &str, attributes: &Attributes, may_enable: bool) -> Result<Option<Group>, String> {
@@ -107,7 +111,7 @@ impl Group {
             offer(controller(file), &present, may_enable).map_err(|reason| format!("{file}: {reason}"))?;
         }
         let path = path(name);
-        fs::create_dir(&path).map_err(|error| format!("{}: {}", path.display(), errno::of(error)))?;
+        fs::create_dir(&path).map_err(errno::at(path.display()))?;
         let group = Group { path };
         values.iter().try_for_each(|(file, value)| group.set(file, value)).map(|()| Some(group))
     }
@@ -124,7 +128,7 @@ impl Group {
     pub fn door(&self) -> Result<File, String> {
         let place = self.path.join("cgroup.procs");
         let file = OpenOptions::new().write(true).open(&place);
-        file.map_err(|error| format!("{}: {}", place.display(), errno::of(error)))
+        file.map_err(errno::at(place.display()))
     }
 }
 

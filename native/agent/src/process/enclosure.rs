@@ -1,5 +1,6 @@
-//! A control group around all processes of a session, which limits nothing: it says whose a process is that has left its
-//! group, its session and its parents, also when the agent is dead.
+//! A control group around all processes of a session.
+//! It limits nothing. It finds a process that has left its group, its session and its parents, even after the agent's
+//! death.
 //!
 //! It is made below the agent's own group where groups have no controllers, so that nothing that is measured depends on
 //! it: in cgroup v2, or in a hierarchy of cgroup v1 that only has a name. Where there is neither, there is none. The
@@ -14,23 +15,25 @@ use crate::process::cgroup::members;
 
 const PREFIX: &str = "ajuste-session-";
 const MEMBERS: &str = "cgroup.procs";
-/// Whoever is killed takes a moment to be gone, and may just have forked.
+/// Killed processes take a moment to end, and may just have forked.
 const GOES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// One that was made for the session `name`. `None` where there can be none, or may not be.
+/// One that was made for the session `name`.
+/// `None` where there can be none, or may not be.
 pub fn create(name: &str) -> Option<PathBuf> {
     let path = own_group()?.join(format!("{PREFIX}{name}"));
     fs::create_dir(&path).ok()?;
     Some(path)
 }
 
-/// Have this process, and what it starts from now on, in it.
+/// Put this process, and what it starts from now on, into the enclosure.
 pub fn enter(path: &Path) {
     let _ = fs::write(path.join(MEMBERS), "0");
 }
 
-/// Let this process leave it, kill all others in it, and remove it. That it is gone is no error.
+/// Let this process leave it, kill all others in it, and remove it.
+/// That it is gone is no error.
 pub fn clear(path: &Path) -> bool {
     let is_one = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     let Some(parent) = path.parent().filter(|_| is_one) else { return false };
@@ -43,7 +46,8 @@ pub fn clear(path: &Path) -> bool {
             return true;
         }
         for pid in members(path) {
-            // SAFETY: kill(2) only takes numbers. The kernel has just said that it is in the session's group.
+            // SAFETY: kill(2) only takes numbers.
+            // The kernel has just said that it is in the session's group.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
         clock::sleep(PAUSE);
@@ -51,7 +55,7 @@ pub fn clear(path: &Path) -> bool {
     false
 }
 
-/// The directory of the group that this process is in, in a hierarchy in which groups below it have no controllers.
+/// The directory of this process's group, where child groups have no controllers.
 fn own_group() -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
@@ -64,7 +68,8 @@ fn own_group() -> Option<PathBuf> {
     candidates(&own, &mounts).into_iter().find(is_ours)
 }
 
-/// Where that may be, by what /proc/self/cgroup (cgroups(7)) and /proc/self/mounts (proc_mounts(5)) say.
+/// Candidates, by /proc/self/cgroup and /proc/self/mounts.
+/// (cgroups(7), proc_mounts(5))
 fn candidates(own: &str, mounts: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in own.lines() {

@@ -1,4 +1,5 @@
-//! What a forked child becomes: attributes, streams and program, all made before the fork.
+//! What a forked child becomes: attributes, streams, program.
+//! All is prepared before the fork.
 //!
 //! Between fork and exec there are only system calls: nothing is allocated, so that nothing there depends on the
 //! agent's memory.
@@ -9,12 +10,12 @@ use std::os::fd::RawFd;
 use std::ptr;
 
 use crate::errno;
-use crate::guest::ports;
 use crate::plan::{Command, Policy, User};
+use crate::ports;
 use crate::process::area::Area;
 use crate::process::surroundings::Surroundings;
 
-/// `AJUSTE_PADDING=` and its final zero are 16 bytes; the rest of the padding follows.
+/// `AJUSTE_PADDING=` and its final zero take 16 bytes, the padding the rest.
 const PADDING_NAME: &str = "AJUSTE_PADDING=";
 
 /// Descriptors of the child-to-be, all of them closed by its exec.
@@ -149,7 +150,8 @@ impl Image {
 
     /// In the child: prepare, report, sleep until released, execute the program.
     pub fn become_it(&self) -> ! {
-        // SAFETY: plain system calls on descriptors and memory that were made before the fork.
+        // SAFETY: plain system calls on descriptors and memory that were made before the
+        // fork.
         unsafe {
             match self.prepare() {
                 Ok(()) => self.report(Step::Ready, 0),
@@ -171,7 +173,8 @@ impl Image {
         succeeded(libc::setpgid(0, 0), Step::Group)?;
         if self.surroundings.die_with_agent {
             succeeded(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Group)?;
-            // An agent that died before that would have left this child asleep for ever, holding what it inherited.
+            // An agent that died before that would have left this child asleep for ever,
+            // holding what it inherited.
             if libc::getppid() != self.agent {
                 libc::_exit(127);
             }
@@ -196,13 +199,14 @@ impl Image {
             self.become_user(user)?;
         }
         succeeded(libc::chdir(self.directory), Step::Directory)?;
-        // Before the release, so that the usual mistakes are known before anything is said to have started.
+        // Before the release, so that the usual mistakes are known before anything is said
+        // to have started.
         succeeded(libc::access(self.path, libc::X_OK), Step::Program)?;
         Ok(())
     }
 
-    /// Be nobody else any more: with the last user number the kernel takes all capabilities, and the signal at the
-    /// agent's death, which is set again.
+    /// Change the user for good.
+    /// The kernel drops all capabilities with the last user number, and the death signal, which is set again.
     unsafe fn become_user(&self, user: &Identity) -> Result<(), Step> {
         succeeded(libc::setgroups(user.group_count, user.groups), Step::User)?;
         succeeded(libc::setresgid(user.gid, user.gid, user.gid), Step::User)?;
@@ -213,7 +217,7 @@ impl Image {
         Ok(())
     }
 
-    /// Undo what the agent does for itself: blocked signals, and SIGPIPE ignored by Rust's runtime.
+    /// Undo the agent's own signal settings: blocked signals, and SIGPIPE ignored.
     unsafe fn forget_signals(&self) {
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&mut none);
@@ -253,8 +257,8 @@ impl Identity {
     }
 }
 
-/// With room for all texts of `command` (which have no zero bytes: [`crate::plan::Plan::parse`] sees to that), and for
-/// the pointers to them.
+/// With room for all texts of `command` and the pointers to them.
+/// The texts have no zero bytes: [`Plan::parse`](crate::plan::Plan::parse) checks that.
 fn area_for(command: &Command, path: &CString, padding_bytes: usize) -> io::Result<Area> {
     let texts = command.argv.len() + command.environment.len() + 4;
     let variables: usize = command.environment.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -265,7 +269,8 @@ fn area_for(command: &Command, path: &CString, padding_bytes: usize) -> io::Resu
     Area::with_room(arguments + variables + others + pointers + 2 * texts, texts + 4)
 }
 
-/// A text of a plan's environment as the bytes that it stands for (see [`Command::environment`]): never more of them.
+/// The bytes of a text in a plan's environment (see [`Command::environment`]).
+/// Never longer than the text.
 pub fn raw(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     for character in text.chars() {
@@ -284,7 +289,8 @@ fn ended(area: &mut Area, mut texts: Vec<*const c_char>) -> *const *const c_char
 }
 
 fn cpu_set(cpus: &[u32]) -> libc::cpu_set_t {
-    // SAFETY: zeros are the empty set, and CPU_SET only changes it. Numbers beyond its end are ignored.
+    // SAFETY: zeros are the empty set, and CPU_SET only changes it.
+    // Numbers beyond its end are ignored.
     unsafe {
         let mut set = std::mem::zeroed();
         for cpu in cpus.iter().filter(|cpu| **cpu < libc::CPU_SETSIZE as u32) {

@@ -1,8 +1,8 @@
-//! What asks the agent to stop, as something to wait for: signals, and the end of whoever listens to it. A host's agent
-//! stops its processes, puts everything back, and says so.
+//! What asks the agent to stop: signals, and the end of its reader.
+//! A host's agent then stops its processes, puts everything back, and reports it.
 //!
-//! That nobody listens any more is seen from the pipe (or socket) that events go to. The end of standard input says
-//! nothing of the kind: it may only mean that there are no more plans.
+//! The end of the reader shows at the pipe (or socket) of the events.
+//! The end of standard input only means that there are no more plans.
 
 use std::cell::Cell;
 use std::io;
@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::event::{poll, PollFd, PollFlags};
 
-/// SIGINT, SIGTERM and SIGHUP, blocked and readable instead (signalfd(2)), and the listener's end.
+/// SIGINT, SIGTERM and SIGHUP by signalfd(2), and the end of the reader.
 pub struct Interrupts {
     signals: OwnedFd,
-    /// SIGCONT, which whoever stopped this process sends in the end, and SIGCHLD, which also says that a child was
-    /// stopped or goes on.
+    /// SIGCONT, which ends a stop of this process, and SIGCHLD.
+    /// SIGCHLD also says that a child was stopped or resumed.
     changes: OwnedFd,
     /// Until it is gone and that was taken note of.
     listener: Cell<Option<BorrowedFd<'static>>>,
@@ -28,8 +28,8 @@ impl Interrupts {
         Ok(Interrupts { signals, changes, listener: Cell::new(Some(listener)) })
     }
 
-    /// What poll(2) has to wait for, too, while processes are watched: readable when [`Interrupts::take_changes`] has
-    /// something to say.
+    /// What poll(2) also waits for while processes run.
+    /// It is readable when [`Interrupts::take_changes`] has something to report.
     pub fn changes(&self) -> BorrowedFd<'_> {
         self.changes.as_fd()
     }
@@ -93,7 +93,7 @@ impl Interrupts {
         match poll(&mut waiting, Some(&Default::default())) {
             Ok(1..) => {
                 self.listener.set(None);
-                Some("nobody listens any more")
+                Some("the reader of the events is gone")
             }
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! Starting a program so that everything that was asked for is in place before its first instruction.
+//! Starts a program with all its attributes in place before its first instruction.
 //!
 //! The child prepares itself (group, priority, CPUs, streams), says that it is ready and sleeps until it is released;
 //! meanwhile counters are opened on it. Its exec either succeeds, which closes the report pipe, or is reported.
@@ -26,10 +26,10 @@ use crate::process::area::Withheld;
 use crate::process::capture::Capture;
 use crate::process::cgroup::Group;
 use crate::process::image::{raw, Image, Report, Streams};
+use crate::process::roll::{Leader, Roll};
 use crate::process::surroundings::Surroundings;
-use crate::safety::roll::{Leader, Roll};
 
-/// Where commands are searched for if their environment has no PATH (as execvp(3) of most shells).
+/// The PATH for commands without one (as execvp(3) of most shells).
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A process that is ready and waits for its release.
@@ -47,8 +47,8 @@ pub struct Launched {
     is_released: Cell<bool>,
 }
 
-/// Fork a process for `command` and have it prepare itself. `padding_bytes` of environment are added. The error names
-/// the program and what could not be done.
+/// Fork a process for `command` and have it prepare itself.
+/// `padding_bytes` of environment are added. The error names the program and what could not be done.
 pub fn launch(
     command: &Command,
     name: &str,
@@ -116,8 +116,9 @@ pub fn launch(
 /// A process that becomes `image`.
 fn fork(image: &Image) -> io::Result<i32> {
     let _heap = Withheld::heap();
-    // As fork(2), without what the C library does about it in the child, which executes a program anyway.
-    // SAFETY: the agent has one thread, and the child only makes system calls on what was made before.
+    // As fork(2), without what the C library does about it in the child, which
+    // executes a program anyway. SAFETY: the agent has one thread, and the child only makes system calls on what was
+    // made before.
     match unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
         -1 => Err(io::Error::last_os_error()),
         0 => image.become_it(),
@@ -135,7 +136,8 @@ impl Launched {
         released_ns
     }
 
-    /// Wait until it executes its program, at most for `patience`. The error says why it does not.
+    /// Wait until it executes its program, at most for `patience`.
+    /// The error says why it does not.
     pub fn await_exec(&self, patience: Duration) -> Result<(), String> {
         let result = match next_report(self.report.as_fd(), patience) {
             Ok(Some(report)) => Err(report.words()),
@@ -180,7 +182,8 @@ fn await_ready(report: BorrowedFd<'_>, patience: Duration) -> Result<(), String>
     }
 }
 
-/// The next report of the child, `None` if there will be none: it executes its program (or is dead).
+/// The next report of the child.
+/// `None` if there will be none: it executes its program, or is dead.
 fn next_report(report: BorrowedFd<'_>, patience: Duration) -> Result<Option<Report>, String> {
     let mut waiting = [PollFd::new(&report, PollFlags::IN)];
     match poll(&mut waiting, Some(&clock::timespec(patience))) {
@@ -196,8 +199,9 @@ fn next_report(report: BorrowedFd<'_>, patience: Duration) -> Result<Option<Repo
     }
 }
 
-/// The file of the program: as it is if it has a slash (execve(2) resolves it in the command's directory), otherwise
-/// in the PATH of the command's own environment.
+/// The file of the program.
+/// With a slash it stays as it is (execve(2) resolves it in the command's directory), otherwise it is searched in the
+/// PATH of the command's environment.
 fn find(command: &Command) -> Result<CString, String> {
     let program = &command.argv[0];
     let c_string =

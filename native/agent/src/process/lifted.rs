@@ -1,4 +1,4 @@
-//! The agent's own place in the run queue: before everything it measures, and asleep while it measures.
+//! The agent's priority: before all that it measures, and asleep meanwhile.
 //!
 //! Without it, a real-time load on the same CPU would keep the agent from enforcing time limits, and the end of a
 //! workload would be seen only when the load's time slice is over.
@@ -7,7 +7,8 @@ use std::io;
 
 use crate::errno;
 
-/// Run at the highest real-time priority. What is forked afterwards starts as an ordinary process again.
+/// Run at the highest real-time priority.
+/// What is forked afterwards starts as an ordinary process again.
 pub fn lift() -> Result<(), String> {
     // SAFETY: sched_get_priority_max(2) takes a number and gives one.
     let highest = unsafe { libc::sched_get_priority_max(libc::SCHED_FIFO) };

@@ -1,10 +1,11 @@
-//! Stops of the agent, of its processes or of the whole machine during a trial: a time that has one in it is no figure.
+//! Pauses of the agent, its processes or the machine during a trial.
+//! A time with a pause in it is no figure.
 //!
-//! Whoever stops a process has it go on by SIGCONT, which is heard even by one that was stopped. A container that is
-//! frozen, or a machine that stands still, sends nothing: the agent, which otherwise sleeps for as long as the trial
-//! takes, wakes once a second, and notices that it was late. A machine that slept is known by its clocks.
+//! A stopped process resumes by SIGCONT, which it receives even while stopped.
+//! A frozen container or a machine that stands still sends nothing: the agent, which otherwise sleeps during the trial,
+//! wakes once a second and notices that it was late. The clocks show whether the machine slept.
 //!
-//! Only on a host: in a guest nobody could stop anybody, and under its virtual clock nothing else may happen.
+//! Only on a host: in a guest nothing can pause a process, and under its virtual clock nothing else may happen.
 
 use std::time::{Duration, Instant};
 
@@ -17,9 +18,9 @@ use crate::process::interrupts::Changes;
 
 /// Between two looks at the time.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
-/// Whoever wakes up so much later than the time for it was stopped, or might as well have been.
+/// A wake-up that is late by this much counts as a pause.
 const LATE: Duration = Duration::from_millis(500);
-/// The clocks of a machine that did not sleep go together but for the moment between two readings.
+/// The largest difference between two readings of clocks without a sleep.
 const SLEPT_NS: u64 = 50_000_000;
 
 /// What was noticed in one trial.
@@ -85,7 +86,7 @@ impl Pauses {
         self.found.push(Paused { at_ns: clock::raw_ns(), who, paused_ns: paused.as_nanos() as u64 });
     }
 
-    /// All that was noticed until now, each of those that were stopped once, with the longest time.
+    /// All pauses so far: each process once, with its longest pause.
     pub fn events(mut self) -> Vec<Event> {
         let now = Instant::now();
         while let Some((pid, ..)) = self.stopped.first() {
@@ -101,7 +102,8 @@ impl Pauses {
     }
 }
 
-/// For how long the machine has slept since its boot: CLOCK_MONOTONIC stands still meanwhile (clock_gettime(2)).
+/// For how long the machine has slept since its boot.
+/// CLOCK_MONOTONIC stands still meanwhile (clock_gettime(2)).
 fn asleep_ns() -> u64 {
     let monotonic = clock_gettime(ClockId::Monotonic);
     let boot = clock_gettime(ClockId::Boottime);

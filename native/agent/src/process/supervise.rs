@@ -1,4 +1,5 @@
-//! Watching over the processes of a trial: asleep until one of them ends, the time is up, or somebody says stop.
+//! Supervises the processes of a trial.
+//! It sleeps until one of them ends, the time is up, or an interrupt arrives.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -56,7 +57,8 @@ pub struct Supervision<'a> {
 }
 
 impl<'a> Supervision<'a> {
-    /// Of nobody yet. Those children of the agent that are there already are `spared`.
+    /// Without processes yet.
+    /// The agent's existing children are `spared`.
     pub fn new(interrupts: Option<&'a Interrupts>, spared: Vec<i32>) -> Self {
         let pauses = interrupts.map(|interrupts| {
             interrupts.take_changes();
@@ -101,7 +103,8 @@ impl<'a> Supervision<'a> {
         self.running.iter().map(|running| (running.role, running.index, &running.launched))
     }
 
-    /// Sleep until the process at `leader` ended, at most for `limit`. Others that end meanwhile are reaped.
+    /// Sleep until the process at `leader` ended, at most for `limit`.
+    /// Others that end meanwhile are reaped.
     pub fn wait(&mut self, leader: Option<usize>, limit: Duration) -> Woken {
         let deadline = Instant::now().checked_add(limit);
         self.pauses.iter_mut().for_each(Pauses::awake);
@@ -140,7 +143,7 @@ impl<'a> Supervision<'a> {
         }
     }
 
-    /// Whether anybody was stopped since the last time; `due` is when we wanted to wake up.
+    /// Look for pauses since the last time; `due` was the wanted time to wake up.
     fn look_for_pauses(&mut self, now: Instant, due: Option<Instant>) {
         let (Some(pauses), Some(interrupts)) = (&mut self.pauses, self.interrupts) else { return };
         let changes = interrupts.take_changes();
@@ -180,7 +183,7 @@ impl<'a> Supervision<'a> {
         Wake { at_ns, ended, interrupted, printed }
     }
 
-    /// End the process at `place` before it does so itself: SIGTERM to its group, SIGKILL a moment later.
+    /// End the process at `place`: SIGTERM to its group, SIGKILL a moment later.
     pub fn end(&mut self, place: usize, timed_out: bool) {
         self.running[place].timed_out = timed_out;
         account::signal_group(self.running[place].launched.pid, libc::SIGTERM);
@@ -190,7 +193,8 @@ impl<'a> Supervision<'a> {
         self.running[place].die();
     }
 
-    /// Kill whatever is left, and all of its descendants. The error names a process that cannot be killed.
+    /// Kill all that is left and its descendants.
+    /// The error names a process that cannot be killed.
     pub fn stop(&mut self) -> Result<(), String> {
         for running in self.running.iter().filter(|running| running.ended.is_none()) {
             account::signal_group(running.launched.pid, libc::SIGKILL);
@@ -233,8 +237,9 @@ struct Wake {
 }
 
 impl Running {
-    /// It has ended: kill what is left of its group (whose number is safe as long as it is not reaped), reap it. What a
-    /// command before or after the trial leaves running may go on.
+    /// After its end: kill the rest of its group, then reap it.
+    /// The group's number is safe until it is reaped. What a command before or after the trial leaves running may go
+    /// on.
     fn note_end(&mut self, at_ns: u64) {
         if matches!(self.role, Role::Workload | Role::Background) || self.timed_out {
             account::signal_group(self.launched.pid, libc::SIGKILL);

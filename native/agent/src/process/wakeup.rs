@@ -1,4 +1,5 @@
-//! How late the agent was awake: on a busy machine whoever is woken waits for a CPU before it can look at the clock.
+//! How late the agent woke up.
+//! On a busy machine a woken process waits for a CPU before it can read the clock.
 //!
 //! The kernel accounts for exactly that: the run delay, the second figure of `/proc/self/schedstat`
 //! (Documentation/scheduler/sched-stats.rst). What it grew by while the agent slept is how long ago that happened which
@@ -13,7 +14,7 @@ const PLACE: &str = "/proc/self/schedstat";
 /// Three numbers of at most twenty digits.
 const LONGEST: usize = 64;
 
-/// Says when the agent was woken, as far as this kernel can tell.
+/// Says when the agent was woken, if this kernel can tell.
 pub struct Wakeups {
     account: Option<File>,
 }
@@ -29,7 +30,8 @@ pub struct Asleep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Waits {
     run_delay_ns: u64,
-    /// How often it was taken off its CPU: then a wait had nothing to do with being woken.
+    /// How often it was preempted.
+    /// A wait after that has nothing to do with the wake-up.
     taken_off: i64,
 }
 
@@ -58,7 +60,8 @@ impl Wakeups {
     }
 }
 
-/// Never before it fell asleep. If it was taken off its CPU meanwhile, nobody knows which part of the delay was before.
+/// Never before it fell asleep.
+/// If it was preempted meanwhile, the share of the delay before that is unknown.
 fn woken_ns(from_ns: u64, at_ns: u64, before: Waits, after: Waits) -> u64 {
     if after.taken_off != before.taken_off {
         return at_ns;

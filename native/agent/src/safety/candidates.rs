@@ -1,4 +1,4 @@
-//! Candidates: which journals there are, by the registry and in the places that somebody names.
+//! Candidates: the journals in the registry and in named places.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,8 @@ pub struct Candidates {
     pub unfinished: Vec<PathBuf>,
 }
 
-/// Where journals are sought: these, each a journal or a directory of them, and with `all` every one of the registry.
+/// Where to look for journals: in `places`, and with `all` in the whole registry.
+/// A place is a journal or a directory of journals.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     pub places: Vec<PathBuf>,

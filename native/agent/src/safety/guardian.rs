@@ -1,9 +1,9 @@
-//! The guardian: a process that outlives the agent, however that dies, and then puts everything back.
+//! The guardian outlives a dead agent, and then puts everything back.
 //!
-//! It is forked before the first change and holds the read end of a pipe whose other end only the agent has. As long
-//! as the agent lives it sleeps, so that the two never restore at the same time. At the end of the pipe it kills what
-//! the agent's processes have left, restores from the journal, and removes it. After an orderly end there is no journal
-//! any more, and nothing to do.
+//! It is forked before the first change and holds the read end of a pipe whose other end only the agent has. It sleeps
+//! while the agent lives, so the two never restore at the same time. At the end of the pipe it kills what the agent's
+//! processes have left, restores from the journal, and removes it. After an orderly end there is no journal, and
+//! nothing to do.
 //!
 //! It is not a child of the agent: nothing that the agent kills or waits for by its parentage can be it. Its parent is the
 //! agent's, which waits for it.
@@ -19,27 +19,53 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use crate::clock;
 use crate::errno;
 use crate::process::account;
+use crate::process::roll::Roll;
 use crate::safety::leftovers;
 use crate::safety::recovery;
-use crate::safety::roll::Roll;
 use crate::safety::session::Session;
-use crate::safety::system::ThisMachine;
+use crate::safety::system::{System, ThisMachine};
 
 /// As `/proc/PID/comm` shows it.
 pub const NAME: &std::ffi::CStr = c"ajuste-guardian";
 /// For a guardian to end after the agent's orderly end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// A machine on which a session can have a guardian.
+pub trait Guarded: System {
+    type Guardian;
+
+    fn fork_guardian(&self, session: &Session<Self>, roll: Self::Roll) -> Result<Self::Guardian, String>;
+    fn is_guarded(&self, guardian: &Self::Guardian) -> bool;
+    /// Let it end after an orderly end, and wait until it has.
+    fn dismiss(&self, guardian: Self::Guardian);
+}
+
+impl Guarded for ThisMachine {
+    type Guardian = Guardian;
+
+    fn fork_guardian(&self, session: &Session<Self>, roll: Roll) -> Result<Guardian, String> {
+        Guardian::fork(session, roll, self.held.as_ref().map(|held| held.as_raw_fd()))
+    }
+
+    fn is_guarded(&self, guardian: &Guardian) -> bool {
+        guardian.is_alive()
+    }
+
+    fn dismiss(&self, guardian: Guardian) {
+        guardian.dismiss();
+    }
+}
+
 /// A guardian, as its agent has it.
 pub struct Guardian {
-    /// Closed by the agent's end. Nobody else has it: it is closed by every exec.
+    /// Closed by the agent's end, and by every exec: no other process has it.
     lifeline: OwnedFd,
     pidfd: OwnedFd,
 }
 
 impl Guardian {
     /// Fork one for `session`. It keeps `held` open as long as it lives.
-    pub fn fork(session: &Session<ThisMachine>, roll: Roll, held: Option<RawFd>) -> Result<Guardian, String> {
+    fn fork(session: &Session<ThisMachine>, roll: Roll, held: Option<RawFd>) -> Result<Guardian, String> {
         let refused = |error: io::Error| format!("cannot start the guardian: {}", errno::of(error));
         let (end, lifeline) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
         let (answer, ready) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
@@ -66,12 +92,12 @@ impl Guardian {
         Ok(Guardian { lifeline, pidfd })
     }
 
-    pub fn is_alive(&self) -> bool {
+    fn is_alive(&self) -> bool {
         matches!(poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&Default::default())), Ok(0))
     }
 
     /// Let it end, and wait until it has: it lets go of what it holds.
-    pub fn dismiss(self) {
+    fn dismiss(self) {
         drop(self.lifeline);
         let deadline = Instant::now() + PATIENCE;
         while let Err(rustix::io::Errno::INTR) = poll(
@@ -81,9 +107,9 @@ impl Guardian {
     }
 }
 
-/// Be nobody's process: a session of its own, deaf to signals, with only the `kept` descriptors.
+/// Leave the agent: a new session, no signals, only the `kept` descriptors.
 fn isolate(kept: &mut [RawFd]) {
-    // SAFETY: plain system calls; the descriptors that are closed are not used in this process any more.
+    // SAFETY: plain system calls; this process does not use the closed descriptors.
     unsafe {
         libc::setsid();
         for signal in (1..=libc::SIGRTMAX()).filter(|signal| *signal != libc::SIGCHLD) {

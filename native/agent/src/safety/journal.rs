@@ -1,15 +1,15 @@
-//! The journal: what undoes everything that a session changes on this machine, on disk before it is changed.
+//! The journal: how to undo what a session changes, on disk before the change.
 //!
 //! One file a session: a header that says whose it is, then one line for each [`Undo`] (see [`record`]). All that a plan
 //! needs is appended and synced with fdatasync(2), and only then is the first value written; a step that is there
 //! already is not written again. So a last line that is cut off (a crash, a full disk) belongs to a change that was
 //! never made.
 //!
-//! A place may be there twice, if it was found with another value by a later plan: somebody else changed it while the
-//! session was not holding it, and the later value is the one to go back to.
+//! A place may be there twice, if a later plan found it with another value.
+//! Another program changed it while the session did not hold it, and the later value is the one to restore.
 //!
-//! Whoever has the file open and locked (flock(2)) may undo what it says: the session itself, its guardian, which has
-//! inherited the lock, or, when both are gone, whoever comes next.
+//! The holder of the lock (flock(2)) may undo what it says: the session, its guardian, which has inherited the lock, or
+//! a later restore when both are gone.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
+use thiserror::Error;
 
 use crate::disk::{About, Disk, Opening};
 use crate::errno;
@@ -26,7 +27,7 @@ use crate::safety::undo::Undo;
 
 const EXTENSION: &str = "journal";
 
-/// More than this nobody has written.
+/// No journal is longer.
 const LIMIT_BYTES: u64 = 256 << 20;
 const HEADER_LIMIT_BYTES: usize = 4096;
 /// For a read that failed: a disk or a server may come back.
@@ -42,7 +43,8 @@ pub struct Journal<S: System> {
     shown: PathBuf,
     /// Of one that was made here.
     header: Option<Header>,
-    /// How much of it is whole: what was written in vain is cut off before the next line.
+    /// The length of its whole lines.
+    /// The rest of a failed write is cut off before the next line.
     whole: Cell<u64>,
     appended: Cell<usize>,
     is_read_only: bool,
@@ -50,16 +52,19 @@ pub struct Journal<S: System> {
 
 pub type File<S> = <<S as System>::Disk as Disk>::File;
 
-/// Why a journal cannot be had.
-#[derive(Debug, PartialEq, Eq)]
+/// Why a journal cannot be opened and read.
+#[derive(Debug, Error, PartialEq, Eq)]
 pub enum Refused {
-    /// Somebody has it: the session or its guardian.
+    /// The session or its guardian has the lock.
+    #[error("its session is still at work")]
     Held,
-    /// It is not there (any more).
+    #[error("there is no such journal")]
     Gone,
     /// It is no journal, or not one that can be trusted.
+    #[error("{0}")]
     Unfit(String),
-    /// It cannot be read: whether anything is to be put back is unknown.
+    /// It cannot be read: nothing is known about changed values.
+    #[error("{0}")]
     Unread(String),
 }
 
@@ -91,8 +96,9 @@ impl<S: System> Journal<S> {
         }
     }
 
-    /// One that somebody has left, locked. It must be a plain file of root's or of the caller's that nobody else
-    /// can write. Where nothing can be written it is only read.
+    /// Open and lock a journal that was left behind.
+    /// It must be a plain file of root's or of the caller's that no other user can write. On a read-only file system it
+    /// is only read.
     pub fn open(system: &S, path: &Path) -> Result<Journal<S>, Refused> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = PathBuf::from(path.file_name().ok_or_else(|| Refused::Unfit("it is no file".to_owned()))?);
@@ -149,7 +155,8 @@ impl<S: System> Journal<S> {
         Ok(())
     }
 
-    /// Have on disk that the steps with these numbers are done. The journal has these `contents`.
+    /// Have on disk that the steps with these numbers are done.
+    /// The journal has these `contents`.
     pub fn mark_done(&self, contents: &Contents, numbers: &[usize]) -> Result<(), String> {
         let (version, boot) = match contents.header.as_ref() {
             Some(header) => (header.journal, header.boot.clone()),
@@ -183,7 +190,8 @@ impl<S: System> Journal<S> {
         }
     }
 
-    /// Everything is undone: no journal any more. That it is gone already is no error.
+    /// Remove it: everything is undone.
+    /// That it is gone already is no error.
     pub fn remove(&self) -> Result<(), String> {
         let says = |error| self.says(error);
         let disk = self.system.disk();
@@ -202,7 +210,7 @@ impl<S: System> Journal<S> {
         disk.sync(&self.directory).map_err(says)
     }
 
-    /// Whether it has no name any more.
+    /// Whether its name was removed.
     pub fn is_removed(&self) -> Result<bool, Errno> {
         Ok(!self.system.disk().about(&self.file)?.is_named)
     }
@@ -260,7 +268,8 @@ pub fn check_owner(about: &About, caller: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Whose journal the file at `path` is, if that can be told. Nothing is changed because of it.
+/// The header of the file at `path`, if it can be read.
+/// Nothing is changed because of it.
 pub fn header_of<S: System>(system: &S, path: &Path) -> Option<Header> {
     let disk = system.disk();
     let directory = disk.open_directory(path.parent()?).ok()?;

@@ -1,9 +1,9 @@
-//! The keeper of a machine's settings: writes down what each plan will change, and puts it back afterwards.
+//! The keeper writes down what each plan will change, and puts it back afterwards.
 //!
 //! It has the session's journal and guardian; both begin with the first plan that changes something.
 //!
-//! While a plan is carried out, what it changes is the keeper's. Between plans nothing is: a value that somebody else
-//! sets then is theirs, and the next plan goes back to it.
+//! The keeper owns what a plan changes while that plan is carried out.
+//! It owns nothing between plans: a value set then by another program stays, and the next plan restores it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,17 @@ use crate::event::{Event, Stage, Written};
 use crate::failure::{Failure, Stop};
 use crate::plan::{Attributes, Plan, Write};
 use crate::process::cgroup;
+use crate::safety::guardian::Guarded;
 use crate::safety::record::Contents;
 use crate::safety::registry::Registry;
 use crate::safety::restore::{restore, Outcome, Places};
 use crate::safety::session::Session;
-use crate::safety::system::{System, ThisMachine};
+use crate::safety::system::ThisMachine;
 use crate::safety::undo::{Made, OldValue, Undo};
 use crate::scratch::mount_point;
 use crate::trace;
 
-pub struct Keeper<S: System = ThisMachine> {
+pub struct Keeper<S: Guarded = ThisMachine> {
     system: S,
     directory: PathBuf,
     registry: Registry<S>,
@@ -36,7 +37,7 @@ pub struct Keeper<S: System = ThisMachine> {
     unsettled: Vec<usize>,
 }
 
-impl<S: System> Keeper<S> {
+impl<S: Guarded> Keeper<S> {
     /// One whose journal will be in `directory`, an absolute path.
     pub fn new(system: &S, directory: PathBuf, registry: Registry<S>) -> Keeper<S> {
         Keeper {
@@ -52,7 +53,8 @@ impl<S: System> Keeper<S> {
         }
     }
 
-    /// Carry out the writes of `plan`, and say each. Whatever comes of it, [`Keeper::put_back`] comes next.
+    /// Carry out the writes of `plan`, and report each.
+    /// [`Keeper::put_back`] must follow in every case.
     pub fn change(&mut self, plan: &Plan, say: &mut dyn FnMut(Written) -> Result<(), Stop>) -> Result<(), Stop> {
         self.keep(plan)?;
         for write in &plan.writes {
@@ -62,7 +64,8 @@ impl<S: System> Keeper<S> {
         Ok(())
     }
 
-    /// Have on disk what undoes all that `plan` will change. If this fails, nothing may be changed.
+    /// Have on disk what undoes all that `plan` will change.
+    /// If this fails, nothing may be changed.
     fn keep(&mut self, plan: &Plan) -> Result<(), Failure> {
         // One that is not there (yet) is looked at again just before it is written.
         let mut steps = Vec::new();
@@ -80,7 +83,8 @@ impl<S: System> Keeper<S> {
         self.hold(steps)
     }
 
-    /// The same for one write, whose place may have come into being with the writes before it.
+    /// The same for one write.
+    /// Its place may have appeared with the writes before it.
     fn keep_place(&mut self, write: &Write) -> Result<(), Failure> {
         let is_held = |index: &usize| matches!(&self.steps[*index], Undo::Value(old) if old.location == write.location);
         if self.held.iter().any(is_held) {
@@ -179,7 +183,8 @@ impl<S: System> Keeper<S> {
         self.roll
     }
 
-    /// Put back all that the plan at hand has changed. The events say what became of it.
+    /// Put back all that the plan at hand has changed.
+    /// The events say what became of it.
     pub fn put_back(&mut self) -> Vec<Event> {
         let held = std::mem::take(&mut self.held);
         let steps: Vec<&Undo> = held.iter().map(|index| &self.steps[*index]).collect();
@@ -189,7 +194,8 @@ impl<S: System> Keeper<S> {
         steps.iter().zip(&outcomes).rev().filter_map(|(step, outcome)| outcome.event(step)).collect()
     }
 
-    /// The orderly end: no journal, no guardian. The error says what could not be put back; the journal then stays.
+    /// The orderly end: no journal, no guardian.
+    /// The error says what could not be put back; the journal then stays.
     pub fn finish(mut self) -> Result<(), String> {
         let steps: Vec<&Undo> = self.unsettled.iter().map(|index| &self.steps[*index]).collect();
         let outcomes = restore(&steps, &mut self.system);

@@ -1,10 +1,9 @@
-//! Killing what the processes of a dead agent have left: everything in a process group on the roll, and all of its
-//! descendants.
+//! Kills what a dead agent left: its process groups and all their descendants.
 //!
-//! They are all stopped before the first is killed, because a process whose parent is gone is nobody's descendant. One
-//! that has left both its group and its parent is found in the session's enclosure, where there is one.
+//! All are stopped before the first is killed, because an orphan is no longer a descendant. One that has left both its
+//! group and its parent is found in the session's enclosure, where there is one.
 //!
-//! A number that is used again by somebody else is known by the time at which its process began.
+//! The start time of a process distinguishes it from a later one with the same number.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 use crate::clock;
 use crate::process::account::{self, Kin};
 use crate::process::enclosure;
-use crate::safety::roll::{Leader, Roll};
+use crate::process::roll::{Leader, Roll};
 
 /// What is stopped may just have forked.
 const GOES: usize = 100;
@@ -34,7 +33,8 @@ pub fn kill(roll: Roll) {
         if new.is_empty() {
             break;
         }
-        // A fork that is under way when the signal comes is not carried out (fork(2) is restarted after it).
+        // A fork that is under way when the signal comes is not carried out (fork(2) is
+        // restarted after it).
         stopped.extend(new.into_iter().filter_map(|one| stop(one).map(|pidfd| (one, pidfd))));
     }
     for pidfd in stopped.values() {
@@ -70,7 +70,7 @@ fn ours<'a>(alive: &'a [Kin], leaders: &[Leader]) -> Vec<&'a Kin> {
     ours
 }
 
-/// The number is held by the pidfd first, so that what is checked and what is killed is the same process.
+/// The pidfd holds the number first: the checked process is the killed one.
 fn stop((pid, started_ticks): (i32, u64)) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     if account::start_ticks(pid) != Some(started_ticks) {

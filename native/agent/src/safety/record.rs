@@ -1,4 +1,4 @@
-//! What is in a journal and in an entry of the registry: lines of JSON, each with a checksum of its own.
+//! The lines of journals and registry entries: JSON, each with a checksum.
 //!
 //! A line is eight hexadecimal digits, a space and the JSON text. The digits are the CRC-32C of the id of the boot and
 //! of the text: a line that was damaged, or that is of another boot, is known as such even where the header is lost.
@@ -7,11 +7,11 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::safety::roll::Leader;
+use crate::process::roll::Leader;
 use crate::safety::undo::Undo;
 
 pub const JOURNAL_VERSION: u32 = 2;
-/// That of an agent of before: without checksums and numbers, and without the machine.
+/// An older agent's version: no checksums, no numbers, no machine.
 const OLDER_VERSION: u32 = 1;
 const DIGITS: usize = 8;
 
@@ -26,7 +26,8 @@ pub struct Header {
     #[serde(default)]
     pub machine: Option<String>,
     pub pid: i32,
-    /// Of the process, in clock ticks since the boot: the number alone may be used again.
+    /// The start of the process, in clock ticks since the boot.
+    /// Its number may be used again.
     pub started_ticks: u64,
     /// Seconds since 1970.
     pub began_s: u64,
@@ -75,8 +76,8 @@ pub struct Contents {
     /// `None` if it was not written, or cannot be read.
     pub header: Option<Header>,
     pub steps: Vec<Step>,
-    /// How many lines cannot be read. One that is cut off at the end does not count: it is of a change that was never
-    /// made.
+    /// How many lines cannot be read.
+    /// One that is cut off at the end does not count: it is of a change that was never made.
     pub damaged: usize,
 }
 
@@ -89,8 +90,9 @@ impl Contents {
         })
     }
 
-    /// The agent went on only after the first `noted` steps were on disk. One of them that is missing is damage, wherever
-    /// it was lost; lines beyond them are of changes that were never made, and what is left of them is none.
+    /// Count the missing ones of the first `noted` steps as damage.
+    /// The agent continued only after they were on disk. Lines beyond them belong to changes that were never made, and
+    /// are no damage.
     pub fn count_missing(&mut self, noted: usize) {
         let is_missing = |number: &usize| !self.steps.iter().any(|step| step.number == *number);
         self.damaged = (0..noted).filter(is_missing).count();
@@ -128,7 +130,7 @@ pub fn unsealed<T: DeserializeOwned>(boot: &str, line: &[u8]) -> Option<T> {
     (line[..DIGITS] == *expected.as_bytes()).then(|| serde_json::from_slice(text).ok()).flatten()
 }
 
-/// The first line of a file: it says itself of which boot it is, as `boot_of` finds in it.
+/// The first line of a file, which names its boot; `boot_of` finds it.
 pub fn unsealed_header<T: DeserializeOwned>(line: &[u8], boot_of: impl Fn(&T) -> &str) -> Option<T> {
     let header: T = serde_json::from_slice(text_of(line)?).ok()?;
     unsealed::<T>(boot_of(&header), line)
@@ -153,7 +155,8 @@ pub fn step_lines(boot: &str, number: usize, steps: &[Undo]) -> Result<Vec<u8>, 
     gathered(boot, numbered)
 }
 
-/// The lines that say that the steps with these numbers are done, as the journal of that `version` has them.
+/// The lines that mark the steps with these numbers as done.
+/// In the format of the journal's `version`.
 pub fn done_lines(version: u32, boot: &str, numbers: &[usize]) -> Result<Vec<u8>, String> {
     if version == OLDER_VERSION {
         return Ok(numbers.iter().flat_map(|number| format!("{{\"done\":{number}}}\n").into_bytes()).collect());
@@ -166,13 +169,15 @@ fn gathered(boot: &str, lines: impl Iterator<Item = Line>) -> Result<Vec<u8>, St
     Ok(lines.concat())
 }
 
-/// Read a journal. `boot` is this boot, of which the lines are if they fit and the header is lost. The error says what
-/// it is instead of a journal.
+/// Read a journal.
+/// `boot` is this boot, of which the lines are if they fit and the header is lost. The error says what it is instead of
+/// a journal.
 pub fn parse(bytes: &[u8], boot: &str) -> Result<Contents, String> {
     let mut contents = Contents::default();
     let lines = lines(bytes);
     let Some((first, rest)) = lines.split_first() else { return Ok(contents) };
-    // A header whose end got to the disk and whose beginning did not: nothing was ever added to it.
+    // A header whose end got to the disk and whose beginning did not: nothing was ever
+    // added to it.
     if first.first() == Some(&0) && bytes.len() == first.len() + 1 {
         return Ok(contents);
     }
@@ -288,7 +293,8 @@ mod tests {
             let mut flipped = text.clone();
             flipped[position / 8] ^= 1 << (position % 8);
             let found = parse(&flipped, "b").unwrap();
-            // A newline that is gone makes one line of two, or a line that is cut off of the last.
+            // A newline that is gone makes one line of two, or a line that is cut off of the
+            // last.
             let lost = all.steps.len() - found.steps.len();
             assert!(lost <= 2, "bit {position}");
             assert!(found.damaged > 0, "bit {position} went unnoticed");

@@ -1,4 +1,5 @@
-//! Undoing what sessions have left behind: by the guardian of a session, or later by `ajuste-agent restore`.
+//! Undoes what sessions left behind.
+//! The guardian of a session does it, or `ajuste-agent restore` later.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,13 +19,13 @@ use crate::safety::undo::Undo;
 /// For a guardian that is at work to be done.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-const HELD: &str = "its session is still at work";
 
 /// Which places a journal may write.
 pub enum Permit {
     /// A guardian has its journal from its own agent.
     Everything,
-    /// Those of the catalogue, as the caller has looked them up: a journal is a file, and may say anything.
+    /// The places of the catalogue, as the caller knows them.
+    /// A journal is a file and may say anything.
     Only(Vec<Location>),
 }
 
@@ -44,10 +45,16 @@ pub enum Verdict<S: System> {
     Left(Journal<S>, Contents),
     /// Of this boot, and everything was put back.
     Settled(Journal<S>, Contents),
-    /// Nothing in it holds any more; the journal, if there is one that can be opened.
+    /// There is nothing to undo; the journal, if it can be opened.
     Void(Option<Journal<S>>, &'static str),
     /// There is nothing to do about it, or nothing that can be done.
     Other(JournalState, Option<String>),
+}
+
+impl<S: System> Verdict<S> {
+    fn held() -> Verdict<S> {
+        Verdict::Other(JournalState::Held, Some(Refused::Held.to_string()))
+    }
 }
 
 pub struct Recovery<S: System> {
@@ -61,7 +68,8 @@ impl<S: System> Recovery<S> {
         scope.candidates(&self.system, &self.registry)
     }
 
-    /// Undo what the journals say, and say what became of each. True if nothing is left to do.
+    /// Undo what the journals say, and say what became of each.
+    /// True if nothing is left to do.
     pub fn restore(&self, scope: &Scope, say: &mut dyn FnMut(Event)) -> bool {
         let candidates = self.candidates(scope);
         let mut all_done = candidates.problems.is_empty();
@@ -106,12 +114,10 @@ impl<S: System> Recovery<S> {
         };
         let (journal, contents) = match read {
             Ok(read) => read,
-            Err(Refused::Held) => return Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
-            // Whatever stands in the way: the boot has taken the changes with it.
+            Err(Refused::Held) => return Verdict::held(),
+            // In any case the boot took the changes with it.
             Err(_) if is_before => return Verdict::Void(None, EARLIER),
-            Err(Refused::Gone) if entry.is_some_and(|entry| self.is_beginning(entry)) => {
-                return Verdict::Other(JournalState::Held, Some(HELD.to_owned()))
-            }
+            Err(Refused::Gone) if entry.is_some_and(|entry| self.is_beginning(entry)) => return Verdict::held(),
             Err(Refused::Gone) => return missing(entry),
             Err(Refused::Unfit(reason)) => return Verdict::Other(JournalState::Malformed, Some(reason)),
             Err(Refused::Unread(reason)) => {
@@ -124,7 +130,7 @@ impl<S: System> Recovery<S> {
                 // Those of another boot do not fit.
                 _ if !contents.steps.is_empty() => Verdict::Left(journal, contents),
                 Some(_) if is_before => Verdict::Void(Some(journal), EARLIER),
-                Some(entry) if self.is_beginning(entry) => Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
+                Some(entry) if self.is_beginning(entry) => Verdict::held(),
                 Some(entry) if !entry.begun => Verdict::Void(Some(journal), "nothing was changed yet"),
                 Some(entry) if entry.settled => Verdict::Settled(journal, contents),
                 Some(_) => {
@@ -139,7 +145,7 @@ impl<S: System> Recovery<S> {
             false if is_registered => Verdict::Void(Some(journal), EARLIER),
             false => Verdict::Other(JournalState::Foreign, Some(FOREIGN.to_owned())),
             // It is a copy of one that is in use.
-            true if self.system.is_alive(header.owner()) => Verdict::Other(JournalState::Held, Some(HELD.to_owned())),
+            true if self.system.is_alive(header.owner()) => Verdict::held(),
             true if is_registered && entry.is_some_and(|entry| entry.settled) => Verdict::Settled(journal, contents),
             true => Verdict::Left(journal, contents),
         }
@@ -154,8 +160,8 @@ impl<S: System> Recovery<S> {
         session::owner_of(session).is_some_and(|owner| self.system.is_alive(owner))
     }
 
-    /// Undo what a journal says, and remove it if nothing is left to do. The events say what became of it; the state
-    /// and the message come in the last.
+    /// Undo what a journal says, and remove it if nothing is left to do.
+    /// The events say what became of it; the state and the message come in the last.
     pub fn carry_out(&self, candidate: &Candidate, say: &mut dyn FnMut(Event)) -> JournalState {
         let (state, message) = match self.examine_patiently(candidate) {
             Verdict::Other(state, message) => {
@@ -195,21 +201,18 @@ impl<S: System> Recovery<S> {
             Ok(journal) => {
                 let header = journal.contents().ok().and_then(|contents| contents.header);
                 if header.as_ref().is_some_and(|header| self.system.is_alive(header.owner())) {
-                    return Err(HELD.to_owned());
+                    return Err(Refused::Held.to_string());
                 }
                 journal.remove()?;
                 header.into_iter().for_each(|header| self.system.remove_roll(header.owner()));
             }
-            Err(Refused::Held) => return Err(HELD.to_owned()),
-            Err(Refused::Gone) if entry.is_none() => return Err("there is no such journal".to_owned()),
-            Err(Refused::Gone) => {}
-            Err(Refused::Unread(_)) if entry.is_some() => {}
-            Err(Refused::Unfit(reason) | Refused::Unread(reason)) => return Err(reason),
+            Err(Refused::Gone | Refused::Unread(_)) if entry.is_some() => {}
+            Err(refused) => return Err(refused.to_string()),
         }
         entry.map_or(Ok(()), |entry| self.registry.remove_entry(entry))
     }
 
-    /// Somebody who has it and is about to end is waited for: a guardian at work.
+    /// Like [`Self::examine`], but wait for a guardian at work.
     fn examine_patiently(&self, candidate: &Candidate) -> Verdict<S> {
         let deadline = self.system.steady_clock() + PATIENCE;
         loop {
@@ -274,19 +277,20 @@ impl<S: System> Recovery<S> {
         entry: Option<&Entry>,
         so_far: (JournalState, Option<String>),
     ) -> (JournalState, Option<String>) {
-        // The journal is gone for good first: it might come back after a crash, and nobody would know whose it is.
+        // The journal must be gone for good first.
+        // After a crash it might come back without an owner.
         let forgotten = entry.map_or(Ok(()), |entry| {
             journal::sync_directory_of(&self.system, &entry.journal)?;
             self.registry.remove_entry(entry)
         });
         match forgotten {
             Ok(()) => so_far,
-            Err(reason) => (JournalState::Kept, Some(format!("nothing is changed any more, but {reason}"))),
+            Err(reason) => (JournalState::Kept, Some(format!("nothing remains changed, but {reason}"))),
         }
     }
 }
 
-/// Whether nothing of this machine can be changed any more because of the journal.
+/// Whether the journal can cause no more changes on this machine.
 pub fn is_done(state: JournalState) -> bool {
     matches!(state, JournalState::Restored | JournalState::Void | JournalState::Gone | JournalState::Foreign)
 }
@@ -324,7 +328,7 @@ struct Undone {
     unsettled: usize,
 }
 
-/// Undo the open steps of a journal as far as that is permitted.
+/// Undo the permitted open steps of a journal.
 fn undo_steps<S: System>(system: &S, contents: &Contents, permit: &Permit, say: &mut dyn FnMut(Event)) -> Undone {
     let (refused, open): (Vec<_>, Vec<_>) = contents.open_steps().partition(|step| permit.refuses(&step.back));
     let steps: Vec<&Undo> = open.iter().map(|step| &step.back).collect();
@@ -342,10 +346,11 @@ fn undo_steps<S: System>(system: &S, contents: &Contents, permit: &Permit, say: 
     Undone { unsettled: refused.len() + open.len() - settled.len(), settled }
 }
 
-/// Undo all that the session of a dead agent has left, by its guardian. What cannot be undone stays in the journal and
-/// in the registry.
+/// Undo all that the session of a dead agent has left, by its guardian.
+/// What cannot be undone stays in the journal and in the registry.
 pub fn take_over<S: System>(session: &session::Session<S>) {
-    // After an orderly end, or in the middle of it. A journal that somebody has deleted is still to be carried out.
+    // After an orderly end, or in the middle of it.
+    // A deleted journal must still be undone.
     if session.journal.is_removed() == Ok(true) {
         match session.registry.entry_of(&session.header.session) {
             Ok(None) => return,

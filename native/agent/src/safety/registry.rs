@@ -1,4 +1,4 @@
-//! The registry: which sessions of this machine have a journal that is not settled, wherever it is kept.
+//! The registry of all sessions of this machine with an unsettled journal.
 //!
 //! One file a session, in a directory that only root writes: on disk before the journal is made, and removed after it.
 //! So an experiment can be refused because of another home's journal, a journal that was deleted is missed, and one of
@@ -63,7 +63,8 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Entries {
     pub entries: Vec<Entry>,
-    /// Files that were never finished: their sessions have changed nothing, and do not while these are not finished.
+    /// Unfinished files.
+    /// Their sessions have changed nothing, and do not while these are unfinished.
     pub unfinished: Vec<PathBuf>,
     /// Files that cannot be read, and why.
     pub unknown: Vec<(PathBuf, String)>,
@@ -80,7 +81,8 @@ impl<S: System> Registry<S> {
         Registry { system: system.clone(), directory: directory.to_owned() }
     }
 
-    /// Have on disk that the session of `header` has its journal at `journal`. The error names the file.
+    /// Have on disk that the session of `header` has its journal at `journal`.
+    /// The error names the file.
     pub fn enter(&self, header: &Header, journal: &Path) -> Result<(), String> {
         self.make_directory()?;
         let name = file_name(&header.session);
@@ -107,7 +109,8 @@ impl<S: System> Registry<S> {
         entered
     }
 
-    /// Say which tunables a session has in its journal. That is for people: nothing depends on it.
+    /// Record the tunables in a session's journal.
+    /// They inform people; nothing depends on them.
     pub fn add(&self, header: &Header, tunables: Vec<String>) {
         let _ = self.append(&header.session, &header.boot, &More::Tunables { tunables }, false);
     }
@@ -120,7 +123,7 @@ impl<S: System> Registry<S> {
     /// Everything of the session was put back, and its journal goes next.
     pub fn settle(&self, session: &str, boot: &str) -> Result<(), String> {
         let settled = self.append(session, boot, &More::Settled { settled: true }, true);
-        // That there is no entry (any more) is no error.
+        // A missing entry is no error.
         match settled {
             Err(_) if self.entry_of(session) == Ok(None) => Ok(()),
             settled => settled,
@@ -140,7 +143,7 @@ impl<S: System> Registry<S> {
             }
             Ok(())
         });
-        appended.map_err(|error| format!("{}: {}", self.directory.join(name).display(), errno::of(error)))
+        appended.map_err(errno::at(self.directory.join(name).display()))
     }
 
     /// The journal of the session is gone. That the entry is gone, too, is no error.
@@ -170,7 +173,8 @@ impl<S: System> Registry<S> {
         Registry::new(system, &self.directory)
     }
 
-    /// The entry of a session, if it has one. The error says why that cannot be told.
+    /// The entry of a session, if it has one.
+    /// The error says why that is unknown.
     pub fn entry_of(&self, session: &str) -> Result<Option<Entry>, String> {
         let disk = self.system.disk();
         match disk.open_directory(&self.directory) {
@@ -197,7 +201,8 @@ impl<S: System> Registry<S> {
         is_named_so(name).then(|| self.remove_file(&name.to_owned()))
     }
 
-    /// All of it, the oldest first. The error says why it cannot be read; that there is none is no error.
+    /// All of it, the oldest first.
+    /// The error says why it cannot be read; that there is none is no error.
     pub fn entries(&self) -> Result<Entries, String> {
         let says = |error: Errno| format!("{}: {}", self.directory.display(), errno::of(error));
         let disk = self.system.disk();
@@ -223,7 +228,7 @@ impl<S: System> Registry<S> {
         Ok(found)
     }
 
-    /// `None` for one that is gone, or that was never finished: then its session has changed nothing.
+    /// `None` for one that is gone or unfinished: its session has changed nothing.
     fn read(&self, directory: &<S::Disk as Disk>::File, name: &OsString) -> Result<Option<(Beginning, Entry)>, String> {
         let disk = self.system.disk();
         let file = match disk.open(directory, name.as_ref(), Opening::Read) {
@@ -236,7 +241,8 @@ impl<S: System> Registry<S> {
         let Some((first, rest)) = lines.split_first() else { return Ok(None) };
         let beginning = match record::unsealed_header(first, |beginning: &Beginning| &beginning.boot) {
             Some(beginning) => beginning,
-            // Its end may have got to the disk before its beginning. That something was begun is said after it.
+            // Its end may have got to the disk before its beginning.
+            // That something was begun is said after it.
             None if bytes.len() == first.len() + 1 => return Ok(None),
             None => return Err("its first line cannot be read".to_owned()),
         };

@@ -5,9 +5,8 @@
 //! only while another has a certain value (the knobs of a block scheduler). So all of it is gone through again, until
 //! every place reads as it did before, and what was refused on the way does not matter.
 //!
-//! The policy: what this agent has changed is put back to what it was before, even if somebody else has changed it
-//! since. They cannot have known that they changed a value that was only there for a trial. That they did is seen from
-//! what was found.
+//! The policy: what this agent has changed is put back, even if another program has changed it since. That program
+//! cannot have known that the value was only there for a trial. The event says which value was found.
 
 use std::time::Duration;
 
@@ -57,7 +56,8 @@ impl Outcome {
         !matches!(self, Outcome::Changed(_))
     }
 
-    /// What is to be said of it. Companions are only spoken of if they are not as they were.
+    /// What is to be said of it.
+    /// Companions are only spoken of if they are not as they were.
     pub fn event(&self, step: &Undo) -> Option<Event> {
         let at_ns = clock::raw_ns();
         let failed = |tunable: Option<String>, message: &String| {
@@ -78,7 +78,8 @@ impl Outcome {
     }
 }
 
-/// Take all `steps` (in the order in which they were written down) back. The outcomes are in the order of the steps.
+/// Take all `steps` (in the order in which they were written down) back.
+/// The outcomes are in the order of the steps.
 pub fn restore(steps: &[&Undo], places: &mut impl Places) -> Vec<Outcome> {
     let mut values: Vec<Progress> = steps.iter().rev().filter_map(|step| Progress::of(step)).collect();
     // Before any write, which may change others.
@@ -92,7 +93,8 @@ pub fn restore(steps: &[&Undo], places: &mut impl Places) -> Vec<Outcome> {
         for value in &mut values {
             value.put_back(places);
         }
-        // Not by what each said after its own write: a later one may have changed it again.
+        // Not by what each said after its own write: a later one may have changed it
+        // again.
         let looks: Vec<bool> = values.iter_mut().map(|value| value.is_as_before(places)).collect();
         if looks.into_iter().all(|as_before| as_before) {
             break;

@@ -1,4 +1,4 @@
-//! A session: its journal and its entry in the registry, made and removed in the order that loses neither.
+//! A session: its journal and registry entry, made and removed in a safe order.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::disk::Disk;
+use crate::process::roll::Leader;
 use crate::safety::journal::{self, Journal};
 use crate::safety::record::{Header, JOURNAL_VERSION};
 use crate::safety::registry::Registry;
-use crate::safety::roll::Leader;
 use crate::safety::system::System;
 use crate::safety::undo::Undo;
 
@@ -21,7 +21,8 @@ pub struct Session<S: System> {
 }
 
 impl<S: System> Session<S> {
-    /// A new one of this process, with its journal in `directory`. If this fails, nothing is there.
+    /// A new one of this process, with its journal in `directory`.
+    /// If this fails, nothing is there.
     pub fn begin(system: &S, directory: &Path, registry: &Registry<S>) -> Result<Session<S>, String> {
         let now = system.wall_clock();
         let owner = system.own_process();
@@ -39,7 +40,7 @@ impl<S: System> Session<S> {
         let journal = match Journal::create(system, directory, header.clone()) {
             Ok(journal) => journal,
             Err(reason) => {
-                // One that could not be removed stays in the registry, for whoever restores.
+                // A journal that cannot be removed stays in the registry, for a later restore.
                 if system.disk().about_path(&path) == Err(Errno::NOENT) {
                     let _ = journal::sync_directory_of(system, &path).and_then(|()| registry.remove(&header.session));
                 }
@@ -47,7 +48,8 @@ impl<S: System> Session<S> {
             }
         };
         if let Err(reason) = registry.begin(&header) {
-            // In this order, as at the end: of what was begun and is not settled, the journal would be missed.
+            // In this order, as at the end: of what was begun and is not settled, the journal
+            // would be missed.
             let _ = close(system, registry, &journal, Some(&header));
             return Err(reason);
         }
@@ -92,7 +94,7 @@ pub fn owner_of(name: &str) -> Option<Leader> {
     Some(Leader { pid: fields.next()?.parse().ok()?, started_ticks })
 }
 
-/// Remove a journal whose session has nothing changed any more, its roll and its entry in the registry.
+/// Remove a settled session's journal, its roll and its registry entry.
 pub fn close<S: System>(
     system: &S,
     registry: &Registry<S>,
@@ -100,7 +102,8 @@ pub fn close<S: System>(
     header: Option<&Header>,
 ) -> Result<(), String> {
     if let Some(header) = header {
-        // Or else a crash before the last step would have the journal taken for a deleted one.
+        // Or else a crash before the last step would have the journal taken for a deleted
+        // one.
         registry.settle(&header.session, &header.boot)?;
         system.remove_roll(header.owner());
     }

@@ -1,8 +1,9 @@
-//! What the safety of settings rests on: the files, places, processes and clocks of one machine.
+//! The files, places, processes and clocks that the safety of settings needs.
 //!
-//! [`ThisMachine`] is the real one. In tests it is a machine that is played, with crashes at any operation.
+//! [`ThisMachine`] is the real machine.
+//! Tests simulate one, with crashes at any operation.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,12 +15,10 @@ use crate::disk::{Disk, Local, Opening};
 use crate::errno;
 use crate::place::tunable;
 use crate::plan::Location;
+use crate::process::roll::{Leader, Roll};
 use crate::process::{account, cgroup, enclosure};
-use crate::safety::guardian::Guardian;
 use crate::safety::leftovers;
 use crate::safety::restore::Places;
-use crate::safety::roll::{Leader, Roll};
-use crate::safety::session::Session;
 use crate::safety::undo::Made;
 use crate::scratch::mount_point;
 
@@ -32,10 +31,10 @@ pub trait System: Places + Clone {
     type Disk: Disk;
     /// Which process groups an agent has running.
     type Roll: Copy;
-    type Guardian;
 
     fn disk(&self) -> &Self::Disk;
-    /// The id of this boot. Another one means that all settings are the kernel's own again.
+    /// The id of this boot.
+    /// Another one means that all settings are the kernel's own again.
     fn boot_id(&self) -> Result<String, String>;
     /// The id of the machine, if it has one.
     fn machine_id(&self) -> Option<String>;
@@ -46,26 +45,22 @@ pub trait System: Places + Clone {
     fn own_user(&self) -> u32;
     /// Since 1970.
     fn wall_clock(&self) -> Duration;
-    /// Since some moment, whatever is done to the wall clock.
+    /// A clock that changes to the wall clock do not affect.
     fn steady_clock(&self) -> Duration;
     /// With an enclosure of the session, where there can be one.
     fn make_roll(&self, owner: Leader) -> Result<Self::Roll, String>;
-    /// Have this process, and what it starts from now on, in the enclosure of its session.
+    /// Put this process, and what it starts from now on, into the enclosure.
     fn enter_enclosure(&self, roll: Self::Roll);
     /// Kill all others in it, and remove it.
     fn clear_enclosure(&self, roll: Self::Roll);
     /// Kill what is left of the processes of an agent that is dead.
     fn kill_left_by(&self, owner: Leader);
     fn remove_roll(&self, owner: Leader);
-    /// Remember that the first so many steps of the journal are on disk, in memory that goes with the boot, as the
-    /// values do.
+    /// Note that the first `steps` of the journal are on disk.
+    /// The note is in memory and ends with the boot, as the values do.
     fn note_steps(&self, roll: Self::Roll, steps: usize);
-    /// How many steps of its journal an agent that is dead had noted, if that is known.
+    /// How many steps a dead agent had noted, if that is known.
     fn noted_steps(&self, owner: Leader) -> Option<usize>;
-    fn fork_guardian(&self, session: &Session<Self>, roll: Self::Roll) -> Result<Self::Guardian, String>;
-    fn is_guarded(&self, guardian: &Self::Guardian) -> bool;
-    /// Let it end after an orderly end, and wait until it has.
-    fn dismiss(&self, guardian: Self::Guardian);
 }
 
 /// The machine that this runs on.
@@ -78,7 +73,6 @@ pub struct ThisMachine {
 impl System for ThisMachine {
     type Disk = Local;
     type Roll = Roll;
-    type Guardian = Guardian;
 
     fn disk(&self) -> &Local {
         &Local
@@ -145,18 +139,6 @@ impl System for ThisMachine {
 
     fn noted_steps(&self, owner: Leader) -> Option<usize> {
         Roll::left_by(owner).map(|roll| roll.steps())
-    }
-
-    fn fork_guardian(&self, session: &Session<Self>, roll: Roll) -> Result<Guardian, String> {
-        Guardian::fork(session, roll, self.held.as_ref().map(|held| held.as_raw_fd()))
-    }
-
-    fn is_guarded(&self, guardian: &Guardian) -> bool {
-        guardian.is_alive()
-    }
-
-    fn dismiss(&self, guardian: Guardian) {
-        guardian.dismiss();
     }
 }
 

@@ -1,4 +1,4 @@
-//! What undoes a change of this machine, as it is written down before the change is made.
+//! What undoes a change, as written down before the change.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,16 +21,16 @@ pub struct OldValue {
     pub tunable: String,
     pub location: Location,
     pub before: String,
-    /// The plan did not name it as a tunable of its own: the kernel changes it along with `tunable`.
+    /// The plan does not name it: the kernel changes it along with `tunable`.
     #[serde(default)]
     pub companion: bool,
-    /// It was not there until the plan's first writes had been carried out, and may be gone when they are undone.
+    /// The plan's first writes created it, and undoing them may remove it.
     #[serde(default)]
     pub appeared: bool,
 }
 
-/// A control group, removed with all processes in it, a directory to mount on, removed if nothing is in it, or an
-/// instance of the kernel's tracing.
+/// A control group, a mount directory or a trace instance.
+/// The group is removed with its processes, the directory if it is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Made {
@@ -38,7 +38,7 @@ pub struct Made {
 }
 
 impl Undo {
-    /// Whether both are about the same place, whatever was there.
+    /// Whether both concern the same place.
     pub fn same_place(&self, other: &Undo) -> bool {
         match (self, other) {
             (Undo::Value(one), Undo::Value(other)) => one.location == other.location,

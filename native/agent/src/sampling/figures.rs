@@ -1,4 +1,5 @@
-//! Figures by name from the text of the kernel's files, one function for each format. Pure: what a file says goes in.
+//! Figures by name from the text of kernel files, one function per format.
+//! Pure.
 //!
 //! The names are those of `docs/samplers.md`. A line that does not look as it should is passed over: later kernels add
 //! lines and fields.
@@ -40,7 +41,7 @@ impl<'a> Chosen<'a> {
         Chosen { keys, name: String::new(), take }
     }
 
-    /// The name comes in two pieces, so that nobody has to join those that are not wanted.
+    /// The name comes in two pieces: those that are not wanted are never joined.
     fn figure(&mut self, beginning: &str, rest: &str, value: Option<u64>) {
         let Some(value) = value else { return };
         self.name.clear();
@@ -113,7 +114,8 @@ pub fn diskstats(text: &str, chosen: &mut Chosen<'_>) {
     }
 }
 
-/// Documentation/scheduler/sched-stats.rst, the CPU statistics; the second has been unused since the O(1) scheduler.
+/// CPU statistics of Documentation/scheduler/sched-stats.rst.
+/// The second has been unused since the O(1) scheduler.
 const RUNQUEUE: [&str; 9] =
     ["yields", "", "schedules", "schedules_idle", "wakeups", "wakeups_local", "run_ns", "wait_ns", "timeslices"];
 
@@ -133,7 +135,8 @@ pub fn schedstat(text: &str, chosen: &mut Chosen<'_>) {
     }
 }
 
-/// One file of /proc/pressure, by the name of its `resource`: `io.full.total_us` (Documentation/accounting/psi.rst).
+/// One file of /proc/pressure for its `resource`: `io.full.total_us`.
+/// (Documentation/accounting/psi.rst)
 pub fn pressure(resource: &str, text: &str, chosen: &mut Chosen<'_>) {
     for line in text.lines() {
         let share = line.split(' ').next().unwrap_or_default();
@@ -142,8 +145,8 @@ pub fn pressure(resource: &str, text: &str, chosen: &mut Chosen<'_>) {
     }
 }
 
-/// A table with a column for each CPU, as /proc/softirqs and /proc/interrupts: `NET_RX` for all CPUs together,
-/// `NET_RX.cpu0` for one.
+/// A table with a column for each CPU: /proc/softirqs, /proc/interrupts.
+/// `NET_RX` is the sum of all CPUs, `NET_RX.cpu0` of one.
 pub fn by_cpu(text: &str, chosen: &mut Chosen<'_>) {
     let mut lines = text.lines();
     let cpus: Vec<_> = lines.next().unwrap_or_default().split_ascii_whitespace().map(str::to_ascii_lowercase).collect();
@@ -180,7 +183,8 @@ const TICKS: [&str; 10] = [
     "guest_nice_ticks",
 ];
 
-/// /proc/stat: `ctxt`, `procs_running`, `cpu.user_ticks`, `cpu0.steal_ticks`, …; of `intr` and `softirq` the total.
+/// /proc/stat: `ctxt`, `procs_running`, `cpu.user_ticks`, `cpu0.steal_ticks`.
+/// Of `intr` and `softirq` the total.
 pub fn stat(text: &str, chosen: &mut Chosen<'_>) {
     for (name, values) in text.lines().filter_map(|line| line.split_once(' ')) {
         let mut values = values.split_ascii_whitespace();
@@ -192,7 +196,8 @@ pub fn stat(text: &str, chosen: &mut Chosen<'_>) {
     }
 }
 
-/// Of proc_pid_stat(5), by their place after the program's name; others can be negative or are no figures.
+/// Fields of proc_pid_stat(5), by their place after the name.
+/// Others can be negative or are no figures.
 const PROCESS: [(usize, &str); 11] = [
     (7, "minor_faults"),
     (8, "child_minor_faults"),
@@ -230,7 +235,8 @@ pub fn process_schedstat(text: &str, chosen: &mut Chosen<'_>) {
     chosen.figures("schedstat.", &["run_ns", "wait_ns", "timeslices"], text.split_ascii_whitespace());
 }
 
-/// /proc/PID/status: sizes, in bytes, and the few lines that are counts. Masks are written in digits too.
+/// /proc/PID/status: sizes, in bytes, and the few lines that are counts.
+/// Masks are written in digits too.
 pub fn process_status(text: &str, chosen: &mut Chosen<'_>) {
     const COUNTS: [&str; 4] = ["FDSize", "Threads", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
     for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {

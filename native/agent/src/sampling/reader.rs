@@ -1,11 +1,11 @@
-//! The files of a sampler's source: opened once, read again and again from their beginning (pread(2)).
+//! The files of a sampler's source: opened once, read repeatedly (pread(2)).
 
 use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::disk::fs::File;
 use crate::errno;
-use crate::plan::Source;
+use crate::event::Source;
 use crate::sampling::figures::{self, Chosen, Keys};
 
 const FIRST_BYTES: usize = 16 << 10;
@@ -22,7 +22,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Open the files of `source` that have any of the figures that `keys` choose. The error says why there is none.
+    /// Open the files of `source` that have any of the figures that `keys` choose.
+    /// The error says why there is none.
     pub fn open(source: Source, pid: i32, keys: &Keys) -> Result<Reader, String> {
         let mut files = Vec::new();
         let mut missing = Err("it has none of the figures asked for".to_owned());
@@ -53,7 +54,7 @@ impl Reader {
     }
 }
 
-/// Some files are there and say only when they are read that this kernel does not have what they tell.
+/// Reading shows whether this kernel has the figures of a file.
 fn readable(file: File) -> io::Result<File> {
     file.read_at(&mut [0], 0).map(|_| file)
 }
@@ -90,7 +91,8 @@ fn of_resource(resource: &'static str) -> (String, &'static str, Parse) {
     (format!("/proc/pressure/{resource}"), resource, parse)
 }
 
-/// The whole file into the beginning of `text`, which grows as needed. Returns its length.
+/// The whole file into the beginning of `text`, which grows as needed.
+/// Returns its length.
 fn read_whole(file: &File, text: &mut Vec<u8>) -> io::Result<usize> {
     let mut length = 0;
     loop {

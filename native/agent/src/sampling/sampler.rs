@@ -1,20 +1,21 @@
-//! Samplers: figures of the system, read again and again beside the workload and said when all is over.
+//! Samplers read the system's figures during the workload, and report them after.
 //!
-//! They run in the agent's one thread: whoever sleeps asks [`Samplers::next_due`] until when, and calls
-//! [`Samplers::read_due`] when awake. Readings are kept in memory, so that nothing is written while something is
-//! measured.
+//! They run in the agent's one thread.
+//! A sleep ends at [`Samplers::next_due`], and [`Samplers::read_due`] follows it. Readings are kept in memory, so that
+//! nothing is written during a measurement.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use crate::clock;
 use crate::errno;
-use crate::event::{Event, Sample, Sampled};
-use crate::plan::{Sampler, Source};
+use crate::event::{Event, Sample, Sampled, Source};
+use crate::plan::Sampler;
 use crate::sampling::figures::Keys;
 use crate::sampling::reader::Reader;
 
-/// What is kept of all samplers together: that of 5 s at the highest rate, or of an hour and more at 10 Hz.
+/// The limit for all samplers together.
+/// Enough for 5 s at the highest rate, or an hour and more at 10 Hz.
 const MOST_READINGS: usize = 50_000;
 const MOST_VALUES: usize = 500_000;
 
@@ -31,7 +32,7 @@ struct Timed {
     not_supported: Option<String>,
 }
 
-/// What was read at one time by the sampler of that number; its values end where the next reading's begin.
+/// One reading of a sampler; its values end where the next reading's begin.
 struct Reading {
     at_ns: u64,
     sampler: usize,
@@ -55,7 +56,8 @@ pub struct Samplers {
 }
 
 impl Samplers {
-    /// Read all of them for the first time. `pid` is the workload's process, which has not executed its program yet.
+    /// Read all of them for the first time.
+    /// `pid` is the workload's process, which has not executed its program yet.
     pub fn start(plan: &[Sampler], pid: i32) -> Samplers {
         let timed = plan.iter().map(|sampler| Timed::open(sampler, pid)).collect();
         let mut samplers = Samplers { timed, record: Record::default(), full: false };
@@ -73,7 +75,8 @@ impl Samplers {
         live.map(|timed| timed.due).min()
     }
 
-    /// Read those whose time has come. A time that was missed is not made up for, and the next one does not move.
+    /// Read those whose time has come.
+    /// A time that was missed is not made up for, and the next one does not move.
     pub fn read_due(&mut self, now: Instant) {
         for place in 0..self.timed.len() {
             let timed = &mut self.timed[place];
@@ -84,7 +87,7 @@ impl Samplers {
         }
     }
 
-    /// Read every one, whether its time has come or not: where something begins or ends.
+    /// Read all samplers now, due or not: where something begins or ends.
     pub fn read_all(&mut self) {
         for place in 0..self.timed.len() {
             self.read(place);
@@ -105,8 +108,8 @@ impl Samplers {
                 record.readings.push(Reading { at_ns, sampler: place, first_value });
             }
             Err(reason) => {
-                // A file that could be read once and no more is that of a process that is gone, unless another reason
-                // is known.
+                // A file that could be read once and no more is that of a process that is gone,
+                // unless another reason is known.
                 record.values.truncate(first_value);
                 timed.reader = None;
                 if timed.readings == 0 || reason != errno::text(libc::ESRCH) {
@@ -162,7 +165,8 @@ impl Timed {
 
 impl Record {
     fn note(&mut self, name: &str, value: u64) {
-        // Figures come in the same order every time: the next one is mostly the one after the last.
+        // Figures come in the same order every time: the next one is mostly the one after
+        // the last.
         let next = self.values.last().map_or(0, |(number, _)| number + 1);
         let number = match self.names.get(next as usize) {
             Some(expected) if expected == name => next,

@@ -1,4 +1,4 @@
-//! What the kernel logs while something is done (`/dev/kmsg`): why it refused a mount, for one.
+//! What the kernel logs during a step (`/dev/kmsg`), such as a failed mount.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,7 +9,8 @@ const PLACE: &str = "/dev/kmsg";
 /// The longest record (CONSOLE_EXT_LOG_MAX).
 const RECORD_BYTES: usize = 8192;
 
-/// The log from the moment on when it was opened. Where it may not be read it is empty.
+/// The log from the moment on when it was opened.
+/// Where it may not be read it is empty.
 pub struct KernelLog(Option<File>);
 
 impl KernelLog {
@@ -34,7 +35,8 @@ impl KernelLog {
     }
 }
 
-/// `PRIORITY,SEQUENCE,TIME,FLAGS;MESSAGE` and then lines of keys (Documentation/ABI/testing/dev-kmsg).
+/// `PRIORITY,SEQUENCE,TIME,FLAGS;MESSAGE`, then lines of keys.
+/// (Documentation/ABI/testing/dev-kmsg)
 fn message(record: &str) -> Option<&str> {
     record.split_once(';')?.1.lines().next()
 }

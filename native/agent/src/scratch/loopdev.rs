@@ -1,4 +1,5 @@
-//! A loop device over a file that has no name: both are gone when nobody uses them any more, however that comes about.
+//! A loop device over an unnamed file.
+//! The kernel removes both after their last use.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -14,19 +15,21 @@ use crate::disk::{fallocate, FallocateFlags};
 use crate::errno;
 
 const CONTROL: &str = "/dev/loop-control";
-/// Between finding a free device and taking it somebody else may take it.
+/// Another process may take a free device first.
 const TRIES: usize = 16;
 
-/// A device and the descriptor that keeps it from being cleared. A mount keeps it as well.
+/// A device and the descriptor that keeps it from being cleared.
+/// A mount keeps it as well.
 pub struct LoopDevice {
     file: File,
     path: PathBuf,
 }
 
 impl LoopDevice {
-    /// A device of `size_bytes` on a new file in `directory`. The error says what could not be had.
+    /// A device of `size_bytes` on a new file in `directory`.
+    /// The error says what could not be had.
     pub fn create(directory: &str, size_bytes: u64) -> Result<LoopDevice, String> {
-        let image = image(Path::new(directory)).map_err(|error| format!("{directory}: {}", errno::of(error)))?;
+        let image = image(Path::new(directory)).map_err(errno::at(directory))?;
         let refused = |reason| format!("{size_bytes} bytes in {directory}: {reason}");
         grow(&image, size_bytes).map_err(|error| refused(errno::of(error)))?;
         LoopDevice::over(&image)
@@ -34,7 +37,7 @@ impl LoopDevice {
 
     fn over(image: &File) -> Result<LoopDevice, String> {
         let control = OpenOptions::new().read(true).write(true).open(CONTROL);
-        let control = control.map_err(|error| format!("{CONTROL}: {}", errno::of(error)))?;
+        let control = control.map_err(errno::at(CONTROL))?;
         let mut reason = String::new();
         for _ in 0..TRIES {
             // SAFETY: a descriptor of ours and no argument.
@@ -79,7 +82,8 @@ fn image(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// With all its blocks, so that a full disk is noticed now; where that is not possible, without.
+/// Allocate all blocks, so that a full disk is noticed now.
+/// Where that is not possible, only set the size.
 fn grow(image: &File, size_bytes: u64) -> io::Result<()> {
     match fallocate(image, FallocateFlags::empty(), 0, size_bytes) {
         Err(rustix::io::Errno::OPNOTSUPP) => image.set_len(size_bytes),
@@ -87,7 +91,7 @@ fn grow(image: &File, size_bytes: u64) -> io::Result<()> {
     }
 }
 
-/// LOOP_CONFIGURE, without the page cache of the image's file system where that is possible.
+/// LOOP_CONFIGURE, if possible without the page cache of the image.
 fn configure(device: &File, image: &File) -> io::Result<()> {
     let result = configure_with(device, image, LO_FLAGS_AUTOCLEAR as u32 | LO_FLAGS_DIRECT_IO as u32);
     match result {
@@ -99,7 +103,8 @@ fn configure(device: &File, image: &File) -> io::Result<()> {
 }
 
 fn configure_with(device: &File, image: &File, flags: u32) -> io::Result<()> {
-    // SAFETY: zeros are a valid structure, and it and the descriptors live through the call.
+    // SAFETY: zeros are a valid structure, and it and the descriptors live through the
+    // call.
     let result = unsafe {
         let mut configuration: loop_config = std::mem::zeroed();
         configuration.fd = image.as_raw_fd() as u32;

@@ -1,4 +1,4 @@
-//! The words of mount(8)'s option `-o`: some are flags of mount(2), the rest is for the file system.
+//! The words of mount(8)'s option `-o`: flags of mount(2), or file system data.
 
 use rustix::mount::MountFlags;
 

@@ -1,4 +1,4 @@
-//! The directory that something is mounted on: made if need be, and nothing that anybody but root could exchange.
+//! A mount directory that only root can exchange, made if needed.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
@@ -9,15 +9,16 @@ use crate::errno;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// A directory to mount on, and which directories were made for that, the outermost first.
+/// A mount directory, and the directories made for it, outermost first.
 #[derive(Debug)]
 pub struct MountPoint {
     path: PathBuf,
     made: Vec<PathBuf>,
 }
 
-/// The directories that [`MountPoint::prepare`] would make, the outermost first. The error says why `path` is not safe
-/// to mount on: somebody could have something else there when it is mounted and given to its owner.
+/// The directories that [`MountPoint::prepare`] would make, the outermost first.
+/// The error says why `path` is not safe to mount on: another user could exchange it before it is mounted and given to
+/// its owner.
 pub fn missing(path: &str) -> Result<Vec<PathBuf>, String> {
     let parts = Path::new(path).components();
     let plain = parts.clone().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
@@ -41,7 +42,7 @@ pub fn missing(path: &str) -> Result<Vec<PathBuf>, String> {
     Ok(missing)
 }
 
-/// Whether nobody but root can exchange a directory in the one `above` it.
+/// Whether only root can exchange a directory in the one `above` it.
 fn check(about: &Metadata, above: Option<&Metadata>) -> Result<(), String> {
     if !about.is_dir() {
         return Err("it is no directory".to_owned());
@@ -55,7 +56,8 @@ fn check(about: &Metadata, above: Option<&Metadata>) -> Result<(), String> {
     Ok(())
 }
 
-/// Remove a directory that an agent has made, if it is empty. That it is gone is no error.
+/// Remove a directory that an agent has made, if it is empty.
+/// That it is gone is no error.
 pub fn remove(path: &str) -> Result<(), String> {
     if !missing(path)?.is_empty() {
         return Ok(());
@@ -68,7 +70,7 @@ impl MountPoint {
         let mut point = MountPoint { path: PathBuf::from(path), made: Vec::new() };
         for place in missing(path)? {
             let made = DirBuilder::new().mode(0o755).create(&place);
-            made.map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+            made.map_err(errno::at(place.display()))?;
             point.made.push(place);
         }
         // What was made a moment ago, and all above it.
@@ -82,7 +84,7 @@ impl MountPoint {
     /// Remove what was made for it.
     pub fn remove(&mut self) -> Result<(), String> {
         while let Some(place) = self.made.pop() {
-            fs::remove_dir(&place).map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+            fs::remove_dir(&place).map_err(errno::at(place.display()))?;
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Where the fields of a tracepoint's records are, by the kernel's own `format` file. Pure: its text goes in.
+//! The fields of a tracepoint's records, from the kernel's `format` file.
+//! Pure: its text goes in.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ pub struct Format {
     /// What its records have as `common_type`.
     pub id: u64,
     fields: Vec<Field>,
-    /// Of a field of flags: the letter that stands for each bit, as in `{ 0x0001, "S" }`.
+    /// The letter for each bit of a flag field, as in `{ 0x0001, "S" }`.
     letters: Vec<(u64, char)>,
 }
 
@@ -65,7 +66,7 @@ fn letters(text: &str) -> Vec<(u64, char)> {
     text.split('{').skip(1).filter_map(pair).collect()
 }
 
-/// A number of 1, 2, 4 or 8 bytes in the machine's order; `None` where there are no such bytes.
+/// A number of 1, 2, 4 or 8 bytes in native order; `None` past the end.
 pub fn number(bytes: &[u8], place: &Range<usize>) -> Option<u64> {
     let bytes = bytes.get(place.clone())?;
     match bytes.len() {

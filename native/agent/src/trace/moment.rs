@@ -1,4 +1,4 @@
-//! What happened at one moment, from the bytes of a record: the scheduler's tracepoints, by the kernel's formats.
+//! One event of the scheduler, decoded from a record by the kernel's formats.
 
 use std::ops::Range;
 
@@ -7,8 +7,9 @@ use super::format::{number, Format};
 /// A command's name as the kernel has it.
 pub type Name = [u8; 16];
 
-/// Of `common_flags` (include/linux/trace_events.h): that the running task is to give up the CPU at the next chance, at
-/// once or (from 6.13 on, where x86 has not used that bit before) at the next tick.
+/// The flags for "must reschedule" in `common_flags` (linux/trace_events.h).
+/// The running task is to give up the CPU at once, or (from 6.13 on, where x86 has not used that bit before) at the
+/// next tick.
 const RESCHEDULE: u64 = 0x04 | 0x02;
 
 /// Why a task left the CPU.
@@ -32,7 +33,8 @@ pub enum What {
     Fork { parent: u32, child: u32 },
 }
 
-/// One record. `reschedule` tells whether the task that ran then was already told to give up the CPU.
+/// One record.
+/// `reschedule`: whether the running task had to give up the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     pub at_ns: u64,
@@ -83,7 +85,8 @@ struct Pair {
 }
 
 impl Decoder {
-    /// By the formats of [`TRACEPOINTS`], in their order. The error says what this kernel does not have.
+    /// By the formats of [`TRACEPOINTS`], in their order.
+    /// The error says what this kernel does not have.
     pub fn new(formats: [Format; TRACEPOINTS.len()]) -> Result<Decoder, String> {
         let [switch, wakeup, wakeup_new, migration, fork] = formats;
         if switch.known_bits() == 0 {

@@ -1,4 +1,5 @@
-//! The records in a page of the kernel's trace buffer (`trace_pipe_raw`). Pure: the bytes go in.
+//! The records in a page of the kernel's trace buffer (`trace_pipe_raw`).
+//! Pure: the bytes go in.
 //!
 //! The format is that of `events/header_page` and `events/header_event`; what its kinds mean is in
 //! `include/linux/ring_buffer.h` of the kernel and in libtraceevent's `kbuffer-parse.c`.
@@ -7,14 +8,14 @@ use std::ops::Range;
 
 use super::format::{number, Format};
 
-/// Of `commit`: so many bytes of records; the bits above say that some were lost.
+/// The bits of `commit` for the length of the records; higher bits report lost ones.
 const COMMITTED: u64 = (1 << 27) - 1;
 
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 const DELTA_BITS: u32 = 27;
-/// An absolute time has so many bits; the rest are those of the page's time.
+/// The bits of an absolute time; the rest are those of the page's time.
 const STAMP_BITS: u32 = 59;
 
 /// Where things are in a page.
@@ -59,7 +60,8 @@ impl Cursor {
         Cursor { at_ns, next, end: page.len().min(next.saturating_add(committed)) }
     }
 
-    /// The time and the bytes of the next record; `None` at the end, and where a page makes no sense any more.
+    /// The time and bytes of the next record.
+    /// `None` at the end, and where the page is invalid.
     pub fn next(&mut self, page: &[u8]) -> Option<(u64, Range<usize>)> {
         while self.next + 4 <= self.end {
             let word = |place: usize| number(page, &(place..place + 4)).map(|word| word as u32);

@@ -6,9 +6,9 @@ use super::moment::{Left, Moment, Name, What};
 use super::recording::{Behaviour, Part, Preemption, Recording, Share, Switches};
 use super::spread::Durations;
 
-/// So many shares and preemptions are told.
+/// The most shares and preemptions in a recording.
 const MOST_NAMED: usize = 20;
-/// The task that runs where nobody else wants to.
+/// The idle task.
 const IDLE: u32 = 0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ enum State {
     #[default]
     Away,
     Running,
-    /// Since when; whether it was woken (and not preempted), and whether by somebody who runs elsewhere, or as new.
+    /// Since when; woken (not preempted); woken from another CPU or as a new task.
     Waiting {
         since_ns: u64,
         woken: bool,
@@ -173,8 +173,9 @@ impl Reckoning {
         }
     }
 
-    /// Whether a task that could go on makes way for one that woke up. Of a wake-up from another CPU, and of a new
-    /// task, the record does not tell; there `next` has been woken while the task ran.
+    /// Whether a task that could go on makes way for one that woke up.
+    /// Of a wake-up from another CPU, and of a new task, the record does not tell; there `next` has been woken while
+    /// the task ran.
     fn makes_way(&mut self, cpu: &Cpu, next: u32) -> bool {
         let began_ns = cpu.since_ns.unwrap_or(self.from_ns);
         let woken_meanwhile = matches!(
@@ -237,7 +238,8 @@ impl Reckoning {
         self.cpus.entry(place).or_insert(unknown)
     }
 
-    /// From now on so many more tasks can run on that CPU. Who ran before its first switch is not known.
+    /// From now on `more` additional tasks can run on that CPU.
+    /// The task before its first switch is unknown.
     fn count(&mut self, at_ns: u64, place: usize, more: i64) {
         let cpu = self.cpu(place);
         let counted_ns = if cpu.since_ns.is_some() { cpu.counted_ns } else { at_ns };
@@ -247,7 +249,8 @@ impl Reckoning {
         *self.queue.entry(runnable).or_default() += lasted_ns;
     }
 
-    /// The figures up to `until_ns`. What is known of the recording itself is left for whoever made it.
+    /// The figures up to `until_ns`.
+    /// The recorder adds what concerns the recording.
     pub fn finish(mut self, until_ns: u64) -> Recording {
         for (place, cpu) in self.cpus.clone() {
             self.count(until_ns, place, 0);

@@ -1,4 +1,4 @@
-//! Streams whose answers are known: some by hand, many drawn at random and counted beside in another way.
+//! Streams with known figures: some by hand, many random, counted in a second way.
 
 use super::*;
 
@@ -110,7 +110,7 @@ impl Draw {
     }
 }
 
-/// A scheduler of one CPU and some tasks that keeps its own books, second by second.
+/// A scheduler of one CPU and some tasks that counts its own figures.
 #[derive(Default)]
 struct Played {
     moments: Vec<Moment>,

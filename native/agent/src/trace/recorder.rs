@@ -1,4 +1,5 @@
-//! Recording in a trace instance of the agent's own (Documentation/trace/ftrace.rst): nobody else's tracing is touched.
+//! Records in a separate trace instance (Documentation/trace/ftrace.rst).
+//! Other tracing is not touched.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,10 @@ use crate::clock;
 use crate::disk;
 use crate::disk::fs::{self, File};
 use crate::errno;
-use crate::plan::Trace;
 
 /// Where tracefs is.
 const TRACEFS: &str = "/sys/kernel/tracing";
-/// Of the memory that is free the buffers get no more than one part in so many.
+/// The buffers get at most one part in this many of the free memory.
 const PART_OF_MEMORY: u64 = 4;
 
 const LONGEST_TEXT_BYTES: usize = 1 << 16;
@@ -26,7 +26,7 @@ pub fn instance() -> PathBuf {
     PathBuf::from(format!("{TRACEFS}/instances/ajuste-{}", std::process::id()))
 }
 
-/// An instance that exists as long as this value does.
+/// An instance that exists while this value does.
 pub struct Recorder {
     instance: PathBuf,
     decoder: Decoder,
@@ -38,35 +38,37 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Have an instance with buffers, which records nothing yet. The error says what is missing.
-    pub fn prepare(trace: &Trace) -> Result<Recorder, String> {
+    /// Have an instance with buffers, which records nothing yet.
+    /// The error says what is missing.
+    pub fn prepare(buffer_bytes: u64) -> Result<Recorder, String> {
         let formats = formats()?;
         let decoder = Decoder::new(formats)?;
         let layout = Layout::parse(&read(Path::new(&format!("{TRACEFS}/events/header_page")))?)?;
         let instance = instance();
-        fs::create_dir(&instance).map_err(|error| format!("{}: {}", instance.display(), errno::of(error)))?;
+        fs::create_dir(&instance).map_err(errno::at(instance.display()))?;
         let mut recorder =
             Recorder { instance, decoder, layout, buffer_bytes: 0, begun_ns: 0, ended_ns: 0, known: Vec::new() };
-        recorder.set_up(trace)?;
+        recorder.set_up(buffer_bytes)?;
         Ok(recorder)
     }
 
-    fn set_up(&mut self, trace: &Trace) -> Result<(), String> {
+    fn set_up(&mut self, buffer_bytes: u64) -> Result<(), String> {
         self.set("tracing_on", "0")?;
         self.set("trace_clock", "mono_raw")?;
         // What came first is kept where there is no room for all.
         self.set("options/overwrite", "0")?;
-        // Names are in the records themselves; some kernels have this for all instances together only.
+        // Names are in the records themselves; some kernels have this for all instances
+        // together only.
         let _ = self.set("options/record-cmd", "0");
         let cpus = self.cpus()?.len().max(1) as u64;
-        let room_bytes = trace.buffer_bytes.min(available_bytes() / PART_OF_MEMORY);
+        let room_bytes = buffer_bytes.min(available_bytes() / PART_OF_MEMORY);
         let kibibytes = (room_bytes / cpus / 1024).max(64);
         self.set("buffer_size_kb", &kibibytes.to_string())?;
         self.buffer_bytes = kibibytes * 1024 * cpus;
         TRACEPOINTS.iter().try_for_each(|name| self.set(&format!("events/sched/{name}/enable"), "1"))
     }
 
-    /// Record from now on: the workload's process and those of the background load, with all that they fork.
+    /// Start to record the workload, the background load, and all that they fork.
     pub fn begin(&mut self, workload: i32, background: &[i32]) -> Result<(), String> {
         self.known.clear();
         for pid in background {
@@ -117,7 +119,7 @@ impl Recorder {
     /// The numbers of all CPUs that have a buffer.
     fn cpus(&self) -> Result<Vec<usize>, String> {
         let place = self.instance.join("per_cpu");
-        let entries = fs::read_dir(&place).map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+        let entries = fs::read_dir(&place).map_err(errno::at(place.display()))?;
         let names = entries.flatten().map(|entry| entry.file_name());
         let mut cpus: Vec<usize> = names.filter_map(|name| name.to_str()?.strip_prefix("cpu")?.parse().ok()).collect();
         cpus.sort_unstable();
@@ -126,7 +128,7 @@ impl Recorder {
 
     fn set(&self, name: &str, value: &str) -> Result<(), String> {
         let place = self.instance.join(name);
-        fs::write(&place, value).map_err(|error| format!("{}: {}", place.display(), errno::of(error)))
+        fs::write(&place, value).map_err(errno::at(place.display()))
     }
 }
 
@@ -154,7 +156,7 @@ impl Stream {
         let folder = instance.join(format!("per_cpu/cpu{cpu}"));
         let lost = lost(&read(&folder.join("stats"))?);
         let place = folder.join("trace_pipe_raw");
-        let file = disk::open_at_once(&place).map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+        let file = disk::open_at_once(&place).map_err(errno::at(place.display()))?;
         let (file, layout, page) = (file.into(), layout.clone(), Vec::new());
         Ok(Stream { file, cpu, layout, page, cursor: Cursor::default(), moment: None, last_ns: 0, lost })
     }
@@ -198,11 +200,12 @@ fn formats() -> Result<[Format; TRACEPOINTS.len()], String> {
     formats.try_into().map_err(|_| "not all formats were read".to_owned())
 }
 
-/// A file's text. Of `header_page` the kernel gives nothing after the first read, so that one must be long enough.
+/// A file's text.
+/// Of `header_page` the kernel gives nothing after the first read, so that one must be long enough.
 fn read(place: &Path) -> Result<String, String> {
     let mut text = Vec::with_capacity(LONGEST_TEXT_BYTES);
     let read = File::open(place).and_then(|mut file| file.read_to_end(&mut text));
-    read.map_err(|error| format!("{}: {}", place.display(), errno::of(error)))?;
+    read.map_err(errno::at(place.display()))?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 

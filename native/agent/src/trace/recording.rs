@@ -1,10 +1,11 @@
-//! What a trace comes to: the figures that are said of it. `src/ajuste/model/scheduling.py` describes the same.
+//! What a trace comes to: the figures that are said of it.
+//! `src/ajuste/model/scheduling.py` describes the same.
 
 use serde::{Deserialize, Serialize};
 
 use super::spread::Spread;
 
-/// Whose a task is: of the workload's process tree, of the background load's, or of neither.
+/// The owner of a task: workload, background load, or others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
@@ -16,8 +17,9 @@ pub enum Part {
 
 /// How often tasks left the CPU, by cause.
 ///
-/// The first two wanted to go on: somebody who woke up took their place (`by_wakeup`), or their time was over, they
-/// gave way, or were sent elsewhere (`by_turn`).
+/// The first two wanted to continue.
+/// A task that woke up took their place (`by_wakeup`), or their time slice expired, they yielded, or they were moved to
+/// another CPU (`by_turn`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Switches {
@@ -29,8 +31,9 @@ pub struct Switches {
     pub exited: u64,
 }
 
-/// The tasks of one part. `latency` is from being woken to running, `runs` from being given the CPU to leaving it;
-/// `wait_ns` is all the time in which they could have run and did not.
+/// The tasks of one part.
+/// `latency` is from being woken to running, `runs` from being given the CPU to leaving it; `wait_ns` is all the time
+/// in which they could have run and did not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Behaviour {
@@ -54,7 +57,7 @@ pub struct Share {
     pub switches: u64,
 }
 
-/// How often a task of the workload, called `preempted`, had to give way to one of that `part` called `by`.
+/// How often a task `by` of that `part` preempted the workload's task `preempted`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preemption {
@@ -64,9 +67,9 @@ pub struct Preemption {
     pub count: u64,
 }
 
-/// From the workload's start to its end, or as long as there was room: then `covered_ns` is less than `span_ns`, and
-/// so many events were `lost`. `queue` tells for how many nanoseconds so many tasks could run on a CPU, those that did
-/// run counted. Of `shares` and `preemptions` the greatest.
+/// From the workload's start to its end, or until the buffer was full.
+/// Then `covered_ns` is less than `span_ns`, and `lost` events are missing. `queue` has the nanoseconds during which
+/// that many tasks could run on a CPU, including the running ones. Of `shares` and `preemptions` the greatest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {

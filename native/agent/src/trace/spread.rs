@@ -1,4 +1,5 @@
-//! How lengths of time are spread: exact quantiles, and a histogram whose classes are an eighth to a fourth wide.
+//! Distributions of durations.
+//! Exact quantiles, and a histogram whose classes are an eighth to a fourth wide.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +47,7 @@ impl Durations {
         }
     }
 
-    /// The smallest one that so many per cent of all do not exceed.
+    /// The smallest one that at least `per_cent` of all do not exceed.
     fn quantile(&self, per_cent: usize) -> u64 {
         let rank = (self.0.len() * per_cent).div_ceil(100);
         self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0)

@@ -1,9 +1,9 @@
-//! LINPACK in the kernel with interrupts off: the module native/module/linpack, by its file.
+//! LINPACK in the kernel with interrupts off: the file of native/module/linpack.
 
 use std::fs::File;
 use std::io::{Read, Write};
 
-use super::N;
+use crate::linpack::solve::N;
 
 const PLACE: &str = "/proc/ajuste_linpack";
 

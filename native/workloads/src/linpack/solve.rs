@@ -1,8 +1,13 @@
-//! Gaussian elimination with partial pivoting on a matrix stored by columns (*LINPACK Users' Guide*, chapter 1: SGEFA,
-//! SGESL, in double precision).
+//! Gaussian elimination with partial pivoting on a matrix stored by columns.
+//! (*LINPACK Users' Guide*, chapter 1: SGEFA, SGESL, in double precision.)
 
-/// Factor `a` (columns of `leading` elements, as many as there are pivots) in place into L and U; the multipliers are
-/// stored negated, as LINPACK does. A zero pivot is left, and shows in the solution.
+pub const N: usize = 200;
+/// Elements of a column, of which the last is not used.
+pub const LEADING: usize = N + 1;
+
+/// Factor `a` in place into L and U.
+/// It has columns of `leading` elements, as many as there are pivots. The multipliers are stored negated, as LINPACK
+/// does. A zero pivot is left, and shows in the solution.
 pub fn dgefa(a: &mut [f64], leading: usize, pivots: &mut [usize]) {
     let n = pivots.len();
     for k in 0..n {
@@ -72,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_system_that_needs_pivoting() {
-        // Columns of [[0, 2, 1], [1, 1, 1], [2, 0, 4]], each with one element of padding; x = (1, 2, 3).
+        // Columns of [[0, 2, 1], [1, 1, 1], [2, 0, 4]], each with one element of padding;
+        // x = (1, 2, 3).
         let mut a = vec![0.0, 1.0, 2.0, 9.0, 2.0, 1.0, 0.0, 9.0, 1.0, 1.0, 4.0, 9.0];
         let mut b = [7.0, 6.0, 14.0];
         let mut pivots = [0; 3];

@@ -1,6 +1,6 @@
-//! The same work in C: native/module/linpack/solve.c, which the kernel module has too.
+//! The same work in C: native/module/linpack/solve.c, as in the kernel module.
 
-use super::{LEADING, N};
+use crate::linpack::solve::{LEADING, N};
 
 extern "C" {
     fn linpack_generate(a: *mut f64, b: *mut f64);

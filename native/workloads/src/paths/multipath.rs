@@ -1,4 +1,4 @@
-//! Multipath TCP: what its path manager is told, and what a connection says of its subflows.
+//! Multipath TCP: requests to its path manager, and a connection's subflows.
 //!
 //! Sources: linux/mptcp.h, linux/mptcp_pm.h, Documentation/networking/mptcp.rst; net/mptcp/sockopt.c.
 
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use ajuste_agent::place::netlink::{attribute, attributes, Netlink};
 
-use crate::Fault;
+use crate::request::Fault;
 
 pub const IPPROTO_MPTCP: i32 = 262;
 
@@ -39,13 +39,14 @@ const INFO_FLAGS_AT: usize = 8;
 const INFO_TOKEN_AT: usize = 12;
 const FLAG_FALLBACK: u32 = 1;
 
-/// struct mptcp_subflow_data, and of struct tcp_info what comes up to `tcpi_bytes_acked`.
+/// struct mptcp_subflow_data, and struct tcp_info up to `tcpi_bytes_acked`.
 const SUBFLOW_DATA_BYTES: usize = 16;
 const TCP_INFO_BYTES: usize = 128;
 const BYTES_ACKED_AT: usize = 120;
 const MOST_SUBFLOWS: usize = 8;
 
-/// What a connection says of itself; `subflow_bytes` are those that the other side acknowledged on each subflow.
+/// The state of a connection.
+/// `subflow_bytes` are those that the other side acknowledged on each subflow.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     pub fallback: bool,
@@ -54,7 +55,7 @@ pub struct Connection {
     pub subflow_bytes: Vec<u64>,
 }
 
-/// Let connections of this namespace have more subflows, and accept addresses of the other side for them.
+/// Let connections of this namespace have more subflows to announced addresses.
 pub fn allow_subflows() -> Result<(), Fault> {
     let limits =
         [ATTR_RCV_ADD_ADDRS, ATTR_SUBFLOWS].map(|kind| attribute(kind, &MOST_EXTRA_SUBFLOWS.to_ne_bytes())).concat();
@@ -72,7 +73,7 @@ pub fn announce(address: Ipv4Addr, id: u8) -> Result<(), Fault> {
     tell(CMD_ADD_ADDR, &attribute(ATTR_ADDR | NESTED, &about.concat()))
 }
 
-/// The connection behind a socket; `None` where the kernel cannot tell (before 5.16).
+/// The connection of a socket; `None` where the kernel cannot tell (before 5.16).
 pub fn connection(socket: BorrowedFd) -> Option<Connection> {
     let info = option(socket, MPTCP_INFO, vec![0; 64])?;
     let number = |at: usize| info.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
@@ -96,7 +97,7 @@ fn acked(told: &[u8]) -> Option<Vec<u64>> {
 
 fn option(socket: BorrowedFd, name: i32, mut value: Vec<u8>) -> Option<Vec<u8>> {
     let mut length = value.len() as libc::socklen_t;
-    // SAFETY: memory of ours, of the length that is told.
+    // SAFETY: memory of ours, of the given length.
     let done = unsafe {
         libc::getsockopt(socket.as_raw_fd(), SOL_MPTCP, name, value.as_mut_ptr().cast(), &raw mut length) == 0
     };

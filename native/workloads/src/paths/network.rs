@@ -1,4 +1,4 @@
-//! A network of this process's own: two namespaces with one or two links between them, each with a rate and a delay.
+//! Two network namespaces with one or two links, each with a rate and a delay.
 //!
 //! Nothing of it is seen outside, and nothing stays: the namespaces end with their processes, and the links with them.
 //! Sources: network_namespaces(7), veth(4), rtnetlink(7), linux/pkt_sched.h (netem).
@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 
 use ajuste_agent::place::netlink::{attribute, Netlink};
 
-use crate::Fault;
+use crate::request::Fault;
 
 /// One link, alike in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ const HANDLE: u32 = 0x1_0000;
 const EVERY_PACKET: u32 = u32::MAX;
 
 const PACKET_BYTES: u64 = 1514;
-/// Beside what is on its way, a link's queue holds what it sends in so long: as an ordinary router does.
+/// A link's queue holds what it sends in this time, as an ordinary router does.
 const QUEUE_MS: u64 = 50;
 const LEAST_QUEUE_PACKETS: u64 = 20;
 
@@ -63,8 +63,8 @@ pub fn address(link: usize, end: End) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, link as u8 + 1, if end == End::Sender { 1 } else { 2 })
 }
 
-/// Have a network of its own from now on. Whoever is not root becomes so in a namespace of users first, where that is
-/// allowed.
+/// Move into a new network namespace.
+/// Without root it needs a user namespace first, where that is allowed.
 pub fn leave() -> Result<(), Fault> {
     // SAFETY: takes numbers only; this process has one thread.
     let left = unsafe {
@@ -102,7 +102,8 @@ pub fn switch_on(links: &[Link], end: End) -> Result<(), Fault> {
         let body = [about, attribute(IFA_LOCAL, &address), attribute(IFA_ADDRESS, &address)].concat();
         let given = netlink.request(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body);
         given.map_err(|reason| refused("give an interface its address", &reason))?;
-        // A packet is a packet: several in one, as a card takes them, would pass in one go.
+        // A packet is a packet: several in one, as a card takes them, would pass in one
+        // go.
         let body = [link_header(index), attribute(IFLA_GSO_MAX_SEGS, &1_u32.to_ne_bytes())].concat();
         let up = netlink.request(libc::RTM_NEWLINK, 0, &body);
         up.map_err(|reason| refused("switch an interface on", &reason))?;
@@ -111,7 +112,7 @@ pub fn switch_on(links: &[Link], end: End) -> Result<(), Fault> {
     Ok(())
 }
 
-/// From now on nothing that is sent from this end of a link arrives, and nobody is told.
+/// Lose everything sent from this end of a link, silently.
 pub fn lose(number: usize, link: Link) -> Result<(), Fault> {
     pace(&open()?, index_of(&interface(number))?, link, EVERY_PACKET)
 }
@@ -130,14 +131,15 @@ fn received(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// A queue that sends at the link's rate, delays, and loses so many of 2³² packets.
+/// A queue with the link's rate, delay and losses (of 2³² packets).
 fn pace(netlink: &Netlink, index: u32, link: Link, loss: u32) -> Result<(), Fault> {
     let in_flight = link.rate_kbit * (link.delay_ms + QUEUE_MS) / 8 / PACKET_BYTES;
     let limit = in_flight.max(LEAST_QUEUE_PACKETS) as u32;
     // struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter
     let options = [0, limit, loss, 0, 0, 0].map(u32::to_ne_bytes).concat();
     let delay_ns = (link.delay_ms * 1_000_000) as i64;
-    // struct tc_netem_rate: bytes a second, overhead of a packet, size of a cell, its overhead
+    // struct tc_netem_rate: bytes a second, overhead of a packet, size of a cell, its
+    // overhead
     let rate = [(link.rate_kbit * 1000 / 8) as u32, 0, 0, 0].map(u32::to_ne_bytes).concat();
     let all =
         [options, attribute(TCA_NETEM_LATENCY64, &delay_ns.to_ne_bytes()), attribute(TCA_NETEM_RATE, &rate)].concat();

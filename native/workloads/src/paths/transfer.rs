@@ -1,4 +1,4 @@
-//! One connection over the links: a sender that always has more, and a receiver that watches when it comes.
+//! One connection over the links: a sender without pauses, and a receiver.
 
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -7,12 +7,12 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use crate::clock::now_ns;
 use crate::paths::multipath::IPPROTO_MPTCP;
 use crate::paths::network::{self, Link};
-use crate::Fault;
+use crate::request::Fault;
 
 const PORT: u16 = 5201;
 const CHUNK_BYTES: usize = 65536;
 
-/// When a transfer ends, and when the first link is lost, if it is (moments of `clock::now_ns`).
+/// When a transfer ends, and when the first link is lost (by `clock::now_ns`).
 pub struct Timetable {
     pub ends_at_ns: i64,
     pub first_lost: Option<(i64, Link)>,
@@ -84,7 +84,8 @@ pub fn receive(stream: &mut TcpStream, timetable: &mut Timetable) -> Result<Rece
 }
 
 impl Timetable {
-    /// Wait until the stream can be used, and do what is due meanwhile. False when the time is over.
+    /// Wait until the stream can be used, and do what is due meanwhile.
+    /// False when the time is over.
     fn wait_for(&mut self, stream: &TcpStream, what: libc::c_short) -> Result<bool, Fault> {
         loop {
             let now = now_ns();

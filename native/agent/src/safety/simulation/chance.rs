@@ -18,7 +18,7 @@ impl Chance {
         self.next() % limit
     }
 
-    /// True once in so many times.
+    /// True once in `times`, on average.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -1,4 +1,4 @@
-//! The files of a machine that is played, as a process has them: each operation may fail, tear and be lost.
+//! The files of a simulated machine: each operation may fail, tear or be lost.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,51 +1,15 @@
-//! The machine's lock, as those who experiment and those who restore take it (`ajuste.executor.host.machine_lock`).
+//! The machine's lock for experiments and restores (`ajuste.executor.host.machine_lock`).
 //!
-//! Each user has a lock, which the processes of an experiment inherit, and a status beside it, which says who has the
-//! machine. Whoever comes takes their own lock, says so, and then looks at what the others say.
-
-use std::collections::BTreeSet;
+//! Each user has a lock, which the processes of an experiment inherit, and beside it a status, which names the owner of
+//! the machine. A newcomer takes its user's lock, writes its status, and then reads the others' statuses.
 
 use crate::safety::simulation::process::Process;
-use crate::safety::simulation::world::{run_guardians, Planted, World};
-
-pub const USERS: u64 = 2;
+use crate::safety::simulation::world::{run_guardians, Planted, UserLock, World, USERS};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     Experiment,
     Restoration,
-}
-
-#[derive(Default)]
-struct UserLock {
-    /// The processes that have it open.
-    holders: BTreeSet<i32>,
-    /// Who says that they have the machine.
-    status: Option<i32>,
-}
-
-/// Those of one machine, by user.
-#[derive(Default)]
-pub struct Locks([UserLock; USERS as usize]);
-
-impl Locks {
-    /// Another process has open what this one has.
-    pub fn inherit(&mut self, from: i32, to: i32) {
-        for lock in self.0.iter_mut().filter(|lock| lock.holders.contains(&from)) {
-            lock.holders.insert(to);
-        }
-    }
-
-    /// The kernel closes what a process had. What it said stays.
-    pub fn ended(&mut self, pid: i32) {
-        for lock in &mut self.0 {
-            lock.holders.remove(&pid);
-        }
-    }
-
-    pub fn are_free(&self) -> bool {
-        self.0.iter().all(|lock| lock.holders.is_empty())
-    }
 }
 
 impl Process {
@@ -92,7 +56,7 @@ impl Process {
     fn look_at_others(&self, user: u64, what: Use) -> bool {
         self.pass("the others' statuses are read");
         let is_free = |other: u64| self.of(other, |world, lock| !lock.status.is_some_and(|pid| world.is_alive(pid)));
-        // Nobody is kept from restoring by what another user says.
+        // Another user's status never blocks a restore.
         self.is_running() && (what == Use::Restoration || (0..USERS).filter(|other| *other != user).all(is_free))
     }
 

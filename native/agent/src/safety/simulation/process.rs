@@ -1,4 +1,4 @@
-//! A process of a machine that is played: what may happen at each of its operations, and what it sees of the machine.
+//! A process of a simulated machine: its faults, and its view of the machine.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use crate::errno;
 use crate::plan::Location;
+use crate::process::roll::Leader;
+use crate::safety::guardian::Guarded;
 use crate::safety::recovery;
 use crate::safety::restore::Places;
-use crate::safety::roll::Leader;
 use crate::safety::session::Session;
-use crate::safety::simulation::scenario;
 use crate::safety::simulation::world::{run_guardians, Fault, Pending, Planted, Shared, World, DEFAULTS, SHARED};
 use crate::safety::system::System;
 use crate::safety::undo::Made;
 
-/// A process of a machine that is played.
+/// A process of a simulated machine.
 #[derive(Clone)]
 pub struct Process {
     pub world: Shared,
@@ -52,7 +53,8 @@ impl Process {
         self.world.borrow().is_alive(self.pid)
     }
 
-    /// The end of the process, in whatever way. Its guardian is next.
+    /// End the process.
+    /// Its guardian is next.
     pub fn end(self) {
         self.world.borrow_mut().kill(self.pid);
         run_guardians(&self.world);
@@ -60,12 +62,12 @@ impl Process {
 
     /// What is to happen at this operation, if anything does.
     pub fn operation(&self, name: &'static str) -> Result<Option<Fault>, Errno> {
-        let comes_between = {
+        let (comes_between, others) = {
             let mut world = self.world.borrow_mut();
-            world.busy && world.is_alive(self.pid) && world.chance.one_in(150)
+            (world.busy && world.is_alive(self.pid) && world.chance.one_in(150), world.others)
         };
         if comes_between {
-            scenario::somebody_else(&self.world, self.machine);
+            others(&self.world, self.machine);
         }
         let mut world = self.world.borrow_mut();
         if !world.is_alive(self.pid) {
@@ -147,7 +149,7 @@ impl Places for Process {
         let found = self.whole("a value is read", |world| {
             world.machines[self.machine].values.get(name(location)).cloned().ok_or(Errno::NOENT)
         });
-        found.map_err(crate::errno::of)
+        found.map_err(errno::of)
     }
 
     fn state(&mut self, location: &Location) -> Result<String, String> {
@@ -179,7 +181,7 @@ impl Places for Process {
             self.world.borrow_mut().deferred.clear();
         }
         self.world.borrow().tell(|world| format!("values: {:?}", world.machines[self.machine].values));
-        written.map_err(crate::errno::of)
+        written.map_err(errno::of)
     }
 
     fn is_there(&mut self, location: &Location) -> bool {
@@ -199,7 +201,6 @@ impl Places for Process {
 impl System for Process {
     type Disk = Process;
     type Roll = i32;
-    type Guardian = i32;
 
     fn disk(&self) -> &Process {
         self
@@ -240,7 +241,7 @@ impl System for Process {
             world.machines[self.machine].rolls.insert(owner.pid, 0);
             Ok(owner.pid)
         });
-        made.map_err(crate::errno::of)
+        made.map_err(errno::of)
     }
 
     fn enter_enclosure(&self, _: i32) {}
@@ -266,16 +267,24 @@ impl System for Process {
     fn noted_steps(&self, owner: Leader) -> Option<usize> {
         self.world.borrow().machines[self.machine].rolls.get(&owner.pid).copied()
     }
+}
+
+impl Guarded for Process {
+    type Guardian = i32;
 
     fn fork_guardian(&self, session: &Session<Process>, _: i32) -> Result<i32, String> {
-        self.whole("a guardian is forked", |_| Ok(())).map_err(crate::errno::of)?;
+        self.whole("a guardian is forked", |_| Ok(())).map_err(errno::of)?;
         let guardian = Process::start(&self.world, self.machine);
         let [file, directory] = session.journal.descriptors();
         let session = session.seen_by(&guardian, guardian.inherited(file), guardian.inherited(directory));
         let mut world = self.world.borrow_mut();
         world.machines[self.machine].locks.inherit(self.pid, guardian.pid);
         world.draw_fate(guardian.pid, 60);
-        world.guardians.push(Pending { pid: guardian.pid, owner: self.pid, session });
+        world.guardians.push(Pending {
+            pid: guardian.pid,
+            owner: self.pid,
+            work: Box::new(move || recovery::take_over(&session)),
+        });
         Ok(guardian.pid)
     }
 
@@ -284,14 +293,13 @@ impl System for Process {
     }
 
     fn dismiss(&self, guardian: i32) {
-        let session = {
+        let pending = {
             let mut world = self.world.borrow_mut();
             let index = world.guardians.iter().position(|one| one.pid == guardian);
-            index.map(|index| world.guardians.remove(index).session)
+            index.map(|index| world.guardians.remove(index))
         };
-        if self.world.borrow().is_alive(guardian) {
-            session.iter().for_each(recovery::take_over);
-        }
+        let is_alive = self.world.borrow().is_alive(guardian);
+        pending.filter(|_| is_alive).into_iter().for_each(|pending| (pending.work)());
         self.world.borrow_mut().kill(guardian);
     }
 }

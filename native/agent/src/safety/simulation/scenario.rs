@@ -1,4 +1,5 @@
-//! What happens on the machines that are played: experiments of several homes, people, crashes; and what must hold.
+//! What happens on the simulated machines, and what must hold.
+//! Experiments of several homes, restores, crashes.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +11,15 @@ use crate::safety::candidates::Scope;
 use crate::safety::keeper::Keeper;
 use crate::safety::recovery::{is_done, Permit, Recovery, Verdict};
 use crate::safety::registry::Registry;
-use crate::safety::simulation::lock::{Use, USERS};
+use crate::safety::simulation::lock::Use;
 use crate::safety::simulation::process::Process;
-use crate::safety::simulation::world::{run_guardians, Fault, Planted, Shared, World, Wrong, DEFAULTS, SHARED};
+use crate::safety::simulation::world::{run_guardians, Fault, Planted, Shared, World, Wrong, DEFAULTS, SHARED, USERS};
 
 const REGISTRY: &str = "/var/lib/ajuste/journals";
 const HOMES: [&str; 2] = ["/home/a", "/home/b"];
 
 impl World {
-    /// Perhaps something happens to a process within so many operations.
+    /// Draw a fault for a process within `span` operations, or none.
     pub fn draw_fate(&mut self, pid: i32, span: u64) {
         if self.chance.one_in(3) {
             return;
@@ -53,21 +54,22 @@ fn scope(homes: &[&str]) -> Scope {
     Scope { places: homes.iter().map(PathBuf::from).collect(), all: true }
 }
 
-/// What `ajuste restore` does. True if it says that nothing is left to do.
+/// Run `ajuste restore`.
+/// True if it reports that nothing is left to do.
 pub fn restore(process: &Process, homes: &[&str]) -> bool {
     recovery(process).restore(&scope(homes), &mut |_| {}) && process.is_running()
 }
 
-/// What `ajuste restore` of `user` does, which does not disturb an experiment of that user. True if it says that nothing
-/// is left to do.
+/// Run `ajuste restore` as `user`.
+/// True if it reports that nothing is left to do. It does not disturb an experiment of that user.
 fn restore_as(user: u64, process: &Process) -> bool {
     let restored = process.lock_machine(user, Use::Restoration) && restore(process, &HOMES);
     process.unlock_machine(user);
     restored
 }
 
-/// Somebody else gets a turn, while a process of `machine` is in the middle of something.
-pub fn somebody_else(world: &Shared, machine: usize) {
+/// Another process acts while one of `machine` is in the middle of something.
+fn somebody_else(world: &Shared, machine: usize) {
     world.borrow_mut().busy = false;
     let (what, user, machines) = {
         let mut own = world.borrow_mut();
@@ -88,8 +90,9 @@ pub fn somebody_else(world: &Shared, machine: usize) {
     world.borrow_mut().busy = true;
 }
 
-/// As a study is carried out (`ajuste.executor.host.host`): the lock, what an earlier one has left, the agent and its plans, the
-/// end. All that changes values and journals has the rights for it, whichever user it is of.
+/// Carry out a study as `ajuste.executor.host.host` does.
+/// The lock, an earlier session's rest, the agent and its plans, the end. All processes have the rights for that, for
+/// every user.
 fn experiment(world: &Shared, machine: usize, user: u64, home: &str) {
     let orchestrator = Process::start(world, machine);
     if world.borrow_mut().chance.one_in(4) {
@@ -206,7 +209,8 @@ fn left_by(world: &World, machine: usize) -> Vec<String> {
     left.map(|path| path.display().to_string()).collect()
 }
 
-/// Somebody sets a value, if the machine is theirs: what a journal says is put back whatever was set meanwhile.
+/// A person sets a value on a free machine.
+/// A restore would overwrite it while a journal is left.
 fn set_value(world: &mut World, machine: usize) {
     let is_theirs = world.machines[machine].locks.are_free() && left_by(world, machine).is_empty();
     if !is_theirs || difference(world, machine).is_some() {
@@ -219,7 +223,8 @@ fn set_value(world: &mut World, machine: usize) {
     machine.expected.insert(name.to_owned(), value);
 }
 
-/// Somebody deletes a journal, or a bit of it flips. True if there was one.
+/// Delete a journal or flip a bit of it.
+/// True if there was one.
 fn harm(world: &mut World) -> bool {
     let deletes = world.chance.one_in(2);
     let volume = &mut world.volumes[SHARED];
@@ -237,10 +242,11 @@ fn harm(world: &mut World) -> bool {
     true
 }
 
-/// All that happens under one seed, on a world that is `set` up in a certain way. The error says what did not hold.
+/// All that happens under one seed, on a world that is `set` up in a certain way.
+/// The error says what did not hold.
 pub fn run(seed: u64, planted: Planted, set: impl Fn(&mut World)) -> Result<(), Vec<Wrong>> {
     let machines = 1 + (seed % 2) as usize;
-    let world = World::new(seed, machines, planted);
+    let world = World::new(seed, machines, planted, somebody_else);
     set(&mut world.borrow_mut());
     let rounds = 2 + world.borrow_mut().chance.below(4);
     let mut was_harmed = false;
@@ -278,7 +284,8 @@ fn end(world: &Shared, was_harmed: bool) -> Result<(), Vec<Wrong>> {
     let mut wrong = std::mem::take(&mut world.borrow_mut().wrong);
     for machine in 0..machines {
         let person = Process::start(world, machine);
-        // I/O errors of before may come to light only now: once each, of two files and their directories.
+        // I/O errors of before may come to light only now: once each, of two files and
+        // their directories.
         let done = (0..=4).any(|_| restore_as(0, &person));
         person.end();
         let own = world.borrow();
@@ -306,10 +313,10 @@ fn end(world: &Shared, was_harmed: bool) -> Result<(), Vec<Wrong>> {
     }
 }
 
-/// One session with this fault at its operation number `at`; how many operations it has. The error says what did not
-/// hold.
+/// Run one session with this fault at its operation number `at`.
+/// Returns its number of operations; the error says what did not hold.
 pub fn session_with(at: u64, fault: Option<Fault>, seen: &mut dyn FnMut(&World)) -> Result<u64, Vec<Wrong>> {
-    let world = World::new(at, 1, Planted::Nothing);
+    let world = World::new(at, 1, Planted::Nothing, somebody_else);
     {
         let mut own = world.borrow_mut();
         own.busy = false;

@@ -1,4 +1,4 @@
-//! A file system in memory that knows what is on the disk for good, and forgets the rest when it is told to.
+//! A file system in memory that can lose what was not synced.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,7 +23,8 @@ pub struct Volume {
     pub names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
     pub directories: Vec<PathBuf>,
-    /// Those of which a name that was not synced was lost; the next sync of each says so, once.
+    /// Directories with a lost name.
+    /// The next sync of each reports it, once.
     lost_in: Vec<PathBuf>,
     pub is_read_only: bool,
 }
@@ -67,8 +68,8 @@ impl Volume {
         here.filter_map(|path| path.file_name().map(OsString::from)).collect()
     }
 
-    /// What was not synced is lost, all or in part, each file and each name for itself: whatever order they came in.
-    /// `tells` if whoever has it open still can hear of it: no boot came between.
+    /// Lose what was not synced, all or in part, each file and name for itself.
+    /// With `tells` a process that has it open can notice: no boot came between.
     pub fn lose(&mut self, chance: &mut Chance, tells: bool) {
         for inode in &mut self.inodes {
             if inode.data == inode.durable {

@@ -1,4 +1,4 @@
-//! Machines that are played: what is on their disks and in their memory, who lives, and what happens to them.
+//! Simulated machines: their disks, memory, processes and events.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,11 +8,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::safety::recovery;
-use crate::safety::session::Session;
 use crate::safety::simulation::chance::Chance;
-use crate::safety::simulation::lock::Locks;
-use crate::safety::simulation::process::Process;
 use crate::safety::simulation::volume::Volume;
 
 /// What is broken on purpose, to see that it is found.
@@ -25,7 +21,7 @@ pub enum Planted {
     WriteFirst,
     /// Every boot is the same.
     NoBootId,
-    /// Nobody looks whether the machine's lock is free.
+    /// The machine's lock is not checked.
     NoLock,
 }
 
@@ -52,9 +48,9 @@ pub enum Fault {
 /// What does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// A value is not what it was, whatever is said of it.
+    /// A value is not what it was.
     Value(String),
-    /// Something is said to be unknown, or is left, although nobody has harmed a journal.
+    /// Something is unknown or left without damage to a journal.
     Untrue(String),
     /// What another has was touched.
     Another(String),
@@ -64,6 +60,41 @@ impl std::fmt::Display for Wrong {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (Wrong::Value(text) | Wrong::Untrue(text) | Wrong::Another(text)) = self;
         out.write_str(text)
+    }
+}
+
+pub const USERS: u64 = 2;
+
+/// A user's lock of a machine.
+#[derive(Default)]
+pub struct UserLock {
+    /// The processes that have it open.
+    pub holders: BTreeSet<i32>,
+    /// Who says that they have the machine.
+    pub status: Option<i32>,
+}
+
+/// The locks of one machine, by user.
+#[derive(Default)]
+pub struct Locks(pub [UserLock; USERS as usize]);
+
+impl Locks {
+    /// Another process has open what this one has.
+    pub fn inherit(&mut self, from: i32, to: i32) {
+        for lock in self.0.iter_mut().filter(|lock| lock.holders.contains(&from)) {
+            lock.holders.insert(to);
+        }
+    }
+
+    /// The kernel closes what a process had. What it said stays.
+    pub fn ended(&mut self, pid: i32) {
+        for lock in &mut self.0 {
+            lock.holders.remove(&pid);
+        }
+    }
+
+    pub fn are_free(&self) -> bool {
+        self.0.iter().all(|lock| lock.holders.is_empty())
     }
 }
 
@@ -106,6 +137,8 @@ pub struct World {
     pub deferred: Vec<(usize, usize, Vec<u8>)>,
     /// Whether others may come in between.
     pub busy: bool,
+    /// What they do, on the machine of that number.
+    pub others: fn(&Shared, usize),
     pub wrong: Vec<Wrong>,
     /// What was not synced is lost in power failures only.
     pub storage_is_sound: bool,
@@ -117,7 +150,8 @@ pub struct World {
 pub struct Pending {
     pub pid: i32,
     pub owner: i32,
-    pub session: Session<Process>,
+    /// What it does then.
+    pub work: Box<dyn FnOnce()>,
 }
 
 pub type Shared = Rc<RefCell<World>>;
@@ -129,7 +163,7 @@ fn defaults() -> BTreeMap<String, String> {
 }
 
 impl World {
-    pub fn new(seed: u64, machines: usize, planted: Planted) -> Shared {
+    pub fn new(seed: u64, machines: usize, planted: Planted, others: fn(&Shared, usize)) -> Shared {
         let mut chance = Chance::new(seed);
         let locks_are_shared = chance.one_in(2);
         let machine = |_| Machine { boot: 1, values: defaults(), expected: defaults(), ..Machine::default() };
@@ -155,6 +189,7 @@ impl World {
             seen: BTreeSet::new(),
             deferred: Vec::new(),
             busy: true,
+            others,
             wrong: Vec::new(),
             storage_is_sound: false,
             tells: false,
@@ -253,7 +288,7 @@ pub fn run_guardians(world: &Shared) {
             own.guardians.remove(index)
         };
         if world.borrow().is_alive(pending.pid) {
-            recovery::take_over(&pending.session);
+            (pending.work)();
         }
         world.borrow_mut().kill(pending.pid);
     }

@@ -1,9 +1,8 @@
-//! The roll: which process groups the agent has running, and how much of its journal holds, in memory that it shares with
-//! its guardian.
+//! The roll: the agent's process groups and the number of valid journal steps.
+//! It is in memory that the agent shares with its guardian.
 //!
-//! The agent enters each process before it is released and strikes it out when it is reaped. Nobody is woken for it
-//! and nothing is written to disk. When the agent is gone, the guardian reads it, or, if that is gone, too, whoever
-//! restores from the journal.
+//! The agent enters each process before its release and strikes it out when it is reaped. That wakes no process and
+//! writes nothing to disk. After the agent's end the guardian reads it, or a later restore if the guardian is gone too.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -40,11 +39,12 @@ struct Place {
     started_ticks: AtomicU64,
 }
 
-/// Shared with every process that is forked after it was made, and a file of a tmpfs.
+/// Shared memory for all processes forked later, and a file of a tmpfs.
 #[derive(Clone, Copy)]
 pub struct Roll(&'static Shared);
 
-/// The leader of a process group, which may be gone while others of the group are not.
+/// The leader of a process group.
+/// It may have ended before the others of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leader {
     pub pid: i32,
@@ -52,7 +52,8 @@ pub struct Leader {
 }
 
 impl Roll {
-    /// That of the agent `owner`, which is this process. Where there is no `/dev/shm`, it is the guardian's only.
+    /// That of the agent `owner`, which is this process.
+    /// Where there is no `/dev/shm`, it is the guardian's only.
     pub fn create(owner: Leader) -> io::Result<Roll> {
         let file = Local.open_directory(Path::new(DIRECTORY)).and_then(|directory| {
             let file = Local.open(&directory, &name(owner), Opening::Create(0o600))?;
@@ -64,7 +65,8 @@ impl Roll {
         }
     }
 
-    /// What is left of that of the agent `owner`. Only one that root or the caller has made is trusted.
+    /// What is left of that of the agent `owner`.
+    /// Only one that root or the caller has made is trusted.
     pub fn left_by(owner: Leader) -> Option<Roll> {
         let directory = Local.open_directory(Path::new(DIRECTORY)).ok()?;
         let file = Local.open(&directory, &name(owner), Opening::Append).ok()?;
@@ -74,7 +76,7 @@ impl Roll {
         (trusted && about.size == LENGTH as u64).then(|| map(libc::MAP_SHARED, file.as_raw_fd()).ok()).flatten()
     }
 
-    /// Nobody needs that of the agent `owner` any more.
+    /// Remove that of the agent `owner`.
     pub fn remove(owner: Leader) {
         let directory = Local.open_directory(Path::new(DIRECTORY));
         let _ = directory.and_then(|directory| Local.unlink(&directory, &name(owner)));
@@ -107,7 +109,8 @@ impl Roll {
         (!bytes.is_empty()).then(|| PathBuf::from(std::ffi::OsString::from_vec(bytes)))
     }
 
-    /// The first so many steps of the journal are on disk: what they undo may be changed from now on.
+    /// Note that the first `steps` of the journal are on disk.
+    /// Their places may be changed from now on.
     pub fn note_steps(&self, steps: usize) {
         self.0.steps.store(steps as u64, Ordering::Release);
     }
@@ -116,7 +119,7 @@ impl Roll {
         self.0.steps.load(Ordering::Acquire) as usize
     }
 
-    /// Nobody is left.
+    /// Strike out all processes.
     pub fn clear(&self) {
         for place in &self.0.places {
             if place.group.load(Ordering::Relaxed) != 0 {
@@ -139,7 +142,8 @@ fn name(owner: Leader) -> PathBuf {
 }
 
 fn map(flags: libc::c_int, file: RawFd) -> io::Result<Roll> {
-    // SAFETY: memory of the right size and alignment, never unmapped; zeros are free places.
+    // SAFETY: memory of the right size and alignment, never unmapped; zeros are free
+    // places.
     unsafe {
         let memory = libc::mmap(ptr::null_mut(), LENGTH, libc::PROT_READ | libc::PROT_WRITE, flags, file, 0);
         if memory == libc::MAP_FAILED {

@@ -14,7 +14,8 @@ use crate::process::supervise::{Supervision, Woken};
 use crate::stream::EventStream;
 
 impl Measurement<'_> {
-    /// Run `commands` one after the other. The first that does not end with the exit code 0 is the last.
+    /// Run `commands` one after the other.
+    /// The first that does not end with the exit code 0 is the last.
     pub fn run_errands<W: Write>(
         &self,
         role: Role,
@@ -52,7 +53,8 @@ impl Measurement<'_> {
     }
 }
 
-/// Whether the program of the process at `place` ended well. The error says how it ended, and what it complained of last.
+/// Whether the program of the process at `place` ended well.
+/// The error says how it ended, and what it complained of last.
 pub fn verdict(supervision: &Supervision<'_>, place: usize, program: &str) -> Result<(), String> {
     let exited = supervision.exits().into_iter().nth(place).ok_or_else(|| format!("{program} has not ended"))?;
     let how = match (exited.exit_code, exited.signal) {

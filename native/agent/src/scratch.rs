@@ -1,9 +1,8 @@
-//! A file system made for one trial, seen only by the agent and the processes of the trial.
+//! A file system for one trial, visible only to the agent and the trial.
 //!
 //! Nothing of it stays: the mount is in a namespace of the agent's, which ends with the last of its processes; the loop
 //! device is cleared when the mount is gone, and with it the file, which has no name.
 
-pub mod formatter;
 pub mod kernel_log;
 pub mod loopdev;
 pub mod mount_options;
@@ -32,8 +31,8 @@ pub enum Device {
 }
 
 impl Device {
-    /// The one that the plan names, or a new one. The error says why it cannot be used, or
-    /// not be mounted where the plan says.
+    /// The one that the plan names, or a new one.
+    /// The error says why it cannot be used, or not be mounted where the plan says.
     pub fn prepare(scratch: &Scratch) -> Result<Device, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("a scratch file system is mounted, and only root may do that".to_owned());
@@ -61,11 +60,11 @@ impl Device {
     }
 }
 
-/// A block device that nobody uses: the kernel gives it for exclusive use only if it is not mounted, swapped to or part
-/// of another device.
+/// An unused block device.
+/// The kernel opens it exclusively only if it is not mounted, swapped to or part of another device.
 fn free_device(path: &str) -> Result<PathBuf, String> {
-    let real = fs::canonicalize(path).map_err(|error| format!("{path}: {}", errno::of(error)))?;
-    let about = fs::metadata(&real).map_err(|error| format!("{path}: {}", errno::of(error)))?;
+    let real = fs::canonicalize(path).map_err(errno::at(path))?;
+    let about = fs::metadata(&real).map_err(errno::at(path))?;
     if !about.file_type().is_block_device() {
         return Err(format!("{path} is no block device"));
     }
@@ -83,14 +82,14 @@ fn free_device(path: &str) -> Result<PathBuf, String> {
 pub struct Mounted {
     point: MountPoint,
     attached: bool,
-    /// Keeps the loop device until it is mounted, and is the last to let go of it after the mount.
+    /// Keeps the loop device open from before the mount until after it.
     _device: Device,
 }
 
 impl Mounted {
     /// Mount a device that was formatted. The error has the kernel's words.
     pub fn mount(scratch: &Scratch, device: Device) -> Result<Mounted, String> {
-        device.sync().map_err(|error| format!("{}: {}", device.path().display(), errno::of(error)))?;
+        device.sync().map_err(errno::at(device.path().display()))?;
         enter_namespace()?;
         let point = MountPoint::prepare(&scratch.mount)?;
         attach(scratch, device.path())?;
@@ -112,7 +111,7 @@ impl Mounted {
             return Ok(());
         }
         let place = self.point.path();
-        // Somebody may still have something open there, who is dying: then it goes with them.
+        // A dying process may still have a file open there: the mount ends with it.
         let done = unmount(place, UnmountFlags::NOFOLLOW)
             .or_else(|_| unmount(place, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH));
         done.map_err(|error| format!("cannot unmount {}: {}", place.display(), errno::of(error)))

@@ -1,6 +1,7 @@
-//! The first process of a guest: makes it usable, says hello, stops at the gate, carries out its plan, powers off.
+//! The first process of a guest.
+//! It prepares the machine, says hello, stops at the gate, carries out its plan and powers off.
 //!
-//! Whatever happens, the last thing is to power off: a guest that hangs says nothing about why.
+//! It powers off in every case: a guest that hangs says nothing about why.
 
 pub mod boot;
 pub mod firmware;
@@ -8,7 +9,6 @@ pub mod gate;
 pub mod modules;
 pub mod mounts;
 pub mod perturb;
-pub mod ports;
 pub mod rights;
 
 use std::io::{self, Write};
@@ -20,9 +20,9 @@ use crate::disk;
 use crate::errno;
 use crate::event::{Event, Gate, Stage};
 use crate::guest::boot::Boot;
-use crate::guest::ports::{Ports, EVENT_PORT};
 use crate::machine;
 use crate::plan::{Plan, PLAN_LIMIT_BYTES};
+use crate::ports::{Ports, EVENT_PORT};
 use crate::process::cgroup;
 use crate::process::lifted;
 use crate::process::surroundings::Surroundings;
@@ -92,10 +92,12 @@ fn carry_on<W: Write>(boot: &Boot, ports: &Ports, stream: &mut EventStream<W>) -
     trial.carry_out(None, stream).map(|_| ())
 }
 
-/// `ip link set lo up` (netdevice(7)). A kernel without a network has none, which is no error.
+/// `ip link set lo up` (netdevice(7)).
+/// A kernel without a network has none, which is no error.
 fn bring_loopback_up() -> Result<(), String> {
     let refused = || format!("cannot bring lo up: {}", errno::of(io::Error::last_os_error()));
-    // SAFETY: the request is zeroed and then filled in as SIOCSIFFLAGS reads it; the socket is closed on every path.
+    // SAFETY: the request is zeroed and then filled in as SIOCSIFFLAGS reads it; the
+    // socket is closed on every path.
     unsafe {
         let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         if socket < 0 {

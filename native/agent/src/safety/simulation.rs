@@ -1,5 +1,5 @@
-//! Keeper, guardian, journal, registry and restoring on machines that are played: every fault at every operation, and
-//! whatever happens under a seed.
+//! Simulates keeper, guardian, journal, registry and restore on machines in memory.
+//! Every fault at every operation, and random events from a seed.
 //!
 //! `AJUSTE_SEEDS=100000 cargo test simulation::many -- --ignored --nocapture` carries out that many, and says as JSON
 //! what it found; `AJUSTE_FIRST_SEED=N AJUSTE_SEEDS=1` has one of them again, and prints
@@ -34,7 +34,8 @@ const FAULTS: [Fault; 9] = [
 const SEEDS: u64 = 500;
 const FOUND_WITHIN: u64 = 1000;
 
-/// The first seed under which something does not hold, and what: with something planted, what that is to do.
+/// The first seed that breaks a rule, and what breaks.
+/// With a planted defect: what that defect breaks.
 fn first_wrong(seeds: std::ops::Range<u64>, planted: Planted) -> Option<(u64, Vec<Wrong>)> {
     let counts = |wrong: &Wrong| match planted {
         Planted::Nothing => true,
@@ -59,7 +60,8 @@ fn what_is_broken_on_purpose_is_found_as_what_it_is() {
     }
 }
 
-/// The power takes the values with it. Only what the storage loses while the machine goes on costs a value.
+/// The power takes the values with it.
+/// Only what the storage loses while the machine goes on costs a value.
 #[test]
 fn a_power_failure_without_syncing_costs_no_value_but_the_truth_about_journals() {
     let seeds =
@@ -88,7 +90,7 @@ fn every_fault_at_every_operation_of_a_session_leaves_nothing() {
             assert!(ended.is_ok(), "{fault:?} at operation {at}: {ended:?}");
         }
     }
-    let layer = include_str!("../../disk.rs");
+    let layer = include_str!("../disk.rs");
     let operations = layer.lines().filter_map(|line| {
         let name = line.strip_prefix("    fn ")?.split_once('(')?.0;
         line.ends_with(';').then_some(name)

@@ -1,7 +1,6 @@
 //! What undoes every change of a host: journal, guardian, restoring.
 
 pub mod candidates;
-pub mod command;
 pub mod guardian;
 pub mod journal;
 pub mod keeper;
@@ -10,7 +9,6 @@ pub mod record;
 pub mod recovery;
 pub mod registry;
 pub mod restore;
-pub mod roll;
 pub mod session;
 #[cfg(test)]
 mod simulation;

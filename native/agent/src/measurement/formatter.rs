@@ -1,12 +1,12 @@
-//! Making the scratch file system of a trial: its device, formatted by the plan's program, mounted.
+//! Makes a trial's scratch file system: device, format, mount.
 
 use indexmap::IndexMap;
 
 use crate::event::{Role, Stage};
 use crate::failure::{failure, Stop};
+use crate::measurement::errand::verdict;
 use crate::measurement::Measurement;
 use crate::plan::{Attributes, Command, Scratch};
-use crate::process::errand::verdict;
 use crate::process::launch::DEFAULT_PATH;
 use crate::process::supervise::{Supervision, Woken};
 use crate::scratch::{Device, Mounted};
@@ -38,7 +38,7 @@ impl Measurement<'_> {
     }
 }
 
-/// The plan's program with the device's path, and an environment in which its words are English.
+/// The plan's program with the device's path and an English environment.
 fn command(scratch: &Scratch, device: &Device) -> Command {
     let mut argv = scratch.make.clone();
     argv.push(device.path().to_string_lossy().into_owned());

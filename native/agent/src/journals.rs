@@ -1,4 +1,4 @@
-//! What the program does about journals: list them, put back what they say, or give them up.
+//! The commands for journals: list them, put back what they say, discard them.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -79,8 +79,9 @@ struct Listed {
     steps: Vec<Undo>,
 }
 
-/// Say what is there, and what can be said of it. True if nothing stands in the way of an experiment.
-pub fn journals(work: Work) -> io::Result<bool> {
+/// List the journals with their states.
+/// True if nothing stands in the way of an experiment.
+pub fn list(work: Work) -> io::Result<bool> {
     let recovery = work.recovery(Vec::new());
     let candidates = recovery.candidates(&work.scope);
     let mut out = io::stdout().lock();
@@ -132,7 +133,7 @@ pub fn restore(work: Work) -> io::Result<Outcome> {
     let mut stream = EventStream::new(io::stdout().lock());
     let mut heard = Ok(());
     let all_done = recovery.restore(&work.scope, &mut |event| {
-        // Whoever listens or not, everything is put back.
+        // Everything is put back even without a reader.
         let said = stream.say(event);
         if heard.is_ok() {
             heard = said;
@@ -141,7 +142,8 @@ pub fn restore(work: Work) -> io::Result<Outcome> {
     heard.map(|()| Outcome::of(all_done))
 }
 
-/// Remove journals whatever they say. True if none is left.
+/// Remove journals unread.
+/// True if none is left.
 pub fn discard(work: Work) -> io::Result<bool> {
     let recovery = work.recovery(Vec::new());
     let mut all_done = true;

@@ -1,4 +1,4 @@
-//! Where tunables are: kernel files, and what network interfaces and the latency bound are asked for otherwise.
+//! Where tunables are: kernel files, network interfaces, the latency bound.
 
 pub mod coalesce;
 pub mod ethtool;
