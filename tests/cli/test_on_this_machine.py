@@ -241,12 +241,12 @@ def test_a_cpu_that_is_not_there_is_named(ajuste: Shell) -> None:
 WITHOUT_ROOT = """
 import email, os, sys
 from pathlib import Path
-from ajuste.inventory.take import take_inventory
-from ajuste.version import ajuste_version
+from ajuste.machine.inventory.inventory import take_inventory
+from ajuste.machine.installation import ajuste_version
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
-from ajuste.experiment import Means, conduct, prepare
-from ajuste.home import Home
+from ajuste.run.experiment import RunOptions, conduct, prepare
+from ajuste.machine.home import Home
 from ajuste.report.progress import Progress
 from ajuste.store.store import Store
 from ajuste.study.read import read_study
@@ -260,9 +260,9 @@ os.setgroups([]), os.setresgid(65534, 65534, 65534), os.setresuid(65534, 65534, 
 def work():
     study = read_study(Path("here.toml"), known)
     watcher = Progress(min_blocks=2, max_blocks=2, max_seconds=60, metric=None, quiet=True)
-    experiment = prepare(study, known, Means(place))
+    experiment = prepare(study, known, RunOptions(place))
     with Store(place.store_url) as store:
-        run = conduct(experiment, store, watcher, Means(place), named="here")
+        run = conduct(experiment, store, watcher, RunOptions(place), named="here")
         print([trial.status for trial in store.trials(run)])
 
 sys.exit(exit_code(work))

@@ -188,7 +188,7 @@ def test_what_a_killed_process_left_is_removed(three_kernels: dict[str, Path], p
 
 def test_two_processes_fetch_it_once(three_kernels: dict[str, Path], place: Home, tmp_path: Path) -> None:
     program = (
-        "from ajuste.home import home; from ajuste.kernel.fetch import fetch_kernel;"
+        "from ajuste.machine.home import home; from ajuste.kernel.fetch import fetch_kernel;"
         "print(fetch_kernel('debian:5.10', home(), say=print).release)"
     )
     environment = {**os.environ, "AJUSTE_HOME": str(tmp_path / "shared")}

@@ -22,7 +22,7 @@ ADA, BOB = 65534, 65533
 
 AS_ADA = """
 import os, sys
-from ajuste.home import home
+from ajuste.machine.home import home
 os.setgroups([]), os.setresgid(65534, 65534, 65534), os.setresuid(65534, 65534, 65534)
 from ajuste.model.error import AjusteError
 try:

@@ -48,7 +48,7 @@ class Parameter(BaseModel):
 
 
 class WorkloadKind(BaseModel):
-    """A catalogue entry. ``parser`` names a module of ``ajuste.parse``; ``package`` the Debian package of
+    """A catalogue entry. ``parser`` names a module of ``ajuste.outputs``; ``package`` the Debian package of
     ``program``, ``needs`` more programs that it starts, with theirs. ``endless`` workloads never end by themselves:
     they are for the background. ``main`` is the one of ``metrics`` that people ask for.
     """

@@ -15,10 +15,10 @@ from ajuste.model.error import RequestError
 OWNER = """
 import sys
 from pathlib import Path
-from ajuste.home import Home
-from ajuste.vm.session import Session
+from ajuste.machine.home import Home
+from ajuste.machine.session import MachineSession
 root = Path(sys.argv[1])
-with Session(Home(root, root, root)) as session:
+with MachineSession(Home(root, root, root)) as session:
     print(session.directory, flush=True)
     (session.directory / "large").write_bytes(bytes(100_000))
     sys.stdin.read()

@@ -377,13 +377,13 @@ def test_impossible_machines_are_refused(place: Home, kernel: Callable[[str], Ke
 VICTIM = """
 import sys
 from pathlib import Path
-from ajuste.home import Home
+from ajuste.machine.home import Home
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.model.plan import Command, Plan
-from ajuste.target.vm import VmTarget
-from ajuste.vm.guest_files import GuestFiles
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
 place = Home(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[1]))
-with VmTarget(fetch_kernel("debian:5.10", place), clock="virtual", files=GuestFiles(), home=place) as target:
+with GuestExecutor(fetch_kernel("debian:5.10", place), clock="virtual", files=GuestFiles(), home=place) as target:
     print("ready", flush=True)
     target.run(Plan(id="endless", workload=Command(argv=("/ajuste/bin/ajuste-workloads", "spin"))))
 """

@@ -89,7 +89,7 @@ def test_every_byte_of_a_variable_is_in_the_plan(value: bytes) -> None:
 EVERYTHING = """
 import contextlib, importlib, importlib.util, os, pkgutil, sys
 import ajuste
-from ajuste.target.caller import callers_environment
+from ajuste.executor.host.caller import callers_environment
 before = dict(os.environb)
 for found in pkgutil.walk_packages(ajuste.__path__, "ajuste."):
     if found.name.rpartition(".")[2] not in ("__main__", "child", "search_lines"):  # programs, which begin to work

@@ -162,11 +162,11 @@ import os, sys
 from pathlib import Path
 child = os.fork()
 if not child:
-    from ajuste.home import Home
+    from ajuste.machine.home import Home
     from ajuste.model.plan import Command, File, Plan, Write
-    from ajuste.target.host import HostTarget
+    from ajuste.executor.host.host import HostExecutor
     change = Write(tunable="t", location=File(path={str(EXPIRE)!r}), value={value!r})
-    with HostTarget(Home(*(Path({str(tmp_path)!r}) / name for name in ("d", "c", "s")))) as host:
+    with HostExecutor(Home(*(Path({str(tmp_path)!r}) / name for name in ("d", "c", "s")))) as host:
         assert host.run(Plan(id="p", writes=(change,), workload=Command(argv=("/bin/true",)))).problem == ""
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0

@@ -29,7 +29,7 @@ HOLD = """
 import json, os, sys, time
 from pathlib import Path
 from ajuste.model.error import AjusteError
-from ajuste.target.machine_lock import MachineLock
+from ajuste.executor.host.machine_lock import MachineLock
 directory, uid, use = json.loads(sys.argv[1])
 if uid:
     os.setgroups([]), os.setresgid(uid, uid, uid), os.setresuid(uid, uid, uid)

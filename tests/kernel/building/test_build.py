@@ -286,8 +286,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path[:0] = {path!r}
 from test_build import Watcher
 from pathlib import Path
-from ajuste.home import Home
-from ajuste.kernel.build.build import BuildRequest, build_kernel
+from ajuste.machine.home import Home
+from ajuste.kernel.building.build import BuildRequest, build_kernel
 root = Path({root!r})
 home = Home(root / "data", root / "cache", root / "state")
 build_kernel(BuildRequest(str(root / "linux"), str(root / "options.config"), name="slow"), home, Watcher())

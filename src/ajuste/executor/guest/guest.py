@@ -63,7 +63,7 @@ class _Ready:
 
 
 class GuestOptions(TypedDict):
-    """What of a guest does not depend on where it runs; as ``VmTarget`` takes it."""
+    """What of a guest does not depend on where it runs; as ``GuestExecutor`` takes it."""
 
     clock: Clock
     cpus: int
