@@ -326,7 +326,7 @@ def test_the_wall_clock_has_several_cpus_too(
     place: Home, kernel: Callable[[str], KernelImage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AJUSTE_ACCELERATOR", "tcg")
-    quick = contest().model_copy(update={"timeout_ns": 10_000_000_000})
+    quick = contest().model_copy(update={"timeout_ns": 120_000_000_000})
     with VmTarget(kernel("debian:5.10"), clock="wall", cpus=2, files=GuestFiles(), home=place) as target:
         assert target.hello.cpus == 2
         assert target.parallel == 1
