@@ -1,6 +1,7 @@
 """QEMU 10, fetched for machines whose own is older, and never installed: it lives in the cache like a kernel.
 
-Several CPUs under the virtual clock need it (with QEMU 7.2 they never reach user space).
+Several CPUs need it: with QEMU 7.2 they never reach user space under the virtual clock, and by the wall clock they hang
+now and then.
 """
 
 from __future__ import annotations

@@ -34,7 +34,9 @@ def test_the_version_is_what_the_program_says(tmp_path: Path) -> None:
     ("version", "clock", "cpus", "expected"),
     [
         ("7.2.22", "virtual", 1, "7.2.22"),
-        ("7.2.22", "wall", 4, "7.2.22"),
+        ("7.2.22", "wall", 1, "7.2.22"),
+        ("7.2.22", "wall", 4, "10.0.2"),
+        ("8.2.2", "wall", 4, "8.2.2"),
         ("7.2.22", "virtual", 2, "10.0.2"),
         ("10.1.0", "virtual", 2, "10.1.0"),
         ("6.2.0", "wall", 1, "10.0.2"),
@@ -59,3 +61,7 @@ def test_the_named_one_is_taken_or_refused(place: Home, tmp_path: Path) -> None:
     assert choose_emulator("virtual", 1, place, print, named).version == "8.2.0"
     with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.2\.0; 2 CPUs .* need 10\.0"):
         choose_emulator("virtual", 2, place, print, named)
+    assert choose_emulator("wall", 2, place, print, named).version == "8.2.0"
+    named = {"AJUSTE_QEMU": str(pretended(tmp_path, "8.0.5"))}
+    with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.0\.5; 2 CPUs under the wall clock need 8\.1"):
+        choose_emulator("wall", 2, place, print, named)

@@ -23,7 +23,7 @@ from ajuste.model.wording import Say
 PROGRAM = "qemu-system-x86_64"
 
 _OLDEST = (7, 2)
-_OLDEST_FOR_SEVERAL_EXACT_CPUS = (10, 0)
+_OLDEST_FOR_SEVERAL_CPUS: dict[Clock, tuple[int, int]] = {"virtual": (10, 0), "wall": (8, 1)}
 
 
 class Emulator(BaseModel):
@@ -54,9 +54,11 @@ def choose_emulator(
     """The QEMU for such a machine: ``AJUSTE_QEMU`` if that is set, else the installed one if it is new enough, else a
     fetched one.
 
-    Several CPUs under the virtual clock need QEMU 10: older ones never get to user space.
+    Several CPUs under the virtual clock need QEMU 10: older ones never get to user space. By the wall clock they need
+    8.1: where one CPU changes code while another one's is translated, older ones keep the old translation, and a guest
+    whose kernel patches itself can hang for good (QEMU's commit deba78709ae8, "Always lock pages before translation").
     """
-    oldest = _OLDEST_FOR_SEVERAL_EXACT_CPUS if clock == "virtual" and cpus > 1 else _OLDEST
+    oldest = _OLDEST_FOR_SEVERAL_CPUS[clock] if cpus > 1 else _OLDEST
     chosen = environment.get("AJUSTE_QEMU")
     if chosen:
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
