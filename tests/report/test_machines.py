@@ -51,7 +51,7 @@ def printed(results: Results, width: int = 120) -> str:
 def test_the_terminal_shows_what_each_machine_says(granularity: Results, width: int) -> None:
     text = printed(shared(granularity, "depends"), width)
     assert text.count("Machine by machine") == 2
-    assert "The machines do not agree, so that no verdict is right for all of them." in text
+    assert "The machines disagree: no verdict applies to all of them." in text
     assert "p = 0.0004 that all are equal" in text
     assert "−20.0 %" in text
     assert "+25.0 %" in text

@@ -138,7 +138,7 @@ def _best(view: View, surface: Surface, title: str) -> str:
     text = f"{title} is best at {_settings(view, best.configuration)}: {', '.join(figures)}."
     others = [name for name in surface.best_set if name != surface.best]
     if len(others) + 1 == len(surface.points):
-        return f"{text} None of the others can be told from it after {count_of(surface.blocks, 'block')}."
+        return f"{text} None of the others is distinguishable from it after {count_of(surface.blocks, 'block')}."
     if not others:
         return f"{text} Every other {_noun(view)} is worse."
     named = "; ".join(view.name(name) for name in others[:_MOST_NAMED])
@@ -275,6 +275,6 @@ def search_sentences(tuning: Tuning) -> Iterator[str]:
             for one in tuning.importance
         )
         yield (
-            f"How much of what varies goes away if a setting is held fixed, by the model of what was tried: {shares}. "
-            "Where settings interact the shares add up to more than all."
+            f"Share of the variation that disappears if a setting is held fixed, by the model of the search: {shares}. "
+            "If settings interact, the shares add up to more than 100 %."
         )

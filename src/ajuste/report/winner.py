@@ -104,7 +104,7 @@ def _what_was_said(results: Results) -> str:
 def _what_can_be_done(results: Results) -> str:
     words = {verdict.verdict for verdicts in _deciding(results).values() for verdict in verdicts}
     if "differs" in words and "improves" not in words:
-        return "the metric has no better or worse: name the configuration that you want"
+        return "the metric has no better direction: name the configuration that you want"
     if words & {"improves"}:
         return "what improves one metric worsens another; name the study's metrics by what matters to you"
     if "undecided" in words:

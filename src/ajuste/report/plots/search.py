@@ -43,7 +43,7 @@ def importance_plot(tuning: Tuning, metric: Metric, name: str) -> Plot | None:
     }
     return Plot(
         name=name,
-        title="How much each setting matters, in % of what varies",
+        title="Importance of each setting, in % of the variation",
         description=f"{metric.title}: for each setting the share of the model's variation that goes away if it is held "
         "fixed, with 95 % intervals.",
         figure=figure(
