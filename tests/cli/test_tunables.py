@@ -61,8 +61,8 @@ def played(monkeypatch: pytest.MonkeyPatch, ajuste_home: Path) -> Iterator[list[
     monkeypatch.setenv("AJUSTE_HOME", str(ajuste_home))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(tunables, "fetch_kernel", fetch)
-    monkeypatch.setattr(tunables, "VmTarget", PlayedGuest)
-    monkeypatch.setattr(tunables, "HostTarget", NoHost)
+    monkeypatch.setattr(tunables, "GuestExecutor", PlayedGuest)
+    monkeypatch.setattr(tunables, "HostExecutor", NoHost)
     PlayedGuest.booted.clear()
     return PlayedGuest.booted
 
