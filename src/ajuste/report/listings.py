@@ -198,7 +198,7 @@ def machines_listing(results: Results, labels: Labels) -> Listing | None:
     worst = next(agreement for agreement in _SUMMARY if any(one.agreement == agreement for one in shown))
     lead = f"{_MACHINES_LEAD} {_SUMMARY[worst]}"
     return Listing(
-        "machines", "Machine by machine", lead, _MACHINES_COLUMNS, groups, _MACHINES_SOURCE, heading="Machine"
+        "machines", "Results per machine", lead, _MACHINES_COLUMNS, groups, _MACHINES_SOURCE, heading="Machine"
     )
 
 

@@ -273,7 +273,7 @@ def _print_metrics(out: Sheet, plan: PlannedStudy) -> None:
 def _needed(plan: PlannedStudy) -> str:
     """About how many blocks the smallest effect takes; empty where that cannot be told beforehand."""
     told = [
-        f"{f'about {number(need.blocks)}' if need.blocks else 'very many'} where runs scatter by {need.run_percent:g} %"
+        f"{f'about {number(need.blocks)}' if need.blocks else 'very many'} if runs scatter by {need.run_percent:g} %"
         for need in plan.needed
     ]
     return f"{', '.join(told)} (ajuste doctor measures it here)" if told else ""

@@ -225,9 +225,9 @@ def _of(history: History, labels: Labels) -> str:
 def _history_said(history: History, smallest_effect: float, unit: str) -> str:
     first, last = history.points[0].version, history.points[-1].version
     if not history.known:
-        return f"is not known well enough yet from {first} to {last} to say where it changes."
+        return f"is not precise enough yet from {first} to {last} to locate a change."
     if not history.changes:
-        return f"changes nowhere from {first} to {last} by more than {percent(smallest_effect)}."
+        return f"does not change from {first} to {last} by more than {percent(smallest_effect)}."
     places = count_of(len(history.changes), "place")
     return f"changes at {places}: {listed([_change(history, one, unit) for one in history.changes])}."
 
@@ -235,7 +235,7 @@ def _history_said(history: History, smallest_effect: float, unit: str) -> str:
 def _change(history: History, one: VersionChange, unit: str) -> str:
     scheduler = {point.version: point.scheduler for point in history.points}
     old, new = scheduler[one.before], scheduler[one.after]
-    also = f", where {new} took the place of {old}," if old != new else ""
+    also = f", where {new} replaced {old}," if old != new else ""
     return f"from {one.before} to {one.after}{also} by {change(one.change, history.scale, unit)}"
 
 

@@ -175,7 +175,7 @@ def _queue(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
     return Plot(
         name=name,
         title="Runnable tasks per CPU, share of the time",
-        description="How many tasks can run on a CPU at once, the one that runs counted, of all tasks there are.",
+        description="Runnable tasks per CPU, including the running one, of all tasks.",
         figure=figure(
             traces,
             xaxis={"nticks": 8, "title": {"text": "tasks"}},

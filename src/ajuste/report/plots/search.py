@@ -271,7 +271,7 @@ def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels,
     ]
     return Plot(
         name=name,
-        title="What the model expects over two settings, and what was tried; stronger is better",
+        title="Prediction of the model over two settings, with the tried ones; stronger is better",
         description=f"{metric.title} as a model expects it over {expected.down} (upwards) and {expected.across}, with "
         "what was tried and the choice.",
         figure=figure(
