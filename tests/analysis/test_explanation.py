@@ -75,35 +75,37 @@ def said(own: Recorded, baseline: Recorded) -> str:
 def test_what_changed_is_said_with_its_cause_and_its_figures() -> None:
     text = said(OWN, BASELINE)
     assert "Under m=16, " in text
-    assert "75 times less often (3,059 instead of 228,510 switches, 98 % of the difference are preemptions" in text
+    assert "75 times less often (3,059 instead of 228,510 switches, 98 % of the difference comes from wake-up" in text
     assert "a run lasts 780 µs instead of 9 µs on average" in text.lower()
-    assert "waits up to 1.9 ms instead of 100 µs (p95)" in text
-    assert "Of the 220,510 preemptions under the baseline 99 % are of hackbench by another task of that name." in text
+    assert "waits up to 1.9 ms instead of 100 µs (95th percentile)" in text
+    assert "99 % of the 220,510 preemptions under the baseline were of hackbench by another task of that name." in text
 
 
 def test_the_greatest_change_comes_first() -> None:
     """Runs are 87 times as long, switches 75 times fewer, waits 19 times longer."""
     text = said(OWN, BASELINE).lower()
-    places = [text.index(words) for words in ("a run lasts", "leaves the cpu", "whoever is woken")]
+    places = [text.index(words) for words in ("a run lasts", "leaves the cpu", "a woken task")]
     assert places == sorted(places)
 
 
 def test_the_other_way_round_it_is_more_often() -> None:
     text = said(BASELINE, OWN)
-    assert "75 times more often (228,510 instead of 3,059 switches, 98 % of the difference are preemptions" in text
-    assert "Of the 220,510 preemptions here" in text
+    assert "75 times more often (228,510 instead of 3,059 switches, 98 % of the difference comes from wake-up" in text
+    assert "of the 220,510 preemptions under this configuration were" in text
 
 
 def test_a_difference_of_two_causes_names_both() -> None:
     own = recorded("a", switches=switches(by_wakeup=400, slept=400))
     other = recorded("b", switches=switches(by_wakeup=100, slept=200))
-    assert "60 % of the difference are preemptions by wake-ups and 40 % are tasks that wait" in said(own, other)
+    assert "60 % of the difference comes from wake-up preemptions and 40 % from waits" in said(own, other)
 
 
 def test_who_preempts_is_told_by_whose_it_is() -> None:
     by = Preemption(preempted="job", by="spin", part="background", count=90)
     own = recorded("a", switches=switches(by_turn=100), preemptions=(by,))
-    assert "Of the 100 preemptions here 90 % are of job by spin of the background load." in said(own, recorded("b"))
+    assert "90 % of the 100 preemptions under this configuration were of job by spin of the background load." in said(
+        own, recorded("b")
+    )
 
 
 @given(st.integers(0, 5000), st.integers(0, 5000), st.integers(1, 10**9))
@@ -129,7 +131,7 @@ def test_a_recording_that_is_not_complete_is_compared_by_the_second() -> None:
     found = explanation(cut, recorded("b", switches=switches(slept=200)))
     assert "no figure" in found.sentences[0]
     assert any("no room for 50 later events" in note for note in found.notes)
-    assert "300 instead of 100 switches a second" in said(
+    assert "300 instead of 100 switches per second" in said(
         recorded("a", lost=50, switches=switches(slept=300)), recorded("b", switches=switches(slept=200))
     )
 

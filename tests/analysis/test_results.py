@@ -53,7 +53,7 @@ def made(resolved: ResolvedStudy, trials: list[Trial]) -> Results:
 def test_the_answer_and_verdicts_are_those_that_were_put_in(granularity: ResolvedStudy) -> None:
     found = made(granularity, simulate(granularity, 8))
     assert found.answer.startswith(
-        "Involuntary context switches: lower from level to level as sched_min_granularity_ns rises"
+        "Involuntary context switches: each increase of sched_min_granularity_ns lowers it: 135 at 750 µs, "
     )
     own = [v for v in found.verdicts if v.metric == "involuntary-switches"]
     assert [v.verdict for v in own] == ["differs"] * 3

@@ -82,7 +82,7 @@ def test_drift_from_block_to_block_hides_a_difference_from_the_rule_only(
     _, row = compare(list(drift), list(1.2 * drift + noise))
     assert (row.values_differ, row.means_differ, row.verdict) == (False, False, "worsens")
     assert row.disagrees
-    assert "drifts from block to block" in row.why
+    assert "Drift from block to block" in row.why
 
 
 def test_a_few_values_that_look_apart_are_called_different_by_the_rule_only(

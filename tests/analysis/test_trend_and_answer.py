@@ -37,8 +37,8 @@ def test_a_clear_fall_from_level_to_level_is_said_with_its_figures(
     means = {level: noisy(mean, 1) for level, mean in zip(LEVELS, (135, 68, 27, 1), strict=True)}
     found, text = ask(configurations, trials, switches, means)
     assert (found.direction, found.certain) == ("falls", True)
-    assert text.startswith("Involuntary switches: lower from level to level as knob rises (750000, 7500000,")
-    assert "every step excludes no change" in text
+    assert text.startswith("Involuntary switches: each increase of knob lowers it: 135 at 750000, ")
+    assert "Every step is statistically significant." in text
     for mean in (np.mean(values) for values in means.values()):
         assert f"{mean:.3g}" in text
 
@@ -58,8 +58,9 @@ def test_a_fall_with_an_uncertain_step_is_not_claimed(configurations: Any, trial
     found, text = ask(configurations, trials, switches, means)
     assert found.direction == "falls"
     assert not found.certain
-    assert "not every step is certain" in text
-    assert "from level to level" not in text
+    assert "the average falls as knob rises" in text
+    assert "Not every step is statistically significant." in text
+    assert "each increase" not in text
 
 
 def test_up_and_down_is_no_trend(configurations: Any, trials: Any, switches: Metric) -> None:

@@ -210,7 +210,7 @@ def test_the_same_order_in_every_block_decides_nothing_and_says_why(configuratio
     both = configurations("1", "2")
     (verdict,) = judge(both, measured(0), [elapsed])
     assert verdict.verdict == "undecided"
-    assert "the same of the two ran first in each of 8 blocks" in verdict.reason
+    assert "the same one ran first in each of 8 blocks" in verdict.reason
     (verdict,) = judge(both, measured(1), [elapsed])
     assert verdict.verdict == "worsens"
     (verdict,) = judge(both, measured(0), [elapsed], order_matters=False)

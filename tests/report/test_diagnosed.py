@@ -40,7 +40,7 @@ def noisy(grid: Results) -> Results:
             found("outliers", metric, matters=False, naive_error=0.02),
             found("drift", metric),
             found("bimodality", metric, naive_error=0.05),
-            found("order", metric, present=False, matters=False, says="Nothing of the kind was found."),
+            found("order", metric, present=False, matters=False, says="No problems found."),
         ),
         naive=(Naive(metric=metric, batch=10, windows=99, error=0.23, narrowing=2.0, says="Batches mislead."),),
         courses=(Course(metric=metric, scale="ratio", blocks=(0, 1, 2), values=(0.99, 1.0, 1.01)),),
@@ -74,7 +74,7 @@ def test_page_and_terminal_tell_it(noisy: Results) -> None:
     assert list(course.figure.data[0].y) == pytest.approx([-1, 0, 1])
     out = StringIO()
     print_results(noisy, Console(file=out, width=120))
-    assert "Found in the noise" in out.getvalue()
+    assert "Noise diagnostics" in out.getvalue()
 
 
 def test_without_diagnostics_nothing_is_said(grid: Results) -> None:

@@ -41,7 +41,7 @@ def test_the_report_says_what_it_does_not_show(crowded: Results) -> None:
     )
     page = render_html(counted)
     assert "Of 100 configurations the baseline and the 40 that differ most are shown one by one" in page
-    assert "Of 5,000 trials 123 are drawn; every figure is of all." in page
+    assert "Of 5,000 trials 123 are drawn; every figure uses all of them." in page
     assert "and 100 more that were flagged or failed" in page
     assert "worsens 99 of 99" in page
     out = StringIO()

@@ -53,14 +53,14 @@ def sentences(results: Results) -> list[str]:
 
 def test_a_change_is_named_with_the_scheduler_that_came_with_it(told: Any) -> None:
     assert sentences(told(FALL)) == [
-        "changes at 1 place: from 6.1 to 6.12, where EEVDF took the place of CFS, by −25 %.",
+        "changes at 1 place: from 6.1 to 6.12, where EEVDF replaced CFS, by −25 %.",
     ]
 
 
 def test_no_change_and_no_knowledge_are_told_apart(told: Any) -> None:
     assert sentences(told({}, {"known": False, "flavour": "rt"})) == [
-        "(cloud) changes nowhere from 5.10 to 6.12 by more than 5 %.",
-        "(PREEMPT_RT) is not known well enough yet from 5.10 to 6.12 to say where it changes.",
+        "(cloud) does not change from 5.10 to 6.12 by more than 5 %.",
+        "(PREEMPT_RT) is not precise enough yet from 5.10 to 6.12 to locate a change.",
     ]
 
 

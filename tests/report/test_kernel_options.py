@@ -32,7 +32,7 @@ def test_each_option_has_both_values_and_its_reason(granularity: Results) -> Non
     listing = kernel_options_listing(compared(granularity))
     assert listing is not None
     (group,) = listing.groups
-    assert group.title == "mine:non-numa: 7 options otherwise than in mine:base, of which 2 are shown"
+    assert group.title == "mine:non-numa: 7 options different from mine:base, of which 2 are shown"
     assert [(line.name, *line.cells[:3]) for line in group.lines] == [
         ("NUMA", "y", "n", "asked for"),
         ("NUMA_BALANCING", "y", "absent", "because of NUMA"),
@@ -56,5 +56,5 @@ def test_kernels_with_equal_options_have_a_sentence_and_no_empty_table(granulari
     print_results(results, console)
     assert isinstance(console.file, io.StringIO)
     for text in (console.file.getvalue(), markdown(results)):
-        assert "0 options otherwise" in text
+        assert "0 options different from" in text
         assert "Because" not in text

@@ -57,7 +57,7 @@ def test_the_report_has_the_lines_a_picture_of_them_and_what_was_left_out(tmp_pa
     page = page_of(FOUND)
     assert not page.verdicts
     assert page.lead is not None
-    assert page.lead.title == "The whole profile, shared out among its lines, in %"
+    assert page.lead.title == "Effect of the whole profile, divided among its lines, in %"
     assert page.sections[0].plots == ()
     path = tmp_path / "report.html"
     write_report(FOUND, path)

@@ -72,7 +72,7 @@ def test_the_report_has_both_tables_and_a_plot(asked: Results) -> None:
     page = render_html(asked)
     assert 'id="predictions"' in page
     assert 'id="three-sigma"' in page
-    assert "Measured beside predicted" in page
+    assert "Measured and predicted" in page
     assert "Too few values." in page
 
 

@@ -50,16 +50,16 @@ def printed(results: Results, width: int = 120) -> str:
 @pytest.mark.parametrize("width", [50, 120])
 def test_the_terminal_shows_what_each_machine_says(granularity: Results, width: int) -> None:
     text = printed(shared(granularity, "depends"), width)
-    assert text.count("Machine by machine") == 2
-    assert "The machines do not agree, so that no verdict is right for all of them." in text
+    assert text.count("Results per machine") == 2
+    assert "The machines disagree: no verdict applies to all of them." in text
     assert "p = 0.0004 that all are equal" in text
     assert "−20.0 %" in text
     assert "+25.0 %" in text
 
 
 def test_a_run_of_one_machine_does_not_speak_of_machines(granularity: Results) -> None:
-    assert "Machine by machine" not in printed(granularity)
-    assert "Machine by machine" not in render_html(granularity)
+    assert "Results per machine" not in printed(granularity)
+    assert "Results per machine" not in render_html(granularity)
     assert "machine" not in trials_csv(granularity).splitlines()[0].split(",")
 
 

@@ -76,7 +76,7 @@ def test_what_is_read_beside_the_workload_is_shown(plan: PlannedStudy) -> None:
     samplers = (Sampler(source="vmstat", keys=("nr_dirty", "pg\x1b*"), interval_ns=100_000_000),)
     text = printed(plan.model_copy(update={"samplers": samplers, "observe_s": 45.0}))
     assert "read every 100 ms: vmstat nr_dirty, pg\\x1b*" in text
-    assert "Reading goes on for 45 s after the workload's end." in text
+    assert "Sampling continues for 45 s after the workload's end." in text
     assert "read every" not in printed(plan)
 
 

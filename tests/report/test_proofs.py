@@ -49,5 +49,5 @@ def test_terminal_and_page_show_it_once(granularity: Results) -> None:
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("no-numa") == 1
     page = render_html(results)
-    assert "What the kernels were seen to have" in page
+    assert "Features found in the running kernels" in page
     assert HOSTILE not in page.split("<script", 1)[0] + page.split("</script>")[1]

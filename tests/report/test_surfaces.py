@@ -148,7 +148,7 @@ def test_a_flat_surface_says_that_nothing_matters() -> None:
 def test_noise_does_not_say_that_nothing_matters() -> None:
     sentences = said(study(2.0, 0.3))
     assert not any("No setting matters" in sentence for sentence in sentences)
-    assert "None of the others can be told from it after 8 blocks." in sentences[0]
+    assert "None of the others is distinguishable from it after 8 blocks." in sentences[0]
 
 
 def test_no_surface_no_section(granularity: Results) -> None:

@@ -240,7 +240,7 @@ def _of_line(
     role, verdict, reason = finding.role, finding.verdict, finding.reason
     if role == "useless" and not {words["alone"], words["last"]} <= {"equivalent", "undecided"}:
         role, verdict = "depends", "differs"
-        reason = f"on the whole it does nothing that matters, but {_both(effects, metric)}"
+        reason = f"overall it has no effect that matters, but {_both(effects, metric)}"
     return finding.model_copy(
         update={
             "sets": dict(sets),
@@ -270,7 +270,7 @@ def _finding(
     zone = margin(own, smallest_effect) if own else 0.0
     word = _word(own, metric, smallest_effect)
     if own is None:
-        reason = "no block has a clean trial of everything that it takes"
+        reason = "no block has a clean trial of every configuration that it needs"
     else:
         too_few = f"{own.interval.n} of at least {fewest(alpha)} complete blocks that an interval needs"
         reason = reason_of(word, own, metric, smallest_effect, too_few)

@@ -25,19 +25,19 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, listed, percent
 
 UNPAIRED: Final = (
-    "The configurations were not measured in common blocks, so that whatever changed between their measurements "
-    "(temperature, other load, caches) cannot be told from their difference: the intervals hold only if nothing did. "
-    "Randomised blocks would have compared trials of the same moment, and such drift would have cancelled."
+    "The configurations were not measured in common blocks. A change between their measurements (temperature, other "
+    "load, caches) looks like a difference, so the intervals hold only if nothing changed. In randomised blocks such "
+    "drift cancels, because trials of the same moment are compared."
 )
 PAIRED: Final = (
-    "Values of the same block are compared with each other, so that what drifts from block to block cancels. Whether "
-    "the order within the blocks was random the files do not say."
+    "Values of the same block are compared with each other, so drift from block to block cancels. The files do not "
+    "say whether the order within the blocks was random."
 )
-SOME_PAIRED: Final = f"Some comparisons are within blocks, others are not. Of those: {UNPAIRED}"
+SOME_PAIRED: Final = f"Some comparisons are within blocks, others are not. For the others: {UNPAIRED}"
 FIXED: Final = (
-    "Student's and Welch's t intervals, for data whose amount was settled before anybody looked at them. Unlike those "
-    "of a study that Ajuste measures, they are not valid at every look: whoever measures on until a difference shows "
-    "will see one where there is none more often than the confidence promises."
+    "Student's and Welch's t intervals. They require that the number of values was fixed in advance. Unlike the "
+    "intervals of a study that Ajuste measures, they are not valid at every look: if you measure until a difference "
+    "appears, you see a false one more often than the confidence promises."
 )
 
 MOST_SAID: Final = 3
@@ -71,7 +71,7 @@ def analyse_table(
     if others and not count:
         raise RequestError(
             f"no other configuration has a metric of {baseline}: {_what_each_has(table)}",
-            hint="the column or the benchmark that is to be compared must have one name in all files",
+            hint="give the compared column or benchmark the same name in all files",
         )
     alpha = (1 - wanted.confidence) / max(1, count)
     comparisons = comparisons_of(table, baseline, alpha)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from ajuste.analysis.precision import Precision
 from ajuste.analysis.trend import Trend
@@ -80,22 +81,39 @@ def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Pr
     if mean.known:
         return f"{text}."
     more = f"about {number(mean.more_runs)} more runs" if mean.more_runs else "many more runs"
-    return f"{text}; {more} would tell it to ±{amount(mean.wanted, metric.unit)}."
+    return f"{text}; {more} would narrow it to ±{amount(mean.wanted, metric.unit)}."
 
 
 def _trend(metric: Metric, trend: Trend, verdicts: Sequence[Verdict], configurations: Sequence[Measured]) -> str:
     means = {c.name: c.metrics[metric.name].mean for c in configurations if metric.name in c.metrics}
-    figures = listed([quantity(number(means[name]), metric.unit) for name in trend.order if name in means])
-    side = "higher" if trend.direction == "rises" else "lower"
-    manner, certainty = f"{side} in the averages", "but not every step is certain"
+    levels = zip(trend.order, _levels(trend), strict=True)
+    figures = listed([f"{amount(means[name], metric.unit)} at {level}" for name, level in levels if name in means])
     if trend.certain:
-        manner, certainty = f"{side} from level to level", "and the interval of every step excludes no change"
-    levels = quantity(listed(list(trend.levels)), trend.unit)
-    text = f"{_title(metric)}: {manner} as {trend.factor} rises ({levels}): {figures} on average, {certainty}"
+        manner = f"each increase of {trend.factor} {'raises' if trend.direction == 'rises' else 'lowers'} it"
+        certainty = "Every step is statistically significant."
+    else:
+        manner = f"the average {trend.direction} as {trend.factor} rises"
+        certainty = "Not every step is statistically significant."
+    text = f"{_title(metric)}: {manner}: {figures}. {certainty}"
     undecided = [v for v in verdicts if v.verdict == "undecided"]
     if undecided:
-        text += f"; against the baseline undecided: {listed([_undecided(v) for v in undecided])}"
-    return text + "."
+        text += f" Undecided against the baseline: {listed([_undecided(v) for v in undecided])}."
+    return text
+
+
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
+
+
+def _levels(trend: Trend) -> tuple[str, ...]:
+    """The levels with human units; as they are written where these would make two of them look the same."""
+    try:
+        said = tuple(
+            amount(float(level) * _SECONDS[trend.unit], "s") if trend.unit in _SECONDS else quantity(level, trend.unit)
+            for level in trend.levels
+        )
+    except ValueError:
+        return trend.levels
+    return said if len(set(said)) == len(said) else tuple(quantity(level, trend.unit) for level in trend.levels)
 
 
 def _each(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:
@@ -260,8 +278,8 @@ def _whole(whole: LineEffect) -> str:
     interval = f"{change(whole.low, whole.scale, whole.unit)} to {change(whole.high, whole.scale, whole.unit)}"
     by = f"{change(whole.estimate, whole.scale, whole.unit)} ({interval})"
     words = {
-        "equivalent": "changes nothing that matters",
-        "undecided": "may do something or nothing",
+        "equivalent": "has no effect that matters",
+        "undecided": "is undecided",
         "differs": "does",
     }
     return f"{words.get(whole.verdict, whole.verdict)}, {by}" if whole.estimate is not None else "is not measured yet"

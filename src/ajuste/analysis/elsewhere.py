@@ -32,7 +32,7 @@ from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Verdict, Word
 
 Basis = Literal["blocks", "samples", "summaries"]
-_TOO_FEW: Final = "a single value has no spread: nothing can be said of a difference"
+_TOO_FEW: Final = "a single value has no spread, so no difference can be judged"
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,10 @@ LEAST_QUANTILE: Final = 20
 MOST_SAID: Final = 5
 
 _CAUSES: Final = {
-    "by_wakeup": "preemptions by wake-ups",
-    "by_turn": "turns that are over",
-    "slept": "tasks that wait",
-    "blocked": "tasks that wait for a disk or the like",
+    "by_wakeup": "wake-up preemptions",
+    "by_turn": "expired time slices",
+    "slept": "waits",
+    "blocked": "waits for I/O",
     "stopped": "stops",
     "exited": "exits",
 }
@@ -42,7 +42,7 @@ _MOSTLY: Final = 0.5
 _OF_PART: Final[dict[Part, str]] = {
     "workload": "",
     "background": " of the background load",
-    "other": ", which is no part of it",
+    "other": ", which is not part of the workload",
 }
 
 NOT_TIMED: Final[Mapping[str, float]] = {}
@@ -118,11 +118,11 @@ def _changes(own: Recording, baseline: Recording) -> Iterator[_Change]:
     )
     if min(own.workload.latency.count, baseline.workload.latency.count) >= LEAST_QUANTILE:
         yield from _times(
-            "whoever is woken waits up to {} instead of {} (p95)",
+            "a woken task waits up to {} instead of {} (95th percentile)",
             own.workload.latency.p95_ns,
             baseline.workload.latency.p95_ns,
         )
-    yield from _figures("{} tasks want to run on a CPU instead of {} on average", _queue(own), _queue(baseline))
+    yield from _figures("on average {} tasks compete for a CPU instead of {}", _queue(own), _queue(baseline))
     yield from _counts("there are {} wake-ups instead of {}", own, baseline, "wakeups", rate)
     yield from _counts("there are {} migrations to another CPU instead of {}", own, baseline, "migrations", rate)
     yield from _shares(own, baseline)
@@ -133,7 +133,7 @@ def _switches(own: Recording, baseline: Recording, rate: bool) -> Iterator[_Chan
     if not _differs(now, before):
         return
     less = now < before
-    unit = " a second" if rate else ""
+    unit = " per second" if rate else ""
     words = (
         f"the workload leaves the CPU {_times_as(before, now)} {'less' if less else 'more'} often "
         f"({number(now)} instead of {number(before)} switches{unit}{_causes(own, baseline, rate)})"
@@ -150,15 +150,19 @@ def _causes(own: Recording, baseline: Recording, rate: bool) -> str:
     whole = sum(parts.values())
     ranked = sorted(parts, key=lambda name: -parts[name])
     named = ranked[: 1 if parts[ranked[0]] >= _MAIN_CAUSE * whole else 2]
-    said = [f"{percent(round(parts[name] / whole, 2))} of the difference are {_CAUSES[name]}" for name in named[:1]]
-    said += [f"{percent(round(parts[name] / whole, 2))} are {_CAUSES[name]}" for name in named[1:]]
+    said = [f"{_part_of(parts[named[0]] / whole)} of the difference comes from {_CAUSES[named[0]]}"]
+    said += [f"{_part_of(parts[name] / whole)} from {_CAUSES[name]}" for name in named[1:]]
     return ", " + listed(said)
+
+
+def _part_of(share: float) -> str:
+    return "all" if round(share, 2) == 1 else percent(round(share, 2))
 
 
 def _counts(words: str, own: Recording, baseline: Recording, name: str, rate: bool) -> Iterator[_Change]:
     now, before = (_count(one, getattr(one.workload, name), rate) for one in (own, baseline))
     if _differs(now, before):
-        unit = " a second" if rate else ""
+        unit = " per second" if rate else ""
         yield _Change(_ratio(now, before), words.format(number(now), number(before)) + unit)
 
 
@@ -175,7 +179,7 @@ def _figures(words: str, now: float, before: float) -> Iterator[_Change]:
 def _shares(own: Recording, baseline: Recording) -> Iterator[_Change]:
     now, before = (one.workload.run_ns / max(1, one.covered_ns * one.cpus) for one in (own, baseline))
     if now > 0 and before > 0:
-        words = f"the workload has {percent(round(now, 3))} of the CPU instead of {percent(round(before, 3))}"
+        words = f"the workload gets {percent(round(now, 3))} of the CPU instead of {percent(round(before, 3))}"
         yield from _kept(_Change(now / before, words))
 
 
@@ -196,7 +200,7 @@ def _ratio(now: float, before: float) -> float:
 def _times_as(before: float, now: float) -> str:
     """``74 times``, ``1.8 times``; of what is nearly the same a percentage; nothing where there was none."""
     if min(now, before) == 0:
-        return "incomparably"
+        return "far"
     ratio = max(now, before) / min(now, before)
     return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
@@ -221,8 +225,8 @@ def _incomplete(recording: Recording) -> bool:
 def _sentences(own: Recorded, now: Recording, before: Recording, changes: Sequence[_Change]) -> Iterator[str]:
     if not changes:
         yield (
-            f"Under {own.configuration} the scheduler does what it does under the baseline: no figure of the workload "
-            f"differs by {percent(LEAST_RATIO - 1)} or more. What differs comes from elsewhere."
+            f"Under {own.configuration} the scheduler behaves as under the baseline: no figure of the workload "
+            f"differs by {percent(LEAST_RATIO - 1)} or more. The difference has another cause."
         )
         return
     yield f"Under {own.configuration}, {changes[0].words}."
@@ -235,7 +239,7 @@ def _sentences(own: Recorded, now: Recording, before: Recording, changes: Sequen
 def _who(now: Recording, before: Recording) -> Iterator[str]:
     """Whom most preemptions are by, where there are more of them."""
     more, where = (
-        (now, "here")
+        (now, "under this configuration")
         if now.workload.switches.preempted > before.workload.switches.preempted
         else (
             before,
@@ -247,10 +251,8 @@ def _who(now: Recording, before: Recording) -> Iterator[str]:
         return
     same = first.by == first.preempted and first.part == "workload"
     by = "another task of that name" if same else f"{first.by}{_OF_PART[first.part]}"
-    yield (
-        f"Of the {number(whole)} preemptions {where} {percent(round(first.count / whole, 2))} are of "
-        f"{first.preempted} by {by}."
-    )
+    share = percent(round(first.count / whole, 2))
+    yield f"{share} of the {number(whole)} preemptions {where} were of {first.preempted} by {by}."
 
 
 def _most_frequent(preemptions: Sequence[Preemption]) -> Preemption | None:
@@ -261,7 +263,7 @@ def _notes(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]) -> 
     yield (
         f"One recorded trial of each, with the seed {own.seed}"
         + (" for both" if own.seed == baseline.seed else f" and {baseline.seed}")
-        + ": what single trials show has no interval."
+        + ": single trials have no interval."
     )
     slower = [
         f"{signed(100 * (one.wall_ns / timed_ns[one.configuration] - 1))} % ({one.configuration})"
@@ -269,13 +271,13 @@ def _notes(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]) -> 
         if one.wall_ns and timed_ns.get(one.configuration)
     ]
     if slower:
-        yield f"Time that the workload took while it was recorded, against the run's trials: {listed(slower)}."
+        yield f"Time of the workload while recorded, compared with the run's trials: {listed(slower)}."
     for one in (baseline, own):
         recording = one.recording
         if recording is not None and _incomplete(recording):
             yield (
-                f"{one.configuration}: the first {_time(recording.covered_ns)} of {_time(recording.span_ns)} are "
-                f"known, and there was no room for {number(recording.lost)} later events: counts are compared by the "
+                f"{one.configuration}: only the first {_time(recording.covered_ns)} of {_time(recording.span_ns)} were "
+                f"recorded; the buffer had no room for {number(recording.lost)} later events. Counts are compared per "
                 "second."
             )
     if own.kernel != baseline.kernel:

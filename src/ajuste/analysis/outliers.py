@@ -78,5 +78,5 @@ def _note(metric: str, configuration: str, runs: int, blocks: Sequence[int]) -> 
     are = "is" if len(blocks) == 1 else "are"
     return (
         f"{metric} under {configuration}: {len(blocks)} of {runs} values {are} far from all others ({which}{more}). "
-        f"Something else may have disturbed the machine; they are part of every figure."
+        f"Something else may have disturbed the machine; they stay in every figure."
     )

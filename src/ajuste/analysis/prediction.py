@@ -110,7 +110,7 @@ def _forecasts(configuration: ResolvedConfiguration, own: Attributes, others: li
         yield Forecast(name, CPU_SHARE, share, share, f"weight {weight_of(own)} of {total}")
     elif own.policy in REAL_TIME:
         least = 100 - (LEFT_BY_REAL_TIME if others else 0)
-        yield Forecast(name, CPU_SHARE, least, 100, "a real-time task goes first; others are left 5 % of each second")
+        yield Forecast(name, CPU_SHARE, least, 100, "a real-time task goes first; other tasks get 5 % of each second")
     else:
         most = LEFT_BY_REAL_TIME * weight_of(own) / total
         yield Forecast(name, CPU_SHARE, 0, most, "what a real-time task leaves, 5 % of each second")
@@ -177,7 +177,7 @@ def agreement(rule: PredictionRule, found: Sequence[Prediction], metrics: Iterab
         title = f"{metric.title[:1].lower()}{metric.title[1:]}"
         many = "the one configuration" if len(own) == 1 else f"all {len(own)} configurations"
         if off == 0:
-            sentences.append(f"The rule ({rule.title}) predicts the {title} rightly in {many}.")
+            sentences.append(f"The rule ({rule.title}) predicts the {title} correctly in {many}.")
         else:
             most = quantity(number(off), metric.unit)
             sentences.append(

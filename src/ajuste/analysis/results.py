@@ -49,8 +49,8 @@ MOST_NOTES = 4
 
 VIRTUAL_CLOCK = (
     "Measured under a virtual clock on an emulated CPU, where every instruction takes the same time: this shows what "
-    "the kernel does, not how fast any hardware is. Replicates are seeds, which move memory layouts and the start "
-    "against the timer tick."
+    "the kernel does, not how fast hardware is. Replicates differ by seed, which changes memory layouts and the start "
+    "relative to the timer tick."
 )
 
 

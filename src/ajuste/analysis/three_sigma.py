@@ -137,11 +137,11 @@ def _why(rule: _Rule, verdict: Verdict, narrowing: float, too_early: str) -> str
         return _missed(narrowing)
     if differs and not rule.values:
         return (
-            "The spread of single values hides the difference from the rule: it does not shrink, however often is "
-            "measured, while the mean is known better with every block."
+            "The spread of single values hides the difference from the rule. That spread does not shrink with more "
+            "blocks, while the mean becomes more precise."
         )
     if verdict.verdict == "equivalent" and rule.means:
-        return "There is a difference, but one too small to matter: the rule does not ask how large it is."
+        return "There is a difference, but it is too small to matter: the rule does not consider its size."
     if verdict.verdict == "undecided" and rule.means:
         return too_early
     return ""
@@ -150,10 +150,10 @@ def _why(rule: _Rule, verdict: Verdict, narrowing: float, too_early: str) -> str
 def _missed(narrowing: float) -> str:
     if narrowing > 1:
         return (
-            "What drifts from block to block widens the standard deviations that the rule uses; it cancels where "
-            "trials of the same block are compared."
+            "Drift from block to block widens the standard deviations that the rule uses; it cancels when trials of "
+            "the same block are compared."
         )
-    return "The rule asks for more certainty than the verdict's confidence does."
+    return "The rule requires more certainty than the verdict's confidence."
 
 
 def _too_early(blocks: int, comparisons: int) -> str:

@@ -158,10 +158,10 @@ def more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
 def _so_far(found: Effect, metric: Metric, alpha: float) -> str:
     least = fewest(alpha) if metric.quantile is None else fewest_for(metric.quantile, alpha / 2)
     if least is None:
-        return f"a percentile as far out as this needs more than {number(MOST_VALUES)} blocks"
+        return f"this percentile needs more than {number(MOST_VALUES)} blocks"
     if found.one_order and found.interval.n >= least:
         return (
-            f"the same of the two ran first in each of {_count(found.interval.n, 'block')}, so that a drift would look "
+            f"the same one ran first in each of {_count(found.interval.n, 'block')}, so a drift would look "
             f"like an effect; a block in the other order is needed"
         )
     return f"{_count(found.interval.n, 'block')} of at least {number(least)} that an interval needs"
@@ -191,11 +191,11 @@ def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, 
         times = _count(found.interval.n, "block")
         return f"the same in each of {times}, which is not enough to exclude more than {around}"
     if word == "undecided":
-        return f"the interval, {interval}, includes no difference and reaches beyond {around}"
+        return f"the interval, {interval}, includes no difference and extends beyond {around}"
     side, near, far = ("higher", found.low, found.high) if found.interval.mean > 0 else ("lower", found.high, found.low)
     by = f"{side} by {say(near).lstrip('+−')} to {say(far).lstrip('+−')}"
     if word == "differs":
-        return f"{by}; neither direction is better by itself"
+        return f"{by}; this metric has no better direction"
     return f"{by}, and {metric.direction} is better"
 
 

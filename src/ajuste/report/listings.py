@@ -102,8 +102,8 @@ def _lines(results: Results, own: tuple[Prediction, ...], metric: Metric, labels
 
 
 _LEAD: Final = (
-    "The rule calls two configurations different where their means are further apart than three standard deviations "
-    "of the difference: of that of two single values, or of that of two means."
+    "The rule calls two configurations different if their means differ by more than three standard deviations of the "
+    "difference, either between two single values or between two means."
 )
 _SOURCE: Final = 'The rule: F. Pukelsheim, "The Three Sigma Rule", The American Statistician 48(2), 1994.'
 _THREE_SIGMA_COLUMNS: Final = (
@@ -172,7 +172,7 @@ def _word(differs: bool | None) -> str:
 
 
 _MACHINES_LEAD: Final = (
-    "Each block was measured on one machine and is compared within itself, so that no machine's speed is in any effect."
+    "Each block ran on one machine and is compared within itself, so a machine's speed affects no effect."
 )
 _MACHINES_SOURCE: Final = (
     "Whether the effects are equal: R. A. Alexander and D. M. Govern, A New and Simpler Approximation for ANOVA Under "
@@ -180,7 +180,7 @@ _MACHINES_SOURCE: Final = (
 )
 _MACHINES_COLUMNS: Final = ("Blocks", "Effect", "Interval", "Verdict there")
 _SUMMARY: Final[dict[Agreement, str]] = {
-    "depends": "The machines do not agree, so that no verdict is right for all of them.",
+    "depends": "The machines disagree: no verdict applies to all of them.",
     "differ": "The machines agree on the verdicts, but not on how large the effects are.",
     "unknown": "There are too few blocks on more than one machine to tell whether the effects are the same on all.",
     "alike": "No difference between the machines' effects is seen.",
@@ -198,7 +198,7 @@ def machines_listing(results: Results, labels: Labels) -> Listing | None:
     worst = next(agreement for agreement in _SUMMARY if any(one.agreement == agreement for one in shown))
     lead = f"{_MACHINES_LEAD} {_SUMMARY[worst]}"
     return Listing(
-        "machines", "Machine by machine", lead, _MACHINES_COLUMNS, groups, _MACHINES_SOURCE, heading="Machine"
+        "machines", "Results per machine", lead, _MACHINES_COLUMNS, groups, _MACHINES_SOURCE, heading="Machine"
     )
 
 

@@ -365,7 +365,7 @@ def _of_its_own(results: Results) -> bool:
 def _blocks(results: Results) -> str:
     own = [verdict.blocks for verdict in results.verdicts if verdict.deciding]
     if own and min(own) < results.blocks:
-        return f"{results.blocks}; each comparison rests on those that have a clean trial of both, {min(own)} at least"
+        return f"{results.blocks}; each comparison uses those with a clean trial of both, {min(own)} at least"
     return str(results.blocks)
 
 

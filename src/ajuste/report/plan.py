@@ -188,7 +188,7 @@ def _print_configurations(out: Sheet, plan: PlannedStudy) -> None:
             _print_command(out, command, INDENT)
         _print_samplers(out, plan)
     if plan.once:
-        out.heading("Once in the whole study runs")
+        out.heading("Runs once per study")
         for command in plan.once:
             _print_command(out, command, INDENT)
     out.heading("Configurations")
@@ -201,7 +201,7 @@ def _print_samplers(out: Sheet, plan: PlannedStudy) -> None:
         keys = visible_line(", ".join(sampler.keys))
         out.say(f"read every {sampler.interval_ns / 1e6:g} ms: {sampler.source} {keys}", indent=INDENT)
     if plan.samplers and plan.observe_s:
-        out.say(f"Reading goes on for {plan.observe_s:g} s after the workload's end.", indent=INDENT)
+        out.say(f"Sampling continues for {plan.observe_s:g} s after the workload's end.", indent=INDENT)
 
 
 def _print_configuration(out: Sheet, configuration: PlannedConfiguration, shared: list[PlannedCommand]) -> None:
@@ -273,7 +273,7 @@ def _print_metrics(out: Sheet, plan: PlannedStudy) -> None:
 def _needed(plan: PlannedStudy) -> str:
     """About how many blocks the smallest effect takes; empty where that cannot be told beforehand."""
     told = [
-        f"{f'about {number(need.blocks)}' if need.blocks else 'very many'} where runs scatter by {need.run_percent:g} %"
+        f"{f'about {number(need.blocks)}' if need.blocks else 'very many'} if runs scatter by {need.run_percent:g} %"
         for need in plan.needed
     ]
     return f"{', '.join(told)} (ajuste doctor measures it here)" if told else ""

@@ -13,8 +13,8 @@ from ajuste.report.listing import Group, Listing, ListingLine, kept
 
 _COLUMNS: Final = ("Taken for", "Seen", "Its configuration")
 LEAD: Final = (
-    "Read from each kernel while it ran, before anything was measured. The configuration is what it was built from, "
-    "and proves nothing."
+    "Read from each running kernel before the measurement. The configuration from which a kernel was built proves "
+    "nothing."
 )
 
 
@@ -28,7 +28,7 @@ def proofs_listing(results: Results) -> Listing | None:
     groups = tuple(Group(name, tuple(map(_line, proof.features))) for name, proof in proofs_of(results).items())
     if not groups:
         return None
-    return Listing("proofs", "What the kernels were seen to have", LEAD, _COLUMNS, groups, words=_COLUMNS)
+    return Listing("proofs", "Features found in the running kernels", LEAD, _COLUMNS, groups, words=_COLUMNS)
 
 
 def options_in_words(shown: Shown) -> str:
@@ -65,7 +65,7 @@ def kernel_options_listing(results: Results) -> Listing | None:
 
 def _title(name: str, found: KernelOptions) -> str:
     shown = "" if found.total == len(found.options) else f", of which {len(found.options)} are shown"
-    return f"{name}: {count_of(found.total, 'option')} otherwise than in {found.baseline}{shown}"
+    return f"{name}: {count_of(found.total, 'option')} different from {found.baseline}{shown}"
 
 
 def _kernel_options_line(option: DifferingOption) -> ListingLine:

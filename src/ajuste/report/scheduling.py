@@ -103,8 +103,8 @@ def _tables(explanation: Explanation, heads: tuple[str, ...]) -> tuple[FigureTab
         return ()
     return (
         FigureTable("What the workload did", heads, _figures(recordings, explanation)),
-        *_named("Who had the CPU", heads, recordings, _shares_of),
-        *_named("Who preempted whom", heads, recordings, _preemptions_of),
+        *_named("CPU time by task", heads, recordings, _shares_of),
+        *_named("Preemptions by task", heads, recordings, _preemptions_of),
     )
 
 

@@ -138,7 +138,7 @@ def _best(view: View, surface: Surface, title: str) -> str:
     text = f"{title} is best at {_settings(view, best.configuration)}: {', '.join(figures)}."
     others = [name for name in surface.best_set if name != surface.best]
     if len(others) + 1 == len(surface.points):
-        return f"{text} None of the others can be told from it after {count_of(surface.blocks, 'block')}."
+        return f"{text} None of the others is distinguishable from it after {count_of(surface.blocks, 'block')}."
     if not others:
         return f"{text} Every other {_noun(view)} is worse."
     named = "; ".join(view.name(name) for name in others[:_MOST_NAMED])
@@ -225,9 +225,9 @@ def _of(history: History, labels: Labels) -> str:
 def _history_said(history: History, smallest_effect: float, unit: str) -> str:
     first, last = history.points[0].version, history.points[-1].version
     if not history.known:
-        return f"is not known well enough yet from {first} to {last} to say where it changes."
+        return f"is not precise enough yet from {first} to {last} to locate a change."
     if not history.changes:
-        return f"changes nowhere from {first} to {last} by more than {percent(smallest_effect)}."
+        return f"does not change from {first} to {last} by more than {percent(smallest_effect)}."
     places = count_of(len(history.changes), "place")
     return f"changes at {places}: {listed([_change(history, one, unit) for one in history.changes])}."
 
@@ -235,7 +235,7 @@ def _history_said(history: History, smallest_effect: float, unit: str) -> str:
 def _change(history: History, one: VersionChange, unit: str) -> str:
     scheduler = {point.version: point.scheduler for point in history.points}
     old, new = scheduler[one.before], scheduler[one.after]
-    also = f", where {new} took the place of {old}," if old != new else ""
+    also = f", where {new} replaced {old}," if old != new else ""
     return f"from {one.before} to {one.after}{also} by {change(one.change, history.scale, unit)}"
 
 
@@ -275,6 +275,6 @@ def search_sentences(tuning: Tuning) -> Iterator[str]:
             for one in tuning.importance
         )
         yield (
-            f"How much of what varies goes away if a setting is held fixed, by the model of what was tried: {shares}. "
-            "Where settings interact the shares add up to more than all."
+            f"Share of the variation that disappears if a setting is held fixed, by the model of the search: {shares}. "
+            "If settings interact, the shares add up to more than 100 %."
         )

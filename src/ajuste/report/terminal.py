@@ -165,7 +165,7 @@ def _print_described(out: Sheet, results: Results, labels: Labels) -> None:
     metrics = described_with_effects(results)
     if not metrics:
         return
-    out.heading("Described only; these did not decide when to stop")
+    out.heading("Other metrics; these did not decide when to stop")
     count = sum(len(verdicts_of(results, metric.name)) for metric in metrics)
     if count > _MOST_DESCRIBED:
         out.say(f"{count_of(count, 'effect')}: see the report.", indent=INDENT)
@@ -204,7 +204,7 @@ def _print_effects(
 def _print_diagnostics(out: Sheet, results: Results) -> None:
     lines = matters(results)
     if lines:
-        out.heading("Found in the noise")
+        out.heading("Noise diagnostics")
     for line in lines:
         out.say(line, indent=INDENT)
 

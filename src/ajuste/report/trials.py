@@ -183,4 +183,4 @@ def _of_configurations(results: Results, shown: Results) -> str:
 def _of_trials(results: Results, shown: Results) -> str:
     if len(shown.trials) == results.tally.trials:
         return ""
-    return f"Of {results.tally.trials:,} trials {len(shown.trials):,} are drawn; every figure is of all."
+    return f"Of {results.tally.trials:,} trials {len(shown.trials):,} are drawn; every figure uses all of them."

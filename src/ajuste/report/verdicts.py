@@ -30,11 +30,11 @@ class Look:
 
 
 LOOKS: Final[dict[Word, Look]] = {
-    "improves": Look("▲", "bold green", "better than the baseline by an interval that excludes no effect"),
-    "worsens": Look("▼", "bold red", "worse than the baseline by an interval that excludes no effect"),
-    "differs": Look("≠", "bold blue", "differs from the baseline; the metric has no better or worse"),
+    "improves": Look("▲", "bold green", "better than the baseline: the interval excludes no effect"),
+    "worsens": Look("▼", "bold red", "worse than the baseline: the interval excludes no effect"),
+    "differs": Look("≠", "bold blue", "differs from the baseline; the metric has no better direction"),
     "equivalent": Look("≈", "cyan", "so close to the baseline that the difference does not matter"),
-    "undecided": Look("?", "yellow", "what was measured does not tell"),
+    "undecided": Look("?", "yellow", "the measurements do not decide it"),
 }
 ORDER: Final[tuple[Word, ...]] = ("improves", "worsens", "differs", "equivalent", "undecided")
 

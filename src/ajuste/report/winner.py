@@ -63,7 +63,7 @@ def _require(results: Results, wanted: str) -> None:
     against = [v for v in verdicts if v.verdict == "worsens"]
     if against or not any(v.verdict in ("improves", "differs") for v in verdicts):
         said = "; ".join(f"{v.metric}: {v.verdict}" for v in against or verdicts) or "nothing was measured"
-        raise RequestError(f"the verdict on {wanted} does not support putting it to use: {said}")
+        raise RequestError(f"the verdict on {wanted} does not support using it: {said}")
 
 
 def _constraints_not_kept(results: Results, name: str) -> Sequence[KeptLimit]:
@@ -104,11 +104,11 @@ def _what_was_said(results: Results) -> str:
 def _what_can_be_done(results: Results) -> str:
     words = {verdict.verdict for verdicts in _deciding(results).values() for verdict in verdicts}
     if "differs" in words and "improves" not in words:
-        return "the metric has no better or worse: name the configuration that you want"
+        return "the metric has no better direction: name the configuration that you want"
     if words & {"improves"}:
-        return "what improves one metric worsens another; name the study's metrics by what matters to you"
+        return "improving one metric worsens another; choose the study's metrics by what matters to you"
     if "undecided" in words:
-        return "measure more blocks: the same command goes on with a larger budget"
+        return "measure more blocks: run the same command with a larger budget to continue"
     return f"a configuration can be exported if it {ORDER[0]} a metric of the study"
 
 

@@ -69,5 +69,5 @@ def test_the_answer_says_how_far_the_rule_is_off_at_worst() -> None:
     assert agreement(RULE, found, [ELAPSED]) == (
         "The rule (The weights) predicts the elapsed time to within 0.25 s in all 3 configurations, worst at b."
     )
-    assert agreement(RULE, [beside("a", 0.0)], [ELAPSED]).endswith("rightly in the one configuration.")
+    assert agreement(RULE, [beside("a", 0.0)], [ELAPSED]).endswith("correctly in the one configuration.")
     assert agreement(RULE, [beside("a", None)], [ELAPSED]) == ""

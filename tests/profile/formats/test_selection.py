@@ -73,7 +73,7 @@ def test_an_undecided_run_exports_nothing_and_says_how_to_go_on() -> None:
     with pytest.raises(RequestError, match="1 × undecided") as refused:
         supported(results(verdict("a")))
     assert "larger budget" in str(refused.value.hint)
-    with pytest.raises(RequestError, match="does not support putting it to use: elapsed: undecided"):
+    with pytest.raises(RequestError, match="does not support using it: elapsed: undecided"):
         supported(results(verdict("a")), "a")
 
 

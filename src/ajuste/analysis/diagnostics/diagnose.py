@@ -75,7 +75,7 @@ def _diagnostic(metric: str, finding: DiagnosticFinding, significant: bool) -> D
         p_value=finding.p_value,
         present=present,
         matters=present and (harmful or finding.spoils or finding.verdict_affected),
-        says=finding.says if present else "Nothing of the kind was found.",
+        says=finding.says if present else "No problems found.",
         naive_error=finding.naive_error if present else None,
         verdict_affected=present and finding.verdict_affected,
         why=finding.why if present else "",
@@ -97,8 +97,8 @@ def _naive(residuals: Residuals) -> Naive | None:
         windows=windows,
         error=error,
         narrowing=narrowing,
-        says=f"Two equal configurations, each measured {BATCH} times in a row at any moment of this run, would have "
-        f"been called different by a t test at {percent(LEVEL)} in {percent(round(error, 3))} of cases.{gain}",
+        says=f"A t test at {percent(LEVEL)} on two equal configurations, each measured {BATCH} times in a row in this "
+        f"run, would have found a false difference in {percent(round(error, 3))} of cases.{gain}",
     )
 
 

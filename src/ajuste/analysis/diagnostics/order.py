@@ -36,7 +36,7 @@ def order(residuals: Residuals) -> DiagnosticFinding | None:
         p_value=p_value,
         naive_error=error_of_bias(last, residuals.sd),
         says=f"From the first place in a block to the last the level moves by {residuals.say(last)}.",
-        why="The order is drawn anew for every block, so that no configuration is favoured.",
+        why="The order is drawn again for every block, so no configuration is favoured.",
     )
 
 
@@ -77,7 +77,7 @@ def drift(residuals: Residuals) -> DiagnosticFinding | None:
         p_value=p_value,
         naive_error=error_of_trend(by_trial, float(np.std(left))),
         says=f"The level moved by {residuals.say(total)} from the first block to the last.",
-        why="What is compared ran within the same block, where a drift has no time to act.",
+        why="Comparisons are within blocks, where drift has no time to act.",
     )
 
 
@@ -139,8 +139,8 @@ def autocorrelation(residuals: Residuals) -> DiagnosticFinding | None:
         value=rho,
         p_value=2 * float(ndtr(-abs(rho + 1 / n) * math.sqrt(n))),
         naive_error=error_in(left)[0] if n >= _LONG else error_of_autocorrelation(bounded),
-        says=f"A trial resembles the one before it (correlation {rho:.2f}): {number(n)} trials tell as much as "
-        f"{number(round(effective))} independent ones."
+        says=f"A trial resembles the one before it (correlation {rho:.2f}): {number(n)} trials carry as much "
+        f"information as {number(round(effective))} independent ones."
         if rho > 0
         else f"A trial tends to differ from the one before it (correlation {rho:.2f}).",
         verdict_affected=affected,
@@ -203,17 +203,17 @@ def carry_over(residuals: Residuals) -> DiagnosticFinding | None:
     bias = effect / others * _more_often_after_another(residuals, strongest)
     affected = abs(bias) > residuals.sd * math.sqrt(2 / residuals.blocks)
     if affected:
-        why = f"{name} never follows itself within a block, so that it looks about {residuals.say(-bias)} off."
+        why = f"{name} never follows itself within a block, so it looks off by about {residuals.say(-bias)}."
     else:
-        why = "What runs before what is drawn at random: the advantage of any configuration is smaller than the noise."
+        why = "The order is random, so the advantage of any configuration is smaller than the noise."
     return DiagnosticFinding(
         kind="carry-over",
-        measures="largest effect of what ran just before",
+        measures="largest effect of the previous trial",
         value=float(np.expm1(effect)) if residuals.scale == "ratio" else effect,
         p_value=p_value,
         naive_error=error_of_bias(effect / BATCH, residuals.sd),
         configuration=name,
-        says=f"What ran just before matters: after {name} the level is {residuals.say(effect)} away from the mean.",
+        says=f"The previous trial matters: after {name} the level is {residuals.say(effect)} away from the mean.",
         verdict_affected=affected,
         why=why,
     )
@@ -262,7 +262,7 @@ def warm_up(residuals: Residuals) -> DiagnosticFinding | None:
     blocks = "The first block is" if length == 1 else f"The first {length} blocks are"
     return DiagnosticFinding(
         kind="warm-up",
-        measures="how far the first blocks are off",
+        measures="deviation of the first blocks",
         value=float(np.expm1(off)) if residuals.scale == "ratio" else off,
         p_value=min(1.0, p_value * len(lengths)),
         naive_error=error_of_bias(off * min(1.0, trials / BATCH), residuals.sd),

@@ -38,7 +38,7 @@ def spread(residuals: Residuals) -> DiagnosticFinding | None:
         naive_error=error_of_unequal_spread(min(ratio, 1e6)),
         configuration=residuals.names[widest],
         says=f"{residuals.names[widest]} varies more than {residuals.names[least]}: {times}.",
-        why="The interval is made from the differences themselves, and supposes nothing of the single spreads.",
+        why="The interval is computed from the differences, so it assumes nothing about the single spreads.",
         spoils=ratio >= 2,
     )
 
@@ -67,14 +67,14 @@ def bimodality(residuals: Residuals) -> DiagnosticFinding | None:
     share, apart = two_groups(own)
     return DiagnosticFinding(
         kind="bimodality",
-        measures="distance of the two groups",
+        measures="distance between the two groups",
         value=float(np.expm1(apart)) if residuals.scale == "ratio" else apart,
         p_value=min(1.0, p_value * len(tested)),
         naive_error=error_of_shape(own),
         configuration=name,
         says=f"The values of {name} fall into two groups, {residuals.say(apart)} apart; {100 * share:.0f} % are in the "
         f"upper one. A mean describes neither.",
-        why="The verdict is about the mean over both groups, and its interval is as wide as they make it.",
+        why="The verdict is about the mean over both groups; its interval includes their distance.",
         spoils=True,
     )
 
@@ -134,6 +134,6 @@ def far_values(residuals: Residuals) -> DiagnosticFinding | None:
         configuration=name if count else "",
         says=f"{number(count)} of {number(len(residuals))} {are} more than {FAR:g} times further out than usual, most "
         f"of them under {name}, where they make the standard deviation {number(wider)} times as large.",
-        why="They are kept and part of every figure: they widen the intervals.",
+        why="They stay in every figure and widen the intervals.",
         spoils=wider >= WIDER,
     )

@@ -246,9 +246,9 @@ def _same(found: SearchState) -> tuple[str, ...]:
 def _design(tuning: Tuning) -> str:
     phases = [
         f"Searched with {tuning.trials} of at most {tuning.allowed} trials ({tuning.sampler}): blocks of the baseline "
-        f"and what is most promising next, in random order",
-        "then the best of them replicated against the baseline, what is certainly worse being left out",
-        "then the choice checked in blocks of its own, from which alone its verdict comes",
+        f"and of the most promising configurations, in random order",
+        "then replicates of the best against the baseline, without those that are certainly worse",
+        "then a check of the choice in separate blocks, which alone decide its verdict",
     ]
     return "; ".join(phases) + "."
 
@@ -261,7 +261,7 @@ def search_answer(
 ) -> str:
     """The answer; ``verdicts`` are those of the check."""
     if not tuning.chosen:
-        return f"The search has not come to an end yet; {_tried(tuning)} so far."
+        return f"The search is not finished; {_tried(tuning)} so far."
     by_name = {(v.configuration, v.metric): v for v in verdicts}
     if not tuning.check_blocks:
         return f"{_tried(tuning).capitalize()}; the most promising, {tuning.chosen[0]}, is not checked yet."
@@ -313,7 +313,7 @@ def _tried(tuning: Tuning) -> str:
 
 def _fresh(tuning: Tuning) -> str:
     blocks = "1 fresh block" if tuning.check_blocks == 1 else f"{tuning.check_blocks} fresh blocks"
-    return f"measured in {blocks} that had no part in the choice"
+    return f"measured in {blocks} that were not used for the choice"
 
 
 def _effect(verdict: Verdict, metric: Metric) -> str:

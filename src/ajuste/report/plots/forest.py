@@ -246,8 +246,8 @@ def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
     band = f"too small to matter ({effect_band(results.smallest_effect)})"
     return Plot(
         name=name,
-        title=f"The whole profile, shared out among its lines{in_words(style)}",
-        description=f"{metric.title}: what the whole profile does, and below it each line's share of that (its Shapley "
+        title=f"Effect of the whole profile, divided among its lines{in_words(style)}",
+        description=f"{metric.title}: the effect of the whole profile, and below it each line's share (its Shapley "
         f"value), from the largest to the smallest, with {100 * results.level:g} % intervals for all together; the "
         f"band is too small to matter.",
         figure=figure(

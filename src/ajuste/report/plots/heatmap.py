@@ -125,7 +125,7 @@ def correlation_plot(results: Results, metric: Metric, name: str) -> Plot | None
     }
     return Plot(
         name=name,
-        title=f"What goes along with {visible_line(metric.title)} (Spearman's ρ)",
+        title=f"Correlation of other metrics with {visible_line(metric.title)} (Spearman's ρ)",
         description=f"Rank correlations of {metric.title} with other metrics over {own[0].n} configurations.",
         figure=figure(
             [trace],

@@ -32,7 +32,7 @@ def predicted_plot(results: Results, metric: Metric, labels: Labels, name: str) 
     ends = [shown.scaled(v) for p in own for v in (p.low, p.high, p.measured) if v is not None]
     return Plot(
         name=name,
-        title=f"Measured beside predicted{unit}",
+        title=f"Measured and predicted{unit}",
         description=f"{metric.title}: for each configuration the mean, every clean trial, and what the rule predicts.",
         figure=figure(
             traces,

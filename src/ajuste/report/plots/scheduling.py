@@ -14,7 +14,7 @@ from ajuste.report.plots.trials import configuration_marks
 
 CAUSES: Final = {
     "by_wakeup": "preempted by a wake-up",
-    "by_turn": "its turn was over",
+    "by_turn": "its time slice expired",
     "slept": "waits",
     "blocked": "waits for a disk",
     "stopped": "stopped",
@@ -58,8 +58,8 @@ def scheduling_plots(
     )
     plots = (
         _causes(pair, f"{name}-causes", legend),
-        _durations(pair, "latency", "From being woken to running", "wake-ups", f"{name}-latency", legend),
-        _durations(pair, "runs", "How long a run lasts", "runs", f"{name}-runs", legend),
+        _durations(pair, "latency", "Time from wake-up to running", "wake-ups", f"{name}-latency", legend),
+        _durations(pair, "runs", "Length of a run on the CPU", "runs", f"{name}-runs", legend),
         _queue(pair, f"{name}-queue", legend),
     )
     return tuple(plot for plot in plots if plot is not None)
@@ -174,8 +174,8 @@ def _queue(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
         traces.append(_outline([n - 0.5 for n in lengths], [by_length.get(n, 0.0) for n in lengths], own, words))
     return Plot(
         name=name,
-        title="How many tasks can run on a CPU, share of the time",
-        description="How many tasks can run on a CPU at once, the one that runs counted, of all tasks there are.",
+        title="Runnable tasks per CPU, share of the time",
+        description="Runnable tasks per CPU, including the running one, of all tasks.",
         figure=figure(
             traces,
             xaxis={"nticks": 8, "title": {"text": "tasks"}},

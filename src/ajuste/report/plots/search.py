@@ -43,7 +43,7 @@ def importance_plot(tuning: Tuning, metric: Metric, name: str) -> Plot | None:
     }
     return Plot(
         name=name,
-        title="How much each setting matters, in % of what varies",
+        title="Importance of each setting, in % of the variation",
         description=f"{metric.title}: for each setting the share of the model's variation that goes away if it is held "
         "fixed, with 95 % intervals.",
         figure=figure(
@@ -271,7 +271,7 @@ def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels,
     ]
     return Plot(
         name=name,
-        title="What the model expects over two settings, and what was tried; stronger is better",
+        title="Prediction of the model over two settings, with the tried ones; stronger is better",
         description=f"{metric.title} as a model expects it over {expected.down} (upwards) and {expected.across}, with "
         "what was tried and the choice.",
         figure=figure(
