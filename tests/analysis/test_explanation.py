@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ajuste.analysis.explanation import deciding_configuration, explanation, explanations
@@ -116,6 +116,7 @@ def test_the_same_twice_is_no_difference(preempted: int, slept: int, run_ns: int
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
+@example(270, 297)
 def test_switches_are_told_just_where_they_differ_by_so_much(now: int, before: int) -> None:
     text = said(recorded("a", switches=switches(slept=now)), recorded("b", switches=switches(slept=before)))
     differs = abs(now - before) >= 5 and max(now, before) >= 1.1 * min(now, before)

@@ -189,7 +189,8 @@ def _kept(change: _Change) -> Iterator[_Change]:
 
 
 def _differs(now: float, before: float) -> bool:
-    return abs(now - before) >= LEAST_COUNT and abs(math.log(_ratio(now, before))) >= math.log(LEAST_RATIO)
+    # Not by logarithms, which round: 297 is exactly 1.1 times 270.
+    return abs(now - before) >= LEAST_COUNT and max(now, before) >= LEAST_RATIO * min(now, before)
 
 
 def _ratio(now: float, before: float) -> float:

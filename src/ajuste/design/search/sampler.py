@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from scipy.stats import qmc
 
 from ajuste.design.search.space import Point, Row, Space
 
@@ -86,6 +85,8 @@ def filling(space: Space, count: int, seed: int, taken: Collection[Point] = ()) 
 
     Fewer only where the space has no more. Source: Owen (1998), "Scrambling Sobol' and Niederreiter-Xing points".
     """
+    from scipy.stats import qmc  # slow to load, and few commands search
+
     sizes = np.array([len(axis.levels) for axis in space.axes])
     sobol = qmc.Sobol(len(sizes), rng=np.random.default_rng([seed, 1]))
     found: dict[Point, None] = {}

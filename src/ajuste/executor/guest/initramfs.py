@@ -10,8 +10,6 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.executor.guest.cpio import Regular, write_archive
-from ajuste.executor.guest.library import needed_by
-from ajuste.executor.guest.module import modules_for
 from ajuste.executor.guest.tree import FileTree, check_self_contained, interpreters_of
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import sha256_of
@@ -57,6 +55,8 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     _add_study_files(tree, files.study_files)
     for scheduler in files.schedulers:
         _add_scheduler(tree, scheduler, kernel)
+    from ajuste.executor.guest.module import modules_for  # Reads ELF files: slow to load, and hosts need it not.
+
     modules = modules_for(files.modules, kernel)
     for module in modules:
         tree.add(str(module.path), Regular(module.content))
@@ -110,6 +110,8 @@ def _add_needs(tree: FileTree, program: Path, *, wanted_by: str, depth: int) -> 
         _add_loadable(tree, interpreter, wanted_by=wanted_by, depth=depth + 1)
     if interpreters:
         return
+    from ajuste.executor.guest.library import needed_by
+
     needed = needed_by(program)
     for file in needed.files:
         tree.add_from_host(file)
