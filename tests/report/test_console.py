@@ -95,4 +95,4 @@ def test_there_is_no_other_console() -> None:
         if re.search(r"\bConsole\(", text) and path.name != "console.py":
             assert re.search(r"^from ajuste.report.console import .*\bConsole\b", text, re.MULTILINE), path
         assert "from_markup" not in text
-        assert ".status(" not in text or path.name == "visible.py", path
+        assert ".status(" not in text or path.name == "console.py", path
