@@ -1,4 +1,4 @@
-"""A target that a test plays: nothing to make ready, nothing to end."""
+"""An executor that a test plays: nothing to make ready, nothing to end."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
+from ajuste.executor.executor import Executor
 from ajuste.model.event import Accepted, End, Event, Exited, Hello, Output, Started, Written
 from ajuste.model.plan import Plan
 
 
-class PlayedTarget:
+class PlayedExecutor(Executor):
     """Keeps the ``plans`` that it was given; what becomes of them is the test's to say, in ``run``."""
 
     environment: dict[str, str] = {}  # noqa: RUF012
-    parallel = 1
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []

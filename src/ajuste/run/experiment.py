@@ -17,10 +17,9 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.search.goal import Search
 from ajuste.design.stopping import Stop
 from ajuste.executor.cluster.connection import Cluster, Connection
-from ajuste.executor.executor import NOTES, Benches, Executor
+from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.host.caller import host_site
-from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.kept_state import keeper
 from ajuste.executor.host.machine import of_this_machine
 from ajuste.executor.host.prepared import prepared_for, require_possible
@@ -233,7 +232,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
 
     def ready(machine: Machine, target: Executor) -> None:
         environment[machine.name] = target.environment
-        if isinstance(target, Benches):
+        if target.machines:
             environment["machines"] = {**environment.get("machines", {}), **target.machines}
         store.set_environment(run, environment)
 
@@ -253,13 +252,14 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
             Executors(lambda machine: open_target(experiment, proved(machine), means, connection, first), ready)
         )
         stack.callback(_say_what_came_up, targets, environment, ready)
-        if experiment.resolver is not None:
-            from ajuste.run.search import SearchRunner
-
-            return SearchRunner(experiment.resolved, run, store, targets, watcher, experiment.resolver).carry_out()
-        stop = Runner(experiment.resolved, run, store, targets, watcher).carry_out()
+        stop = Runner(experiment.resolved, run, store, targets, watcher, experiment.resolver).carry_out()
         alone = means.cluster is None or experiment.resolved.study.target.kind != "host"
-        if experiment.resolved.study.analysis.explain and stop.why != "failed" and alone:
+        if (
+            experiment.resolver is None
+            and experiment.resolved.study.analysis.explain
+            and stop.why != "failed"
+            and alone
+        ):
             record_decisive(run, store, targets, means.say)
         return stop
 
@@ -334,7 +334,7 @@ def open_target(
     if table.kind == "host":
         if connection is not None:
             return _benches(experiment, means, connection)
-        return prepared_for(resolved, HostExecutor(means.home, means.say), first)
+        return prepared_for(resolved, means.home, means.say, first)
     from ajuste.executor.cluster.cluster import ClusterExecutor
     from ajuste.executor.cluster.job import pack_guest
     from ajuste.executor.guest.guest import GuestExecutor, GuestOptions

@@ -21,7 +21,7 @@ from ajuste.model.event import Accepted, End, Hello
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from clusters import Lab, lab
-from played import PlayedTarget
+from played import PlayedExecutor
 
 PARCEL = GuestJob(
     ajuste="1",
@@ -115,7 +115,7 @@ class Lying(Played):
         return Said(lines=said(plan, at_ns=7)) if len(self.carried_out) > self.since else super().said(plan)
 
 
-class Here(PlayedTarget):
+class Here(PlayedExecutor):
     """This machine, which tells the truth."""
 
     def run(self, plan: Plan) -> Observation:
