@@ -59,6 +59,7 @@ lint: setup ## formatting, types and lints of both languages
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
 	@setup/system rust-lint
 	cargo fmt --check
 	$(CARGO) clippy --quiet --locked --all-targets -- -D warnings

@@ -21,7 +21,7 @@ from ajuste.report.plan import (
     PlannedWrite,
 )
 from ajuste.run.history import History
-from ajuste.run.schedule import schedule_of
+from ajuste.run.runner import schedule_of
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study

@@ -12,7 +12,14 @@ from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untruste
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.outputs.trial import trial
 from ajuste.run.history import History
-from ajuste.run.schedule import BlockWatcher, Schedule, schedule_of
+from ajuste.run.schedule import (
+    AblationSchedule,
+    BlockWatcher,
+    FixedSchedule,
+    NarrowingSchedule,
+    RefinedSchedule,
+    Schedule,
+)
 from ajuste.store.store import Place, Run, Store
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy
@@ -208,6 +215,18 @@ class Runner:
             if own.by:
                 self._given.setdefault(own.by, []).append(_place(one))
             self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status, one.host_seconds)
+
+
+def schedule_of(study: ResolvedStudy, history: History, resolver: Resolver | None = None) -> Schedule:
+    """The schedule of ``study``: with a ``resolver`` that of a search. Raises RequestError for too few trials."""
+    if resolver is not None:
+        from ajuste.run.search import SearchSchedule  # It takes long to load.
+
+        return SearchSchedule(study, history, resolver)
+    if study.study.design.combine == "ablation":
+        return AblationSchedule(study, history)
+    kinds = {"all": FixedSchedule, "undecided": NarrowingSchedule, "refine": RefinedSchedule}
+    return kinds[study.study.allocation](study, history)
 
 
 def _place(trial: Trial) -> Place:

@@ -27,7 +27,6 @@ from ajuste.model.trial import Slot
 from ajuste.model.verdict import Finding
 from ajuste.outputs.trial import is_broken, last_words
 from ajuste.run.history import History
-from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import ablation_names
 
@@ -177,7 +176,7 @@ class NarrowingSchedule(FixedSchedule):
 
 
 class RefinedSchedule(FixedSchedule):
-    """A grid of which the first blocks hold the coarse points, and later ones those where the surface is least known."""
+    """Of a grid, the first blocks hold the coarse points, and later ones those where the surface is known worst."""
 
     follows_from_trials = True
 
@@ -211,15 +210,3 @@ class AblationSchedule(FixedSchedule):
 
     def roster(self, number: int) -> tuple[tuple[str, ...], int]:
         return ablation_names(self.study, number), number
-
-
-def schedule_of(study: ResolvedStudy, history: History, resolver: Resolver | None = None) -> Schedule:
-    """The schedule of ``study``: with a ``resolver`` that of a search. Raises RequestError for too few trials."""
-    if resolver is not None:
-        from ajuste.run.search import SearchSchedule  # It takes long to load.
-
-        return SearchSchedule(study, history, resolver)
-    if study.study.design.combine == "ablation":
-        return AblationSchedule(study, history)
-    kinds = {"all": FixedSchedule, "undecided": NarrowingSchedule, "refine": RefinedSchedule}
-    return kinds[study.study.allocation](study, history)
