@@ -70,4 +70,4 @@ format: setup ## format both languages
 	cargo fmt
 
 clean: ## remove what was built here (not what was fetched: that is in AJUSTE_HOME)
-	rm -rf .venv target .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv target .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
