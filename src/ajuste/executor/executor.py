@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from queue import SimpleQueue
+from threading import Event, Semaphore
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
@@ -148,16 +149,20 @@ def _trial(request: TrialRequest, begun: Begun) -> Iterator[list[TrialDone]]:
 
 
 def side_by_side(works: Iterable[Iterator[Some]], threads: int, executors: Iterable[Executor]) -> Iterator[Some]:
-    """What ``works`` give, as it comes: so many go on at once, begun in this order. Where one raises Untrusted, the
-    others are done first; where one raises anything else, or nobody wants more, the executors are left.
+    """What ``works`` give, as it comes: so many go on at once, begun in this order, and none goes on before what it
+    gave was taken. Where one raises Untrusted, the others are done first; where one raises anything else, or nobody
+    wants more, the executors are left.
     """
     given: SimpleQueue[tuple[Some | None, Future[None] | None]] = SimpleQueue()
+    was_taken, is_over = Semaphore(0), Event()
     untrusted: list[str] = []
 
     def follow(work: Iterator[Some]) -> None:
         try:
             for some in work:
                 given.put((some, None))
+                if not is_over.is_set():
+                    was_taken.acquire()
         except Untrusted as found:
             untrusted.extend(found.where)
 
@@ -171,12 +176,15 @@ def side_by_side(works: Iterable[Iterator[Some]], threads: int, executors: Itera
             some, ended = given.get()
             if some is not None:
                 yield some
+                was_taken.release()
             if ended is not None:
                 ended.result()
                 left -= 1
     except BaseException:
         # The pool would wait for what runs: end it instead. What was cut short is no trial.
         pool.shutdown(wait=False, cancel_futures=True)
+        is_over.set()
+        was_taken.release(threads)
         for executor in executors:
             executor.__exit__(None, None, None)
         raise
