@@ -59,6 +59,7 @@ lint: setup ## formatting, types and lints of both languages
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
 	@setup/system rust-lint
 	cargo fmt --check
 	$(CARGO) clippy --quiet --locked --all-targets -- -D warnings
@@ -69,4 +70,4 @@ format: setup ## format both languages
 	cargo fmt
 
 clean: ## remove what was built here (not what was fetched: that is in AJUSTE_HOME)
-	rm -rf .venv target .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv target .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

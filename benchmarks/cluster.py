@@ -23,6 +23,7 @@ from typing import Any, Final
 import psutil
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.design.search.goal import Standing
 from ajuste.executor.cluster.answer import Answer, Said, WorkRequest, from_here
 from ajuste.executor.cluster.channel import Channel, open_channel
 from ajuste.executor.cluster.cluster import ClusterExecutor
@@ -134,8 +135,8 @@ def _carry_out(channel: Channel, place: Home) -> tuple[float, int]:
             environment={},
         )
         target = ClusterExecutor(connection, _pack, own=_nobody)
-        with Executors(lambda _: target, lambda *_: None) as targets:
-            Runner(study, run, store, targets, watcher).carry_out()
+        with Executors(lambda _: target, lambda *_: None) as executors:
+            Runner(study, run, store, executors, watcher).carry_out()
         return watcher.last - watcher.first, target.checked
 
 
@@ -159,6 +160,8 @@ class _Watcher:
         self.last = time.monotonic()
 
     def block_done(self, block: int, findings: Sequence[Finding]) -> None: ...
+
+    def search_stands(self, standing: Standing) -> None: ...
 
 
 def _study(blocks: int) -> ResolvedStudy:

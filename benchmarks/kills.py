@@ -33,7 +33,8 @@ from ajuste.executor.host.journals import journals_in, scope_of
 from ajuste.machine.home import Home
 from ajuste.machine.lock import locked
 from ajuste.report.progress import Progress
-from ajuste.run.experiment import RunOptions, conduct, prepare
+from ajuste.run.experiment import conduct, prepare
+from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.read import read_study
 from benchmarks.bad_disk import KINDS, BadDisk, bad_disk

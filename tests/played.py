@@ -1,16 +1,24 @@
-"""A target that a test plays: nothing to make ready, nothing to end."""
+"""An executor that a test plays: nothing to make ready, nothing to end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from types import TracebackType
 from typing import Any, Self
 
+from ajuste.catalogue.loader import catalogue
+from ajuste.executor.executor import Executor, TrialRequest
 from ajuste.model.event import Accepted, End, Event, Exited, Hello, Output, Started, Written
+from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
+from ajuste.model.trial import Slot
+from ajuste.study.read import parse_study
+from ajuste.study.resolve import HOST_KERNEL, resolve
+from ajuste.study.resolved import ResolvedStudy
 
 
-class PlayedTarget:
+class PlayedExecutor(Executor):
     """Keeps the ``plans`` that it was given; what becomes of them is the test's to say, in ``run``."""
 
     environment: dict[str, str] = {}  # noqa: RUF012
@@ -29,6 +37,38 @@ class PlayedTarget:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
+
+
+@cache
+def one_command() -> ResolvedStudy:
+    """A study of one command on this machine, with one configuration."""
+    tables = {"target": {"kind": "host"}, "analysis": {"metrics": ["elapsed"]}, "factor": []}
+    study = parse_study({"name": "one", "workload": {"command": ["true"]}, **tables})
+    here = {HOST_KERNEL: KernelVersion(major=6, minor=1)}
+    return resolve(study, catalogue(), here, lambda name: f"/bin/{name}").model_copy(update={"counters": ()})
+
+
+def trials(executor: Executor, blocks: int, *, each: int = 1, machine: str = "", first: int = 0) -> list[TrialRequest]:
+    """Those of some blocks: their plans are b0p0a0, b0p1a0 …"""
+    study = one_command()
+    return [
+        TrialRequest(executor, study, Slot(block=n, position=place, configuration=study.baseline, seed=1), 0, machine)
+        for n in range(first, first + blocks)
+        for place in range(each)
+    ]
+
+
+def said_of(plan: str, at_ns: int = 1) -> str:
+    """What an agent says of a trial of that study, as lines."""
+    used: dict[str, Any] = {"user_ns": 1, "system_ns": 1, "voluntary_switches": 1, "involuntary_switches": 1}
+    used |= {"minor_faults": 1, "major_faults": 0, "peak_rss_bytes": 1, "wall_ns": 1}
+    events = (
+        Accepted(at_ns=at_ns, id=plan),
+        Started(at_ns=at_ns, role="workload", index=0, pid=2),
+        Exited(at_ns=at_ns, role="workload", index=0, exit_code=0, **used),
+        End(at_ns=at_ns + 1, id=plan, ok=True, events=3),
+    )
+    return "".join(f"{event.model_dump_json()}\n" for event in events)
 
 
 def said(plan: Plan, switches: int, exit_code: int = 0) -> Iterator[Event]:

@@ -17,14 +17,13 @@ from ajuste.model.plan import Plan
 from ajuste.model.results import Results
 from ajuste.model.trial import Observation
 from ajuste.run.outcome import results_of
-from ajuste.run.runner import Executors
-from ajuste.run.search import SearchRunner
+from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import Resolver, resolver
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.tune import first_study, searched_study
-from played import PlayedTarget
+from played import PlayedExecutor
 
 STUDY = """\
 schema = 1
@@ -55,7 +54,7 @@ Figures = Callable[[dict[str, int], int], tuple[float, int]]
 """From the values of the two granularities and a seed to seconds and involuntary switches."""
 
 
-class Surface(PlayedTarget):
+class Surface(PlayedExecutor):
     """Its trials take as long as ``figures`` says for what the kernel made of the values: at most ``clamp``."""
 
     parallel = 1
@@ -133,8 +132,8 @@ def begin(study: ResolvedStudy, store: Store) -> Run:
 def carry_out(study: ResolvedStudy, made: Resolver, run: Run, store: Store, target: Surface) -> tuple[Stop, Watching]:
     """One search, or what is left of it."""
     watching = Watching()
-    with Executors(lambda _: target, lambda *_: None) as targets:
-        return SearchRunner(study, run, store, targets, watching, made).carry_out(), watching
+    with Executors(lambda _: target, lambda *_: None) as executors:
+        return Runner(study, run, store, executors, watching, made).carry_out(), watching
 
 
 def searched(folder: Path, search: Search, figures: Figures, text: str = STUDY, **more: Any) -> Results:

@@ -18,7 +18,8 @@ from ajuste.design.stopping import Stop
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
-from ajuste.run.search import SearchCourse
+from ajuste.run.history import History
+from ajuste.run.search import SearchSchedule
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolver
 from ajuste.study.tune import first_study, searched_study
@@ -84,20 +85,21 @@ def noisy_search(seed: int, sampler: SamplerName = "gp", trials: int = TRIALS) -
         path.write_text(STUDY)
         study = searched_study(read_study(path, catalogue()), search, catalogue()).with_choices(seed=seed)
     made = resolver(study, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: name)
-    course = SearchCourse(first_study(made, search), made)
+    history = History()
+    schedule = SearchSchedule(first_study(made, search), history, made)
     noise = np.random.default_rng(seed)
     number = 0
-    while not isinstance(stop := course.leg(number), Stop):
-        for slot in course.block(number):
-            seconds = true_value(course.study.find(slot.configuration).configuration.levels) * math.exp(
+    while not isinstance(stop := schedule.leg(number), Stop):
+        for slot in schedule.block(number):
+            seconds = true_value(schedule.study.find(slot.configuration).configuration.levels) * math.exp(
                 noise.normal(0, NOISE)
             )
-            course.add(Trial(slot=slot, status="ok", metrics={"elapsed": seconds}, started=STARTED))
+            history.add(Trial(slot=slot, status="ok", metrics={"elapsed": seconds}, started=STARTED))
         number += 1
-    record = record_of(course.trials(number))
-    results = assemble_search(course.study, record, run="", stopped=stop.why, stopped_because=stop.words)
+    record = record_of(history.trials(number))
+    results = assemble_search(schedule.study, record, run="", stopped=stop.why, stopped_because=stop.words)
     chosen = results.tuning.chosen[0] if results.tuning else ""
-    levels = (course.study.find(name).configuration.levels for name in (chosen, course.study.baseline))
+    levels = (schedule.study.find(name).configuration.levels for name in (chosen, schedule.study.baseline))
     own, baseline = map(true_value, levels)
     return results, own / baseline
 

@@ -13,7 +13,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.report.progress import Progress
-from ajuste.run.experiment import RunOptions, conduct, prepare
+from ajuste.run.experiment import conduct, prepare
+from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.read import find_study, read_study
 from ajuste.study.schema import BudgetTable, DesignTable, Study

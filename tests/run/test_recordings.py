@@ -19,13 +19,13 @@ from ajuste.run.runner import Executors
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
-from played import PlayedTarget, said
+from played import PlayedExecutor, said
 from shell import SMALL
 
 BASELINE, OTHER = "sched_min_granularity_ns=750000", "sched_min_granularity_ns=75000000"
 
 
-class Played(PlayedTarget):
+class Played(PlayedExecutor):
     """Says of every plan what ``answer`` is."""
 
     def __init__(self, answer: Traced | str) -> None:

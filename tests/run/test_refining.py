@@ -24,7 +24,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedTarget, said
+from played import PlayedExecutor, said
 
 GRID = """\
 schema = 1
@@ -54,7 +54,7 @@ max_blocks = 30
 """
 
 
-class Landscape(PlayedTarget):
+class Landscape(PlayedExecutor):
     """Switches fall fast with the first setting; ``until`` a block that breaks off."""
 
     parallel = 1

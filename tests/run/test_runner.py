@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,8 +12,9 @@ import pytest
 from ajuste.analysis.record import digest
 from ajuste.analysis.results import assemble, verdicts
 from ajuste.catalogue.loader import catalogue
+from ajuste.design.search.goal import Standing
 from ajuste.design.stopping import Stop
-from ajuste.executor.executor import Batch, Done, Untrusted
+from ajuste.executor.executor import Begun, TrialDone, TrialRequest, Untrusted
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RunError
 from ajuste.model.kernel import KernelVersion
@@ -25,13 +26,13 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedTarget, said
+from played import PlayedExecutor, said
 from shell import SMALL
 
 Switches = Callable[[Plan, int], int]
 
 
-class Played(PlayedTarget):
+class Played(PlayedExecutor):
     """A target whose involuntary switches are what ``switches`` says for a plan and its seed."""
 
     parallel = 2
@@ -71,6 +72,8 @@ class Notes:
 
     def block_done(self, block: int, findings: Sequence[Finding]) -> None:
         self.blocks.append(block)
+
+    def search_stands(self, standing: Standing) -> None: ...
 
 
 @pytest.fixture
@@ -335,12 +338,13 @@ class Shared(Played):
         self.caught = caught
         self.lies = 0
 
-    def run_spread(self, batches: Iterable[Batch]) -> Iterator[list[Done]]:
-        for number, batch in enumerate(batches):
-            (plan,) = batch.plans
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        for number, request in enumerate(requests):
+            plan = request.plan()
             lies = number % 2 == 0 and self.lies < self.caught
             found = (Played(lambda *_: 1) if lies else self).run(plan)
-            yield [Done(number, [("2026-01-01T00:00:00.000+00:00", found)], "bad" if lies else "good")]
+            by = "bad" if lies else "good"
+            yield [TrialDone(request, plan, "2026-01-01T00:00:00.000+00:00", found, by=by)]
             if lies:
                 self.lies += 1
                 if self.lies == self.caught:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.stopping import Stop
-from ajuste.executor.executor import Block, BlockDone
+from ajuste.design.stopping import Pace, Stop, StoppingLimits, on_each
+from ajuste.executor.executor import Begun, TrialDone, TrialRequest, now
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.run.outcome import results_of
-from ajuste.run.runner import Executors, Runner, now
+from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedTarget, said
+from played import PlayedExecutor, said
 from searched import Watching
 from shell import SMALL
 
@@ -29,7 +29,7 @@ Switches = Callable[[str, Plan], int]
 """By machine and plan."""
 
 
-class Labs(PlayedTarget):
+class Labs(PlayedExecutor):
     """Two machines that take turns. ``spoilt`` plans fail; ``gone`` machines have nothing any more after that."""
 
     parallel = 2
@@ -38,22 +38,24 @@ class Labs(PlayedTarget):
         super().__init__()
         self.study, self.switches, self.spoilt = study, switches, spoilt
         self.names = ["lab1", "lab2"]
-        self.machines: dict[str, dict[str, Any]] = {name: {} for name in self.names}
-        self.asked: list[list[Block]] = []
+        self.asked: list[list[int]] = []
         self.where: dict[str, str] = {}
 
-    def run(self, plan: Plan) -> Observation:
-        raise NotImplementedError
+    def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
+        return on_each(self.parallel, pace, limits)
 
-    def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        blocks = {number: list(own) for number, own in groupby(requests, lambda one: one.slot.block)}
         self.asked.append(list(blocks))
-        for block in blocks:
-            name = block.where or self.names[block.number % len(self.names)]
-            if name not in self.names:
-                continue
-            plans = block.plans(self.study)
-            self.where |= {plan.id: name for plan in plans}
-            yield BlockDone(block.number, plans, [(now(), self._observed(name, plan)) for plan in plans], name)
+        for number, own in blocks.items():
+            name = own[0].machine or self.names[number % len(self.names)]
+            if name in self.names:
+                plans = [request.plan() for request in own]
+                self.where |= {plan.id: name for plan in plans}
+                yield [
+                    TrialDone(request, plan, now(), self._observed(name, plan), machine=name)
+                    for request, plan in zip(own, plans, strict=True)
+                ]
 
     def _observed(self, name: str, plan: Plan) -> Observation:
         if plan.id in self.spoilt:
@@ -100,7 +102,7 @@ def fewer(_: str, plan: Plan) -> int:
 def test_every_block_is_asked_for_once_and_its_machine_kept(study: ResolvedStudy, store: Store) -> None:
     target, run = Labs(study, fewer), begin(study, store)
     assert carry_out(study, run, store, target).why == "decided"
-    blocks = [block.number for asked in target.asked for block in asked]
+    blocks = [number for asked in target.asked for number in asked]
     assert blocks == sorted(set(blocks))
     assert store.machines(run) == {number: f"lab{number % 2 + 1}" for number in blocks}
     assert len(store.trials(run)) == 2 * len(blocks)
@@ -123,8 +125,8 @@ def test_what_would_have_to_be_repeated_on_a_machine_that_is_gone_is_left_out(
     study: ResolvedStudy, store: Store
 ) -> None:
     class Leaving(Labs):
-        def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
-            yield from super().run_blocks(blocks)
+        def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+            yield from super().carry_out(requests, begun)
             if "b1p0a0" in self.where:
                 self.names = ["lab1"]
 
@@ -165,7 +167,7 @@ def test_a_run_goes_on_with_the_machines_that_its_blocks_have(study: ResolvedStu
 class Breaking(Labs):
     """Falls down after its first block."""
 
-    def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         if self.asked:
             raise ZeroDivisionError
-        yield from super().run_blocks(blocks)
+        yield from super().carry_out(requests, begun)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from ajuste.analysis.record import digest
 from ajuste.design.search.goal import Search
-from ajuste.executor.executor import Batch, Done, Untrusted
+from ajuste.executor.executor import Begun, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError
 from ajuste.report.page import page_of
 from ajuste.report.winner import supported
@@ -160,13 +160,14 @@ class SharedSurface(Surface):
         super().__init__(_bowl)
         self.caught, self.given = caught, 0
 
-    def run_spread(self, batches: Iterable[Batch]) -> Iterator[list[Done]]:
-        for number, batch in enumerate(batches):
-            (plan,) = batch.plans
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        for request in requests:
+            plan = request.plan()
             self.given += 1
             lies = self.caught > 0 and self.given % 3 == 0
             found = (Surface(lambda *_: (0.001, 0)) if lies else self).run(plan)
-            yield [Done(number, [("2026-01-01T00:00:00.000+00:00", found)], "bad" if lies else "good")]
+            by = "bad" if lies else "good"
+            yield [TrialDone(request, plan, "2026-01-01T00:00:00.000+00:00", found, by=by)]
             if lies:
                 self.caught -= 1
                 if self.caught == 0:

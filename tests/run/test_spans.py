@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ajuste.model.trial import Slot, Trial
-from ajuste.run.course import Spans
+from ajuste.run.history import Spans
 
 
 def trial(begin_s: int, seconds: float) -> Trial:

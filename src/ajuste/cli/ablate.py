@@ -39,7 +39,7 @@ from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.run.experiment import RunOptions
+from ajuste.run.testbed import RunOptions
 from ajuste.study.check import check
 from ajuste.study.command_line.ablation import ablation_document, ablation_study
 from ajuste.study.command_line.request import CommandLine, Request, split_commands

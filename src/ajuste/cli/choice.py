@@ -18,8 +18,8 @@ from ajuste.profile.placing import Placed, notes_of
 from ajuste.profile.source import FORMS
 from ajuste.report.console import Console
 from ajuste.report.sheet import sheet
-from ajuste.run.experiment import RunOptions
 from ajuste.run.placement import placed_profiles
+from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import between_commas
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import Where, relocated, with_parameters, without_levels

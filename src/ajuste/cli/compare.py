@@ -38,7 +38,7 @@ from ajuste.cli.saving import save_study
 from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
-from ajuste.run.experiment import RunOptions
+from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, profile_target
 

@@ -99,7 +99,7 @@ def _sessions(
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.choice import chosen_study
     from ajuste.run.bisection.session import BisectionSession, Measuring, step_study
-    from ajuste.run.experiment import RunOptions
+    from ajuste.run.testbed import RunOptions
     from ajuste.study.measures import find_metric
 
     known = catalogue()

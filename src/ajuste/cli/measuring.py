@@ -11,8 +11,9 @@ from ajuste.cli.showing import show_results
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.metric import Metric
 from ajuste.report.progress import Progress
-from ajuste.run.experiment import Experiment, RunOptions, conduct, goes_on, prepare
+from ajuste.run.experiment import conduct, goes_on, prepare
 from ajuste.run.outcome import results_of
+from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
 from ajuste.study.measures import measures
 from ajuste.study.schema import Study

@@ -17,8 +17,9 @@ from ajuste.executor.host.host import HostExecutor
 from ajuste.machine.home import home
 from ajuste.report.console import Console
 from ajuste.report.plan import print_plan
-from ajuste.run.experiment import RunOptions, resolved_study
+from ajuste.run.experiment import resolved_study
 from ajuste.run.planning import planned_study
+from ajuste.run.testbed import RunOptions
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 

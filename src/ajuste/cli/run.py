@@ -33,7 +33,7 @@ from ajuste.cli.options import (
 )
 from ajuste.executor.host.disk import disk_for_run
 from ajuste.machine.home import home
-from ajuste.run.experiment import RunOptions
+from ajuste.run.testbed import RunOptions
 from ajuste.study.job import DiskTable
 
 

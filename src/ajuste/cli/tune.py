@@ -32,8 +32,9 @@ from ajuste.design.search.sampler import SamplerName
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.report.progress import SearchProgress
-from ajuste.run.experiment import Experiment, RunOptions, conduct, goes_on, prepare_search
+from ajuste.run.experiment import conduct, goes_on, prepare_search
 from ajuste.run.outcome import results_of
+from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
 from ajuste.study.schema import Study
 

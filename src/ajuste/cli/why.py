@@ -19,8 +19,9 @@ from ajuste.model.results import Results
 from ajuste.report.console import Console
 from ajuste.report.html import write_report
 from ajuste.report.scheduling import print_explanation
-from ajuste.run.experiment import RunOptions, record
+from ajuste.run.experiment import record
 from ajuste.run.outcome import results_of
+from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.problem import nearest
 

@@ -39,6 +39,18 @@ class StoppingLimits:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How far a run has come: ``measured`` blocks, the last one in ``seconds``; the next one has ``trials``, and
+    ``left_s`` of the budget are left.
+    """
+
+    seconds: float
+    measured: int
+    trials: int
+    left_s: float
+
+
+@dataclass(frozen=True)
 class Mean:
     """How well the mean of ``metric`` is known where nothing is compared: well enough or not, from ``runs`` runs."""
 
@@ -173,15 +185,24 @@ def _named(findings: list[Finding]) -> str:
     return ", ".join(f"{v.metric} under {v.subject}" for v in findings[:3]) + (" …" if len(findings) > 3 else "")
 
 
-def in_a_moment(seconds: float, measured: int, limits: StoppingLimits) -> int:
-    """How many more blocks to measure before looking again, if the last one took ``seconds``; ``measured`` are before
-    this one. Not beyond the least that must be measured, nor beyond the budget.
+def in_a_moment(pace: Pace, limits: StoppingLimits) -> int:
+    """How many more blocks to measure with the next one before looking again, if each takes as long as the last one.
+    Not beyond the least that must be measured, nor beyond the budget.
     """
-    if seconds >= MOMENT_SECONDS:
-        return 0
-    wanted = int(MOMENT_SECONDS / seconds) - 1
-    end = limits.min_blocks if measured < limits.min_blocks else limits.max_blocks
-    return max(0, min(wanted, end - measured - 1))
+    wanted = int(MOMENT_SECONDS / pace.seconds) - 1
+    return max(0, min(wanted, _end(pace, limits) - pace.measured - 1))
+
+
+def on_each(machines: int, pace: Pace, limits: StoppingLimits) -> int:
+    """As ``in_a_moment`` where every machine has a block, and more of those that take but a moment. What is under way
+    when it could have been decided is measured to its end, and counts.
+    """
+    each = max(1, int(MOMENT_SECONDS / pace.seconds))
+    return max(0, min(machines * each - 1, _end(pace, limits) - pace.measured - 1))
+
+
+def _end(pace: Pace, limits: StoppingLimits) -> int:
+    return limits.min_blocks if pace.measured < limits.min_blocks else limits.max_blocks
 
 
 def up_to_a_look(wanted: int, measured: int, limits: StoppingLimits) -> int:

@@ -1,84 +1,71 @@
-"""Targets: where trials run. The one interface that the runner knows."""
+"""Where trials run: the one interface that the runner knows."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from queue import SimpleQueue
+from threading import Event, Semaphore
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
+from ajuste.design.stopping import Pace, StoppingLimits, up_to_a_look
+from ajuste.model.error import RunError
 from ajuste.model.event import Hello
-from ajuste.model.plan import Plan
-from ajuste.model.trial import Observation
+from ajuste.model.plan import Plan, Trace
+from ajuste.model.trial import Observation, Slot
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.trial_plan import plan_for
 
 NOTES: Final = "notes"
-"""Where the environment of a target has what a reader of the results must know, in sentences."""
-
+"""Where the environment of an executor has what a reader of the results must know, in sentences."""
 
 LEFT_OUT: Final = "workers left out"
-"""In a target's environment: who gave what is not so."""
+"""In an executor's environment: who gave what is not so."""
+
+ROUNDS: Final = 100
+"""Where several trials run at once, blocks are measured together until each of those has come so often, unless it may
+be time to stop before: only in the last round something waits for the others.
+"""
+
+Some = TypeVar("Some")
 
 
-class Executor(Protocol):
-    """A place that carries out plans. A context manager: entering makes it ready (a guest boots), leaving removes
-    all of it.
-
-    ``environment`` describes it to people, once entered: a mapping of text, such as kernel, QEMU version and
-    command line.
+class TrialRequest(NamedTuple):
+    """A trial to carry out: the slot of the design, and how often it was tried before. ``machine`` names the one of
+    several that must do it; empty where any will do. With a ``trace`` it is recorded.
     """
 
-    @property
-    def hello(self) -> Hello: ...
+    executor: Executor
+    study: ResolvedStudy
+    slot: Slot
+    attempt: int
+    machine: str = ""
+    trace: Trace | None = None
 
-    @property
-    def environment(self) -> dict[str, str]: ...
-
-    @property
-    def parallel(self) -> int:
-        """How many plans may run at once without disturbing what is measured (1 on a wall clock)."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
-
-    def run(self, plan: Plan) -> Observation:
-        """Carry out one plan from the target's initial state. Safe to call from several threads at once.
-
-        Never raises for what the guest does: that is in ``Observation.problem``. Raises RunError where the target
-        itself
-        is lost (no QEMU, no disk space).
-        """
-        ...
+    def plan(self) -> Plan:
+        plan = plan_for(self.study, self.slot, self.attempt)
+        return plan if self.trace is None else plan.model_copy(update={"trace": self.trace})
 
 
-@runtime_checkable
-class Brisk(Protocol):
-    """A target that carries out short plans with nothing in between."""
-
-    def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
-        """What ``Target.run`` gives for each of ``plans``, with when it began; raises what that raises. What came of
-        them is read when the last one has ended.
-        """
-        ...
-
-
-class Batch(NamedTuple):
-    """Plans that one machine carries out, one after the other."""
-
-    plans: tuple[Plan, ...]
-
-
-class Done(NamedTuple):
-    """A batch that was carried out: its ``number`` in the order in which it was given, for each of its plans when it
-    began and what came of it, and what names the machine that did it.
+class TrialDone(NamedTuple):
+    """A trial that was carried out: when it began and what came of it. ``machine`` names the one of several that its
+    block belongs to from now on, ``by`` who has to be trusted for it.
     """
 
-    number: int
-    observed: list[tuple[str, Observation]]
-    where: str
+    request: TrialRequest
+    plan: Plan
+    started: str
+    observation: Observation
+    machine: str = ""
+    by: str = ""
+
+
+Begun = Callable[[TrialRequest], None]
+"""Is told of trials that begin, from any thread; of several that nothing comes between only of the first."""
 
 
 class Untrusted(Exception):
@@ -89,51 +76,124 @@ class Untrusted(Exception):
         self.where = tuple(where)
 
 
-@runtime_checkable
-class SpreadExecutor(Protocol):
-    """A target of many machines."""
-
-    def run_spread(self, batches: Iterable[Batch]) -> Iterator[list[Done]]:
-        """Carry out ``batches``, many at once and in any order: they are taken as there is room for them, and given
-        back as they are done. Ends early if the target is left meanwhile. Raises Untrusted, and
-        what ``Target.run`` does.
-        """
-        ...
-
-
-class Block(NamedTuple):
-    """Trials that one machine carries out, one after the other; ``number`` tells it from other blocks.
-
-    ``plans`` makes their plans of the study as that machine has resolved it. ``where`` is the machine that it must be;
-    empty where any will do.
+class Executor(ABC):
+    """A place that carries out plans. A context manager: entering makes it ready (a guest boots), leaving removes
+    all of it, and may be done twice.
     """
 
-    number: int
-    plans: Callable[[ResolvedStudy], tuple[Plan, ...]]
-    where: str = ""
+    keeps_values = False
+    """Whether a trial finds what the one before it has left."""
 
+    @property
+    @abstractmethod
+    def hello(self) -> Hello: ...
 
-class BlockDone(NamedTuple):
-    """A block that the machine ``where`` has carried out: its plans, and for each when it began and what came of it."""
-
-    number: int
-    plans: tuple[Plan, ...]
-    observed: list[tuple[str, Observation]]
-    where: str
-
-
-@runtime_checkable
-class Benches(Protocol):
-    """A target of machines that measure by their own clocks, each one block at a time."""
+    @property
+    @abstractmethod
+    def environment(self) -> dict[str, str]:
+        """What describes it to people, once entered, such as kernel, QEMU version and command line."""
 
     @property
     def machines(self) -> dict[str, dict[str, Any]]:
-        """What each machine is that has been there, by its name."""
-        ...
+        """What each of several machines is that has been there, by its name."""
+        return {}
 
-    def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
-        """Carry out ``blocks``, one on each machine at a time, and give them back as they are done, whole. What a
-        machine that is lost had begun is begun anew by another one. A block for a machine that is not there (any more)
-        is left out. Ends early if the target is left meanwhile. Raises what ``Target.run`` does.
+    @property
+    def parallel(self) -> int:
+        """How many plans may run at once without disturbing what is measured (1 on a wall clock)."""
+        return 1
+
+    @abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    def run(self, plan: Plan) -> Observation:
+        """Carry out one plan from the initial state. Safe to call from several threads at once.
+
+        Never raises for what the guest does: that is in ``Observation.problem``. Raises RunError where the place itself
+        is lost (no QEMU, no disk space), and where it is many.
         """
-        ...
+        raise RunError("no single machine stands for many")
+
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        """Carry out trials, each in its own executor (all of this kind), begun in this order and as many at once as
+        there is room for. Gives them back as they are done: what nothing may come between, together.
+
+        Leaves out those whose machine is not there (any more). Raises Untrusted, and what ``run`` does.
+        """
+        parallel = min(request.executor.parallel for request in requests)
+        works = (_trial(request, begun) for request in requests)
+        if parallel == 1:
+            for work in works:
+                yield from work
+        else:
+            yield from side_by_side(works, parallel, {request.executor for request in requests})
+
+    def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
+        """How many more blocks to measure together with the next one."""
+        if self.parallel == 1:
+            return 0
+        rounds = min(ROUNDS, pace.left_s * pace.trials / pace.seconds)
+        return up_to_a_look(math.ceil(rounds * self.parallel / pace.trials) - 1, pace.measured, limits)
+
+
+def _trial(request: TrialRequest, begun: Begun) -> Iterator[list[TrialDone]]:
+    plan = request.plan()
+    begun(request)
+    started = now()
+    yield [TrialDone(request, plan, started, request.executor.run(plan))]
+
+
+def side_by_side(works: Iterable[Iterator[Some]], threads: int, executors: Iterable[Executor]) -> Iterator[Some]:
+    """What ``works`` give, as it comes: so many go on at once, begun in this order, and none goes on before what it
+    gave was taken. Where one raises Untrusted, the others are done first; where one raises anything else, or nobody
+    wants more, the executors are left.
+    """
+    given: SimpleQueue[tuple[Some | None, Future[None] | None]] = SimpleQueue()
+    was_taken, is_over = Semaphore(0), Event()
+    untrusted: list[str] = []
+
+    def follow(work: Iterator[Some]) -> None:
+        try:
+            for some in work:
+                given.put((some, None))
+                if not is_over.is_set():
+                    was_taken.acquire()
+        except Untrusted as found:
+            untrusted.extend(found.where)
+
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="trial")
+    try:
+        futures = [pool.submit(follow, work) for work in works]
+        for future in futures:
+            future.add_done_callback(lambda ended: given.put((None, ended)))
+        left = len(futures)
+        while left:
+            some, ended = given.get()
+            if some is not None:
+                yield some
+                was_taken.release()
+            if ended is not None:
+                ended.result()
+                left -= 1
+    except BaseException:
+        # The pool would wait for what runs: end it instead. What was cut short is no trial.
+        pool.shutdown(wait=False, cancel_futures=True)
+        is_over.set()
+        was_taken.release(threads)
+        for executor in executors:
+            executor.__exit__(None, None, None)
+        raise
+    finally:
+        pool.shutdown()
+    if untrusted:
+        raise Untrusted(untrusted)
+
+
+def now() -> str:
+    """The host's time, as trials are stamped with it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -130,6 +130,8 @@ class Progress(Display):
             self._running += Counter()  # forgets what has ended
             self._statuses[status] += 1
 
+    def search_stands(self, standing: Standing) -> None: ...
+
     def block_done(self, block: int, findings: Sequence[Finding]) -> None:
         """A block that counts (no warm-up) is complete, and this is known after it."""
         with self._lock:

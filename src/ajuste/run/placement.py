@@ -29,7 +29,7 @@ from ajuste.model.tunable import Tunable
 from ajuste.profile.placing import Placed, PlacedProfile, place, wishes
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
-from ajuste.run.experiment import RunOptions
+from ajuste.run.testbed import RunOptions
 from ajuste.study.schema import TargetTable
 
 Read = Callable[[Sequence[Tunable]], Mapping[str, PlacedProfile]]

@@ -20,7 +20,8 @@ from ajuste.report.plan import (
     PlannedStudy,
     PlannedWrite,
 )
-from ajuste.run.course import Schedule
+from ajuste.run.history import History
+from ajuste.run.runner import schedule_of
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
@@ -38,7 +39,7 @@ def planned_study(
     """
     study, target = resolved.study, resolved.study.target
     made = configurations(resolved)
-    course, blocks = Schedule(resolved), range(study.design.warm_up + study.budget.min_blocks)
+    schedule, blocks = schedule_of(resolved, History()), range(study.design.warm_up + study.budget.min_blocks)
     units = {f.name: catalogue.tunables[f.name].unit for f in resolved.factors if f.name in catalogue.tunables}
     now = current or {}
     return PlannedStudy(
@@ -58,7 +59,7 @@ def planned_study(
             for role, commands in (("setup", resolved.setup), ("cleanup", resolved.cleanup))
             for command in commands
         ),
-        trials=tuple(slot for number in blocks for slot in course.block(number)),
+        trials=tuple(slot for number in blocks for slot in schedule.block(number)),
         design=design_words(study, made),
         budget=PlannedBudget(
             min_blocks=study.budget.min_blocks,

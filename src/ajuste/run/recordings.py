@@ -7,6 +7,7 @@ from typing import Final
 
 from ajuste.analysis.explanation import deciding_configuration
 from ajuste.design.blocks import block
+from ajuste.executor.executor import TrialRequest, Untrusted
 from ajuste.model.event import Exited, Failed, Traced
 from ajuste.model.plan import Trace
 from ajuste.model.scheduling import Recorded
@@ -16,17 +17,16 @@ from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.trial_plan import plan_for
 
 BUFFER_BYTES: Final = 128 << 20
 """Of the kernel's trace buffers at most: some million switches."""
 
 
-def record_decisive(run: Run, store: Store, targets: Executors, say: Say) -> None:
+def record_decisive(run: Run, store: Store, executors: Executors, say: Say) -> None:
     """Record the baseline and the configuration that is worth explaining, as far as the store does not have them."""
     configuration = deciding_configuration(results_of(run, store))
     if configuration is not None:
-        record_trials(run, to_record(run, configuration, store), store, targets, say)
+        record_trials(run, to_record(run, configuration, store), store, executors, say)
 
 
 def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False) -> tuple[str, ...]:
@@ -36,18 +36,26 @@ def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False
     return tuple(name for name in names if name not in kept or kept[name].recording is None)
 
 
-def record_trials(run: Run, names: Sequence[str], store: Store, targets: Executors, say: Say) -> None:
+def record_trials(run: Run, names: Sequence[str], store: Store, executors: Executors, say: Say) -> None:
     """Carry out one recorded trial of each, with the seed of the first block that counts, and keep what it shows."""
     study = ResolvedStudy.model_validate_json(run.resolved)
     design = study.study.design
     slots = {slot.configuration: slot for slot in block(design.warm_up, study.names, design.seed)}
     for name in names:
         say(f"recording what the scheduler does under {name}")
-        machine = study.find(name).machine
-        targets.prepare(machine)
-        plan = plan_for(study, slots[name], 0).model_copy(update={"trace": Trace(buffer_bytes=BUFFER_BYTES)})
-        target = targets[machine]
-        store.keep_recorded(run, _recorded(slots[name], target.hello.kernel, target.run(plan)))
+        executor = executors.prepared(study.find(name).machine)
+        request = TrialRequest(executor, study, slots[name], 0, trace=Trace(buffer_bytes=BUFFER_BYTES))
+        observation = _carried_out(request)
+        store.keep_recorded(run, _recorded(slots[name], executor.hello.kernel, observation))
+
+
+def _carried_out(request: TrialRequest) -> Observation:
+    while True:
+        try:
+            ((done,),) = request.executor.carry_out([request], lambda _: None)
+            return done.observation
+        except Untrusted:
+            continue  # Somebody else is asked.
 
 
 def _recorded(slot: Slot, kernel: str, observation: Observation) -> Recorded:

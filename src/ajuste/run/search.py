@@ -1,12 +1,10 @@
-"""The course of a search, and its runner: each block follows from the trials before it and the seed."""
+"""The schedule of a search: each block follows from the trials before it and the seed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from itertools import product, takewhile
-from typing import Protocol, runtime_checkable
 
 from ajuste.analysis.search.ledger import Ledger, Suggestion, kept_limits, ledger_of, tried
 from ajuste.analysis.search.phases import AT_ONCE, ROUNDS, allotment, finalists, promising, survivors
@@ -17,46 +15,60 @@ from ajuste.design.search.samplers import make_sampler
 from ajuste.design.search.space import Point, space_of
 from ajuste.design.stopping import Stop, StoppingLimits, hopeless
 from ajuste.model.error import RunError
-from ajuste.model.trial import Configuration, Slot, Trial
+from ajuste.model.trial import Configuration, Slot
 from ajuste.model.tuning import Leg
 from ajuste.model.verdict import Verdict
 from ajuste.outputs.trial import is_broken
-from ajuste.run.course import Schedule
-from ajuste.run.runner import Runner
+from ajuste.run.history import History
+from ajuste.run.schedule import BlockWatcher, Schedule
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 
 
-@runtime_checkable
-class SearchWatcher(Protocol):
-    """A watcher that wants to know how a search stands."""
-
-    def search_stands(self, standing: Standing) -> None: ...
-
-
-class SearchCourse(Schedule):
-    """A course whose blocks hold the baseline and what is to be tried next. ``study`` grows by what was suggested.
+class SearchSchedule(Schedule):
+    """Its blocks hold the baseline and what is to be tried next. ``study`` grows by what was suggested.
 
     Raises RequestError for too few trials.
     """
 
-    def __init__(self, study: ResolvedStudy, resolver: Resolver, trials: Iterable[Trial] = ()) -> None:
-        self.study = study
+    def __init__(self, study: ResolvedStudy, history: History, resolver: Resolver) -> None:
+        super().__init__(study, history)
         self.search: Search = study.search or Search(objectives=())
         self.goal: Goal = goal_of(self.search, study.deciding)
+        budget = study.study.budget
+        self.limits = StoppingLimits(budget.min_blocks, self.search.trials, budget.max_minutes)
         self._resolver = resolver
         self._space = space_of(study.factors)
         self._asked: dict[str, Suggestion] = {}
         self._legs: list[Leg] = []
         self._ask(self._space.baseline)
         objectives = len(self.goal.objectives)
-        min_blocks = study.study.budget.min_blocks
-        self._allotment = allotment(self.search.trials, len(self._space.axes), objectives, min_blocks)
+        self._allotment = allotment(self.search.trials, len(self._space.axes), objectives, budget.min_blocks)
         task = SamplerTask(
             self._space, study.study.design.seed, self._allotment.explore, objectives, len(self.goal.limits)
         )
         self._sampler = make_sampler(self.search.sampler, task)
-        super().__init__(study, trials)
+
+    def stop_before(self, number: int) -> Stop | None:
+        leg = self.leg(number)
+        return leg if isinstance(leg, Stop) else None
+
+    def hopeless(self) -> Stop | None:
+        """Without the baseline there is nothing to compare with."""
+        lost = hopeless(
+            self.history.trials(0), lambda one: one.slot.configuration == self.study.baseline and is_broken(one)
+        )
+        return None if lost is None else Stop("failed", f"{lost.slot.configuration}: {lost.reason}")
+
+    def look(self, number: int) -> Stop | None:
+        minutes = self.limits.max_minutes
+        if self.history.minutes < minutes:
+            return None
+        return Stop("time", f"the budget of {minutes:g} minutes is spent after {number + 1} blocks")
+
+    def tell(self, number: int, watcher: BlockWatcher) -> None:
+        watcher.block_done(number, ())
+        watcher.search_stands(self.standing(number))
 
     def leg(self, number: int) -> Leg | Stop:
         """What block ``number`` is for, or why there is none. Needs all trials before it."""
@@ -102,7 +114,7 @@ class SearchCourse(Schedule):
             metric=metric,
         )
 
-    def _roster(self, number: int) -> tuple[tuple[str, ...], int]:
+    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
         leg = self.leg(number)
         if isinstance(leg, Stop):
             return (self.study.baseline,), number
@@ -168,7 +180,7 @@ class SearchCourse(Schedule):
     def _is_certain(self, leg: Leg, number: int) -> bool:
         analysis = self.study.study.analysis
         first = next(place for place, one in enumerate(self._legs) if one.phase == "check")
-        trials = [one for one in self.trials(number - 1) if one.slot.block >= first]
+        trials = [one for one in self.history.trials(number - 1) if one.slot.block >= first]
         chosen = [self._configuration(name) for name in (self.study.baseline, *leg.names)]
         verdicts = judge(
             chosen,
@@ -196,7 +208,7 @@ class SearchCourse(Schedule):
 
     def _ledger(self, number: int) -> Ledger:
         """Of the blocks before ``number``."""
-        return ledger_of(self.trials(number - 1), self._asked, self.study.baseline, self._name_of)
+        return ledger_of(self.history.trials(number - 1), self._asked, self.study.baseline, self._name_of)
 
     def _name_of(self, levels: Mapping[str, str]) -> str | None:
         point = self._space.point_of(levels)
@@ -233,59 +245,8 @@ class SearchCourse(Schedule):
         name = made.configuration.name
         if name not in self.study.names:
             self.study = self.study.model_copy(update={"configurations": (*self.study.configurations, made)})
-            self._study = self.study
         self._asked.setdefault(name, Suggestion(name, point, own))
         return name
-
-
-@dataclass
-class SearchRunner(Runner):
-    """Carries out a search, block by block. What the store has is not measured again."""
-
-    resolver: Resolver
-
-    def __post_init__(self) -> None:
-        self._begun = self.study
-
-    def _drop(self) -> None:
-        super()._drop()
-        # What was suggested since is suggested anew.
-        self.study = self._begun
-        self.run = self.store.go_on(self.run, named=self.run.named, resolved=self._begun.model_dump_json())
-
-    @property
-    def _follows_from_trials(self) -> bool:
-        return True
-
-    def _carry_out(self) -> Stop:
-        course = SearchCourse(self.study, self.resolver, self.store.trials(self.run))
-        self._course = course
-        budget = self.study.study.budget
-        limits = StoppingLimits(
-            budget.min_blocks, self.study.search.trials if self.study.search else 0, budget.max_minutes
-        )
-        number = 0
-        while not isinstance(leg := course.leg(number), Stop):
-            self._know(course.study)
-            self._measure_blocks(number, limits)
-            if number == 0 and (lost := hopeless(course.trials(0), self._is_lost)):
-                return Stop("failed", f"{lost.slot.configuration}: {lost.reason}")
-            self.watcher.block_done(number, ())
-            if isinstance(self.watcher, SearchWatcher):
-                self.watcher.search_stands(course.standing(number))
-            number += 1
-            if course.minutes >= budget.max_minutes:
-                return Stop("time", f"the budget of {budget.max_minutes:g} minutes is spent after {number} blocks")
-        return leg
-
-    def _is_lost(self, trial: Trial) -> bool:
-        return trial.slot.configuration == self.study.baseline and is_broken(trial)
-
-    def _know(self, study: ResolvedStudy) -> None:
-        """Keep what was suggested, so that the run can be read without suggesting it again."""
-        self.study = study
-        if len(study.legs) > len(ResolvedStudy.model_validate_json(self.run.resolved).legs):
-            self.run = self.store.go_on(self.run, named=self.run.named, resolved=study.model_dump_json())
 
 
 def _is_precise(verdict: Verdict, smallest_effect: float) -> bool:

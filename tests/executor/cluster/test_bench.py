@@ -21,10 +21,10 @@ from ajuste.model.trial import Observation, Slot
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
 from ajuste.study.trial_plan import plan_for
-from played import PlayedTarget
+from played import PlayedExecutor
 
 
-class Host(PlayedTarget):
+class Host(PlayedExecutor):
     """Remembers how often it was entered and left. A plan ``stuck`` waits until it is left."""
 
     def __init__(self) -> None:

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import pytest
 
-from ajuste.catalogue.loader import catalogue
 from ajuste.executor.cluster.answer import Answer, Said, WorkRequest
 from ajuste.executor.cluster.benches import BenchExecutor
 from ajuste.executor.cluster.connection import Connection
 from ajuste.executor.cluster.job import HostJob
 from ajuste.executor.cluster.wire import What
-from ajuste.executor.executor import Block, BlockDone
+from ajuste.executor.executor import TrialDone, TrialRequest
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.event import Accepted, End
-from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
-from ajuste.study.read import parse_study
-from ajuste.study.resolve import HOST_KERNEL, resolve
-from ajuste.study.resolved import ResolvedStudy
 from clusters import Lab, lab
+from played import one_command, said_of, trials
 
 PARCEL = HostJob(ajuste="1", agent="0" * 64, study="", directory="/")
-
-
-def resolved() -> ResolvedStudy:
-    tables = {"target": {"kind": "host"}, "analysis": {"metrics": ["elapsed"]}, "factor": []}
-    study = parse_study({"name": "one", "workload": {"command": ["true"]}, **tables})
-    return resolve(study, catalogue(), {HOST_KERNEL: KernelVersion(major=6, minor=1)}, lambda name: f"/bin/{name}")
 
 
 @cache
@@ -55,7 +44,7 @@ class Played:
     def survey(self, name: str) -> dict[str, Any]:
         return {
             "identity": self.identity(name),
-            "resolved": resolved().model_dump_json(),
+            "resolved": one_command().model_dump_json(),
             "inventory": inventory(),
         }
 
@@ -74,7 +63,7 @@ class Played:
         return said
 
     def answer(self, name: str, ids: Sequence[str]) -> dict[str, Any]:
-        return {"done": [Said(lines=said(own), host_seconds=0.5) for own in ids]}
+        return {"done": [Said(lines=said_of(own), host_seconds=0.5) for own in ids]}
 
 
 class Machine:
@@ -121,11 +110,6 @@ class Others(Played):
         return {"refusal": "vm.swappiness cannot be changed on this machine: needs root"}
 
 
-def said(plan: str) -> str:
-    events = (Accepted(at_ns=1, id=plan), End(at_ns=2, id=plan, ok=True, events=1))
-    return "".join(f"{event.model_dump_json()}\n" for event in events)
-
-
 @pytest.fixture
 def place() -> Iterator[Lab]:
     with lab() as opened:
@@ -136,7 +120,7 @@ def target(place: Lab, connection: Connection, played: Played) -> BenchExecutor:
     """Of two machines."""
     for name in ("lab0", "lab1"):
         place.worker(played.at(name), benches=True)
-    return BenchExecutor(connection, PARCEL, resolved())
+    return BenchExecutor(connection, PARCEL, one_command())
 
 
 @pytest.fixture
@@ -145,48 +129,55 @@ def connection(place: Lab) -> Iterator[Connection]:
         yield opened
 
 
-def blocks(count: int, where: str = "") -> list[Block]:
-    def plans_of(number: int) -> Callable[[ResolvedStudy], tuple[Plan, ...]]:
-        return lambda _: (Plan(id=f"b{number}p0"), Plan(id=f"b{number}p1"))
-
-    return [Block(number, plans_of(number), where) for number in range(count)]
+def carried_out(requests: list[TrialRequest]) -> list[list[TrialDone]]:
+    """The blocks as they come, each whole."""
+    return list(requests[0].executor.carry_out(requests, lambda _: None))
 
 
-def carry_out(place: Lab, connection: Connection, played: Played, asked: list[Block]) -> list[BlockDone]:
+def carry_out(
+    place: Lab, connection: Connection, played: Played, count: int, machine: str = ""
+) -> list[tuple[int, str]]:
+    """Which blocks were done, and by which machines."""
     with target(place, connection, played) as entered:
-        return list(entered.run_blocks(asked))
+        return done_by(carried_out(trials(entered, count, each=2, machine=machine)))
+
+
+def done_by(done: list[list[TrialDone]]) -> list[tuple[int, str]]:
+    return sorted((one[0].request.slot.block, one[0].machine) for one in done)
 
 
 def test_every_block_is_carried_out_once_and_whole(place: Lab, connection: Connection) -> None:
     played = Played()
-    done = carry_out(place, connection, played, blocks(20))
-    assert sorted(one.number for one in done) == list(range(20))
+    with target(place, connection, played) as entered:
+        done = carried_out(trials(entered, 20, each=2))
+    assert [number for number, _ in done_by(done)] == list(range(20))
     by_machine = {(name, *ids) for name, ids in played.carried_out}
-    assert by_machine == {(one.where, f"b{one.number}p0", f"b{one.number}p1") for one in done}
-    assert {one.where for one in done} == {"lab0", "lab1"}
-    assert all(observation.problem == "" for one in done for _, observation in one.observed)
+    assert by_machine == {(name, f"b{number}p0a0", f"b{number}p1a0") for number, name in done_by(done)}
+    assert {name for _, name in done_by(done)} == {"lab0", "lab1"}
+    assert all(one.observation.problem == "" for block in done for one in block)
     assert played.closed == 2
 
 
 def test_a_block_goes_back_to_the_machine_that_has_it(place: Lab, connection: Connection) -> None:
-    done = carry_out(place, connection, Played(), blocks(4, "lab1"))
-    assert [one.where for one in done] == ["lab1"] * 4
+    done = carry_out(place, connection, Played(), 4, "lab1")
+    assert done == [(number, "lab1") for number in range(4)]
 
 
 def test_a_block_of_a_machine_that_is_not_there_is_left_out(place: Lab, connection: Connection) -> None:
-    done = carry_out(place, connection, Played(), [*blocks(1, "gone"), *blocks(3)[1:]])
-    assert sorted(one.number for one in done) == [1, 2]
+    with target(place, connection, Played()) as entered:
+        done = carried_out([*trials(entered, 1, each=2, machine="gone"), *trials(entered, 2, each=2, first=1)])
+    assert [number for number, _ in done_by(done)] == [1, 2]
 
 
 def test_a_machine_that_is_busy_is_left_out_and_others_measure_its_block(place: Lab, connection: Connection) -> None:
-    done = carry_out(place, connection, Busy(), blocks(6))
-    assert sorted((one.number, one.where) for one in done) == [(number, "lab0") for number in range(6)]
+    done = carry_out(place, connection, Busy(), 6)
+    assert done == [(number, "lab0") for number in range(6)]
 
 
 def test_two_workers_of_one_machine_are_one(place: Lab, connection: Connection) -> None:
     with target(place, connection, Twins()) as entered:
         assert entered.parallel == 1
-        assert len({one.where for one in entered.run_blocks(blocks(4))}) == 1
+        assert len({name for _, name in done_by(carried_out(trials(entered, 4, each=2)))}) == 1
 
 
 def test_what_a_machine_could_not_put_back_is_the_error_of_the_run(place: Lab, connection: Connection) -> None:
@@ -194,13 +185,13 @@ def test_what_a_machine_could_not_put_back_is_the_error_of_the_run(place: Lab, c
         target(place, connection, Broken()) as entered,
         pytest.raises(RunError, match=r"put back \(on lab[01]\)") as raised,
     ):
-        list(entered.run_blocks(blocks(3)))
+        carried_out(trials(entered, 3, each=2))
     assert raised.value.hint == "`ajuste restore` tries again"
 
 
 def test_machines_that_cannot_measure_it_are_named_with_the_reason(place: Lab, connection: Connection) -> None:
     with pytest.raises(RequestError, match=r"no machine .*\(lab[01]\): vm.swappiness cannot be changed"):
-        carry_out(place, connection, Others(), blocks(1))
+        carry_out(place, connection, Others(), 1)
 
 
 def test_a_machine_that_says_nonsense_of_itself_is_left_out(place: Lab, connection: Connection) -> None:
@@ -208,8 +199,8 @@ def test_a_machine_that_says_nonsense_of_itself_is_left_out(place: Lab, connecti
         def survey(self, name: str) -> dict[str, Any]:
             return super().survey(name) | ({"inventory": '{"kernel": 7}'} if name == "lab1" else {})
 
-    done = carry_out(place, connection, Garbled(), blocks(4))
-    assert {one.where for one in done} == {"lab0"}
+    done = carry_out(place, connection, Garbled(), 4)
+    assert {name for _, name in done} == {"lab0"}
     assert "its inventory is malformed" in next(iter(connection.banned.values()))
 
 
@@ -222,16 +213,16 @@ def test_a_block_of_a_machine_that_is_lost_is_measured_whole_by_another(place: L
 
     dying = Dying()
     peers = [place.worker(dying.at(name), benches=True) for name in ("lab0", "lab1")]
-    with BenchExecutor(connection, PARCEL, resolved()) as entered:
-        done = list(entered.run_blocks(blocks(6)))
-    assert sorted((one.number, one.where) for one in done) == [(number, "lab0") for number in range(6)]
+    with BenchExecutor(connection, PARCEL, one_command()) as entered:
+        done = done_by(carried_out(trials(entered, 6, each=2)))
+    assert done == [(number, "lab0") for number in range(6)]
 
 
 def test_workers_that_were_not_offered_for_it_do_not_measure(place: Lab, connection: Connection) -> None:
     place.worker(Played().at("lab0"))
     with (
         pytest.raises(RequestError, match="has no worker that measures") as raised,
-        BenchExecutor(connection, PARCEL, resolved()),
+        BenchExecutor(connection, PARCEL, one_command()),
     ):
         pass
     assert "ajuste worker --bench --scheduler" in str(raised.value.hint)

@@ -15,13 +15,13 @@ from ajuste.executor.cluster.cluster import ClusterExecutor
 from ajuste.executor.cluster.connection import Connection
 from ajuste.executor.cluster.job import GuestJob, PackedGuest
 from ajuste.executor.cluster.wire import What
-from ajuste.executor.executor import LEFT_OUT, Batch, Untrusted
+from ajuste.executor.executor import LEFT_OUT, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.event import Accepted, End, Hello
+from ajuste.model.event import Accepted, Hello
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from clusters import Lab, lab
-from played import PlayedTarget
+from played import PlayedExecutor, said_of, trials
 
 PARCEL = GuestJob(
     ajuste="1",
@@ -80,7 +80,7 @@ class Played:
         return from_here(done=[self.said(own) for own in ids])
 
     def said(self, plan: str) -> Said:
-        return Said(lines=said(plan), host_seconds=0.5)
+        return Said(lines=said_of(plan), host_seconds=0.5)
 
 
 class Refusing(Played):
@@ -112,20 +112,15 @@ class Lying(Played):
         self.since = since
 
     def said(self, plan: str) -> Said:
-        return Said(lines=said(plan, at_ns=7)) if len(self.carried_out) > self.since else super().said(plan)
+        return Said(lines=said_of(plan, at_ns=7)) if len(self.carried_out) > self.since else super().said(plan)
 
 
-class Here(PlayedTarget):
+class Here(PlayedExecutor):
     """This machine, which tells the truth."""
 
     def run(self, plan: Plan) -> Observation:
         self.plans.append(plan)
-        return Observation(lines=said(plan.id))
-
-
-def said(plan: str, at_ns: int = 1) -> str:
-    events = (Accepted(at_ns=at_ns, id=plan), End(at_ns=at_ns + 1, id=plan, ok=True, events=1))
-    return "".join(f"{event.model_dump_json()}\n" for event in events)
+        return Observation(lines=said_of(plan.id))
 
 
 @pytest.fixture
@@ -156,51 +151,54 @@ def pack(directory: Path) -> PackedGuest:
     return PackedGuest(PARCEL, files)
 
 
-def batches(count: int) -> list[Batch]:
-    return [Batch((Plan(id=f"b{number}"),)) for number in range(count)]
+def done_of(target: ClusterExecutor, requests: list[TrialRequest]) -> Iterator[TrialDone]:
+    for some in target.carry_out(requests, lambda _: None):
+        yield from some
 
 
 def carry_out(target: ClusterExecutor, count: int) -> list[int]:
-    return sorted(one.number for some in target.run_spread(batches(count)) for one in some)
+    return sorted(one.request.slot.block for one in done_of(target, trials(target, count)))
 
 
 def until_disagreed(target: ClusterExecutor, count: int) -> tuple[set[str], tuple[str, ...]]:
     """Whose trials were kept until somebody was found out, and who that was."""
     kept: set[str] = set()
     try:
-        for some in target.run_spread(batches(count)):
-            kept |= {one.where for one in some}
+        for one in done_of(target, trials(target, count)):
+            kept.add(one.by)
     except Untrusted as untrusted:
         return kept, untrusted.where
     raise AssertionError("nobody was found out")
 
 
-def test_every_plan_is_carried_out_once_and_comes_back_with_its_number(played: Played, connection: Connection) -> None:
+def test_every_trial_is_carried_out_once_and_comes_back(played: Played, connection: Connection) -> None:
     with ClusterExecutor(connection, pack) as target:
         assert target.parallel == 4
         assert target.environment == {"kernel": "5.10"}
-        done = [one for some in target.run_spread(batches(100)) for one in some]
-    assert sorted(one.number for one in done) == list(range(100))
+        done = list(done_of(target, trials(target, 100)))
+    assert sorted(one.request.slot.block for one in done) == list(range(100))
     assert len(played.carried_out) == 100
     for one in done:
-        ((_, observation),) = one.observed
-        assert observation.problem == ""
-        assert observation.events[0] == Accepted(at_ns=1, id=f"b{one.number}")
+        assert one.observation.problem == ""
+        assert one.observation.events[0] == Accepted(at_ns=1, id=one.plan.id)
+        assert one.plan.id == f"b{one.request.slot.block}p0a0"
 
 
-def test_no_more_plans_are_on_their_way_than_the_workers_have_use_for(played: Played, connection: Connection) -> None:
-    taken = 0
+def test_trials_of_several_machines_are_carried_out_on_their_own(played: Played, connection: Connection) -> None:
+    with ClusterExecutor(connection, pack) as one, ClusterExecutor(connection, pack) as other:
+        requests = [*trials(one, 10), *trials(other, 10, first=10)]
+        done = sorted(found.request.slot.block for found in done_of(one, requests))
+    assert done == list(range(20))
+    assert len(played.carried_out) == 20
 
-    def endless() -> Iterator[Batch]:
-        nonlocal taken
-        for taken in range(1, 10_000):
-            yield Batch((Plan(id=f"b{taken}"),))
 
+def test_no_more_trials_are_on_their_way_than_the_workers_have_use_for(played: Played, connection: Connection) -> None:
+    begun: list[TrialRequest] = []
     with ClusterExecutor(connection, pack) as target:
         done = 0
-        for some in target.run_spread(endless()):
+        for some in target.carry_out(trials(target, 10_000), begun.append):
             done += len(some)
-            assert taken - done <= 3 * target.parallel
+            assert len(begun) - done <= 3 * target.parallel
             if done > 50:
                 break
 
@@ -217,7 +215,7 @@ def test_what_a_worker_has_no_more_is_sent_again_and_its_plan_is_carried_out(
     played: Played, connection: Connection
 ) -> None:
     with ClusterExecutor(connection, pack) as target:
-        played.lost = {"b3", "b7"}
+        played.lost = {"b3p0a0", "b7p0a0"}
         assert carry_out(target, 10) == list(range(10))
     assert len(played.sent) == 2
 
@@ -277,14 +275,14 @@ def test_a_plan_that_takes_four_workers_with_it_has_failed(place: Lab, connectio
         dying = Dying()
         dying.peer = place.worker(dying)
     with ClusterExecutor(connection, pack) as target:
-        ((done,),) = list(target.run_spread(batches(1)))
-        assert done.observed[0][1].problem == "every worker that tried it was lost"
+        (done,) = done_of(target, trials(target, 1))
+        assert done.observation.problem == "every worker that tried it was lost"
         assert target.parallel == 5
 
 
 def test_a_scheduler_that_is_lost_ends_the_run(played: Played, place: Lab, connection: Connection) -> None:
     with ClusterExecutor(connection, pack) as target:
-        done = target.run_spread(batches(10_000))
+        done = done_of(target, trials(target, 10_000))
         next(done)
         place.close()
         with pytest.raises(RunError, match="was lost in the middle of the run"):
@@ -299,9 +297,9 @@ def test_a_liar_is_named_and_nothing_that_it_gave_is_kept(place: Lab, connection
         kept, (named,) = until_disagreed(target, 60)
         assert named not in kept, "not before its first trial was confirmed"
         assert named in target.environment[LEFT_OUT]
-        again = [one for some in target.run_spread(batches(60)) for one in some]
-        assert sorted(one.number for one in again) == list(range(60))
-        assert named not in {one.where for one in again}, "it is not asked again"
+        again = list(done_of(target, trials(target, 60)))
+        assert sorted(one.request.slot.block for one in again) == list(range(60))
+        assert named not in {one.by for one in again}, "it is not asked again"
     assert here.plans, "this machine decides between two that say something else"
 
 

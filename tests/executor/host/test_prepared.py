@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.prepared import PreparedHost
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
@@ -30,7 +29,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_set_up_comes_first_and_clean_up_last(log: Path) -> None:
-    ready = PreparedHost(HostExecutor(), setup=(note(log, "s"),), cleanup=(note(log, "c"),), timeout_ns=60 * SECOND_NS)
+    ready = PreparedHost(setup=(note(log, "s"),), cleanup=(note(log, "c"),), timeout_ns=60 * SECOND_NS)
     with ready as host:
         for number in range(2):
             host.run(Plan(id=str(number), workload=note(log, str(number))))
@@ -38,7 +37,7 @@ def test_set_up_comes_first_and_clean_up_last(log: Path) -> None:
 
 
 def test_a_failure_is_cleaned_up_after(log: Path) -> None:
-    ready = PreparedHost(HostExecutor(), cleanup=(note(log, "c"),), timeout_ns=60 * SECOND_NS)
+    ready = PreparedHost(cleanup=(note(log, "c"),), timeout_ns=60 * SECOND_NS)
     with pytest.raises(RuntimeError, match="of the study's own"), ready:
         raise RuntimeError("of the study's own")
     assert log.read_text() == "c"
@@ -46,7 +45,7 @@ def test_a_failure_is_cleaned_up_after(log: Path) -> None:
 
 def test_an_agent_that_is_lost_is_cleaned_up_after(log: Path) -> None:
     kill = note(log, "w", "import os, time; os.kill(os.getppid(), 9); time.sleep(60)")
-    ready = PreparedHost(HostExecutor(), cleanup=(note(log, "c"),), timeout_ns=60 * SECOND_NS)
+    ready = PreparedHost(cleanup=(note(log, "c"),), timeout_ns=60 * SECOND_NS)
     with pytest.raises(RunError, match="the agent was lost"), ready as host:
         host.run(Plan(id="p", workload=kill))
     assert log.read_text() == "wc"
@@ -54,7 +53,6 @@ def test_an_agent_that_is_lost_is_cleaned_up_after(log: Path) -> None:
 
 def test_a_set_up_that_fails_ends_the_study_and_is_cleaned_up_after(log: Path) -> None:
     ready = PreparedHost(
-        HostExecutor(),
         setup=(note(log, "s", "raise SystemExit('no room')"),),
         cleanup=(note(log, "c"),),
         timeout_ns=60 * SECOND_NS,
@@ -84,7 +82,7 @@ def test_a_change_that_is_not_possible_is_refused_before_anything_runs(
         Write(tunable="refused", location=FileLocation(path=path), value=value),
     )
     place = Home(tmp_path, tmp_path, tmp_path / "state")
-    ready = PreparedHost(HostExecutor(place), changes=(writes,), setup=(note(log, "s"),), timeout_ns=SECOND_NS)
+    ready = PreparedHost(place, changes=(writes,), setup=(note(log, "s"),), timeout_ns=SECOND_NS)
     with pytest.raises(RequestError, match=f"refused cannot be set on this machine: .*({words})") as caught, ready:
         pass
     assert caught.value.exit_code == 2

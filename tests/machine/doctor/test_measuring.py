@@ -12,14 +12,14 @@ from ajuste.model.error import RunError
 from ajuste.model.event import Event, Exited, Output
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from played import PlayedTarget
+from played import PlayedExecutor
 
 SHORT = Length(sleeps=20, runs=4, job_s=0.02, limit_s=30, fewest=3)
 JITTER = "jitter sleeps=20 interval_us=1000 min_ns=1 p50_ns=2000 p90_ns=3 p99_ns=40000 p999_ns=5 max_ns=60000\n"
 MATRIX = "matrix size=200 repetitions=1 checksum=1\n"
 
 
-class Played(PlayedTarget):
+class Played(PlayedExecutor):
     """A target on which a repetition of the job takes a millisecond of CPU time and twice as long as that."""
 
     def __init__(self, **spoilt: Any) -> None:

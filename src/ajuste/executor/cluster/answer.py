@@ -124,14 +124,10 @@ def observed_in(
     for plan, said in zip(reversed(plans), reversed(done), strict=True):
         observation = _observation(plan, said, restores=restores)
         now -= timedelta(seconds=observation.host_seconds)
-        observed.append((stamp(now), observation))
+        observed.append((now.isoformat(timespec="milliseconds"), observation))
     return observed[::-1]
 
 
 def _observation(plan: Plan, said: Said, *, restores: bool) -> Observation:
     stream = read_trial(said.lines.encode(errors="replace"), plan, restores=restores)
     return Observation(**{**said.model_dump(), "events": stream.events, "problem": said.problem or stream.problem})
-
-
-def stamp(now: datetime) -> str:
-    return now.isoformat(timespec="milliseconds")

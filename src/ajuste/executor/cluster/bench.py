@@ -20,7 +20,6 @@ from ajuste.executor.cluster.answer import Answer, carried_out, failure, from_he
 from ajuste.executor.cluster.job import HostJob
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.caller import host_site
-from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import of_this_machine
 from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.machine.files import sha256_of
@@ -234,4 +233,4 @@ def _require_of_study(plans: Sequence[Plan], resolved: ResolvedStudy) -> None:
 
 
 def on_this_machine(own: Home) -> Callable[[ResolvedStudy], Executor]:
-    return lambda resolved: prepared_for(resolved, HostExecutor(own))
+    return lambda resolved: prepared_for(resolved, own)

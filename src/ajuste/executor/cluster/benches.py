@@ -7,21 +7,21 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from ajuste.design.stopping import Pace, StoppingLimits, on_each
 from ajuste.executor.cluster.answer import Answer, observed_in, require
 from ajuste.executor.cluster.cluster import taken
 from ajuste.executor.cluster.connection import WORKER_SECONDS, Connection, WorkerTask, asked
 from ajuste.executor.cluster.job import HostJob
 from ajuste.executor.cluster.wire import Broken, read_as
-from ajuste.executor.executor import Block, BlockDone
+from ajuste.executor.executor import Begun, Executor, TrialDone, TrialRequest
 from ajuste.machine.inventory.inventory import Inventory, summary_of
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
-from ajuste.model.trial import Observation
 from ajuste.model.visible import visible_line
 from ajuste.model.wording import Say
 from ajuste.study.resolved import ResolvedStudy
@@ -43,29 +43,38 @@ class _Machine:
     resolved: ResolvedStudy
 
 
+class _Block(NamedTuple):
+    """Trials that one machine carries out, one after the other: ``machine``, if it must be that one."""
+
+    number: int
+    requests: tuple[TrialRequest, ...]
+    machine: str
+
+
 @dataclass
 class _Flight:
     """A block on its way to a machine, and back."""
 
-    block: Block
+    block: _Block
     machine: _Machine
     plans: tuple[Plan, ...]
 
 
-@dataclass
-class BenchExecutor:
+class BenchExecutor(Executor):
     """The machines that were offered for measuring (``ajuste worker --bench``), each one block at a time.
 
     Entering raises RequestError for a cluster that cannot be reached or has no such machine that fits ``resolved``.
     """
 
-    connection: Connection
-    parcel: HostJob
-    resolved: ResolvedStudy
-    say: Say = field(default=lambda _: None)
+    keeps_values = True
 
-    def __post_init__(self) -> None:
-        self._text = self.parcel.model_dump_json()
+    def __init__(
+        self, connection: Connection, parcel: HostJob, resolved: ResolvedStudy, say: Say = lambda _: None
+    ) -> None:
+        self._connection = connection
+        self._resolved = resolved
+        self._say = say
+        self._text = parcel.model_dump_json()
         self._stack = ExitStack()
         self._there: dict[str, _Machine] = {}
         self._known: dict[str, dict[str, Any]] = {}
@@ -94,7 +103,7 @@ class BenchExecutor:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self.connection.open()
+            self._connection.open()
             stack.callback(self._end)
             self._await_machines()
             self._stack = stack.pop_all()
@@ -103,74 +112,77 @@ class BenchExecutor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.connection.cancel(list(self._flying))
+        self._connection.cancel(list(self._flying))
         self._stack.close()
 
-    def run(self, plan: Plan) -> Observation:
-        for done in self.run_blocks([Block(0, lambda _: (plan,))]):
-            return done.observed[0][1]
-        raise RunError("the cluster was left in the middle of a plan")
+    def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
+        return on_each(self.parallel, pace, limits)
 
-    def run_blocks(self, blocks: Sequence[Block]) -> Iterator[BlockDone]:
-        """As ``Benches.run_blocks``."""
-        waiting = deque(blocks)
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        """One block on each machine at a time, given back whole. What a machine that is lost had begun is begun anew by
+        another one. Ends early if the executor is left meanwhile.
+        """
+        by_block: dict[int, list[TrialRequest]] = {}
+        for request in requests:
+            by_block.setdefault(request.slot.block, []).append(request)
+        waiting = deque(_Block(number, tuple(own), own[0].machine) for number, own in by_block.items())
         ended: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
         try:
             while waiting or self._flying:
                 self._look(waiting)
-                self._send(waiting, ended)
+                self._send(waiting, ended, begun)
                 for task in taken(ended):
                     if (flight := self._flying.pop(task, None)) is None:
                         continue  # Its machine was given up before.
-                    if (done := self._received(task, flight, waiting)) is not None:
+                    if done := self._received(task, flight, waiting):
                         yield done
         finally:
-            self.connection.cancel(list(self._flying))
+            self._connection.cancel(list(self._flying))
             self._flying.clear()
 
-    def _send(self, waiting: deque[Block], ended: queue.SimpleQueue[WorkerTask]) -> None:
+    def _send(self, waiting: deque[_Block], ended: queue.SimpleQueue[WorkerTask], begun: Begun) -> None:
         """Give each machine that has nothing to do the first block that it may have."""
         busy = {flight.machine.address for flight in self._flying.values()}
         for machine in [one for one in self._there.values() if one.address not in busy]:
-            block = next((one for one in waiting if one.where in ("", machine.name)), None)
+            block = next((one for one in waiting if one.machine in ("", machine.name)), None)
             if block is None:
                 continue
             waiting.remove(block)
-            plans = block.plans(machine.resolved)
+            begun(block.requests[0])
+            plans = tuple(request._replace(study=machine.resolved).plan() for request in block.requests)
             task = WorkerTask("bench-carry-out", asked(self._text, plans), ended.put, worker=machine.address)
             self._flying[task] = _Flight(block, machine, plans)
-            self.connection.submit([task])
+            self._connection.submit([task])
         names = {machine.name for machine in self._there.values()}
-        for block in [one for one in waiting if one.where and one.where not in names]:
+        for block in [one for one in waiting if one.machine and one.machine not in names]:
             waiting.remove(block)
 
-    def _received(self, task: WorkerTask, flight: _Flight, waiting: deque[Block]) -> BlockDone | None:
+    def _received(self, task: WorkerTask, flight: _Flight, waiting: deque[_Block]) -> list[TrialDone]:
         """What was answered; nothing if the block is to be begun anew."""
         answer = task.answer
         if answer is None:
-            self.connection.require_alive()
+            self._connection.require_alive()
             self._give_up(flight, waiting)
-            return None
+            return []
         if reason := _why_left_out(answer, flight):
             # Such as another experiment that goes on there: others may still measure.
             self._refuse(flight.machine.address, answer, reason)
             waiting.appendleft(flight.block)
             if not self._there:
                 raise self._none_fits()
-            self.say(f"left out: {self._refused[flight.machine.address]}")
-            return None
+            self._say(f"left out: {self._refused[flight.machine.address]}")
+            return []
         require(answer)
-        return BlockDone(
-            flight.block.number,
-            flight.plans,
-            observed_in(flight.plans, answer.done or (), restores=True),
-            flight.machine.name,
-        )
+        observed = observed_in(flight.plans, answer.done or (), restores=True)
+        return [
+            TrialDone(request, plan, *own, machine=flight.machine.name)
+            for request, plan, own in zip(flight.block.requests, flight.plans, observed, strict=True)
+        ]
 
-    def _give_up(self, flight: _Flight, waiting: deque[Block]) -> None:
+    def _give_up(self, flight: _Flight, waiting: deque[_Block]) -> None:
         """The machine was lost in the middle of a block: another one begins it anew."""
         self._there.pop(flight.machine.address, None)
-        self.say(f"{flight.machine.name} was lost; its block is measured again elsewhere")
+        self._say(f"{flight.machine.name} was lost; its block is measured again elsewhere")
         self._lost[flight.block.number] += 1
         if self._lost[flight.block.number] >= MOST_LOST:
             raise RunError(
@@ -179,9 +191,9 @@ class BenchExecutor:
             )
         waiting.appendleft(flight.block)
 
-    def _look(self, waiting: deque[Block]) -> None:
+    def _look(self, waiting: deque[_Block]) -> None:
         """Now and then: which machines are there still, or by now. Raises RunError where none has been for long."""
-        self.connection.require_alive()
+        self._connection.require_alive()
         if time.monotonic() - self._looked < _LOOK_EVERY_SECONDS:
             return
         addresses = self._benches()
@@ -191,44 +203,44 @@ class BenchExecutor:
         for task, flight in list(self._flying.items()):
             if flight.machine.address not in addresses:
                 self._flying.pop(task)
-                self.connection.cancel([task])
+                self._connection.cancel([task])
                 self._give_up(flight, waiting)
         self._admit([one for one in addresses if one not in self._there and one not in self._refused])
         if self._there:
             self._lacking_since = None
             return
-        self.say("waiting for a machine that measures")
+        self._say("waiting for a machine that measures")
         self._lacking_since = self._lacking_since or self._looked
         if self._looked - self._lacking_since > WORKER_SECONDS:
             raise RunError(
-                f"{self.connection.cluster} has no machine any more that measures",
+                f"{self._connection.cluster} has no machine any more that measures",
                 hint="what was measured is kept: the same command goes on where it stopped",
             )
 
     def _benches(self) -> list[str]:
-        return [worker.address for worker in self.connection.workers() if worker.benches]
+        return [worker.address for worker in self._connection.workers() if worker.benches]
 
     def _await_machines(self) -> None:
         deadline = time.monotonic() + WORKER_SECONDS
         while not (addresses := self._benches()):
-            if self.connection.workers() or time.monotonic() > deadline:
+            if self._connection.workers() or time.monotonic() > deadline:
                 raise RequestError(
-                    f"{self.connection.cluster} has no worker that measures by its machine's clock",
-                    hint=f"on each machine: ajuste worker --bench --scheduler {self.connection.cluster.address}",
+                    f"{self._connection.cluster} has no worker that measures by its machine's clock",
+                    hint=f"on each machine: ajuste worker --bench --scheduler {self._connection.cluster.address}",
                 )
-            self.say("waiting for a worker")
+            self._say("waiting for a worker")
             time.sleep(_WAIT_SECONDS)
-        self.say("asking the machines")
+        self._say("asking the machines")
         self._admit(addresses)
         self._looked = time.monotonic()
         if not self._there:
             raise self._none_fits()
         if self._refused:
-            self.say(f"left out: {self._refusals()}")
+            self._say(f"left out: {self._refusals()}")
 
     def _admit(self, addresses: Iterable[str]) -> None:
         """Ask workers whether their machine can measure the study."""
-        answers = self.connection.ask("bench-survey", asked(self._text), workers=list(addresses))
+        answers = self._connection.ask("bench-survey", asked(self._text), workers=list(addresses))
         for address, answer in answers.items():
             if answer.refusal:
                 self._refuse(address, answer, answer.refusal)
@@ -236,7 +248,7 @@ class BenchExecutor:
             try:
                 there = _surveyed(answer)
             except Broken as broken:
-                self.connection.ban(address, str(broken))
+                self._connection.ban(address, str(broken))
                 self._refuse(address, answer, str(broken))
                 continue
             if reason := self._why_not(answer, there.resolved):
@@ -249,7 +261,7 @@ class BenchExecutor:
     def _why_not(self, answer: Answer, there: ResolvedStudy) -> str:
         if any(machine.identity == answer.identity for machine in self._there.values()):
             return "another worker of the same machine measures already"
-        if (there.names, there.factors) != (self.resolved.names, self.resolved.factors):
+        if (there.names, there.factors) != (self._resolved.names, self._resolved.factors):
             return f"there the study has other configurations: {visible_line(', '.join(there.names)[:1000])}"
         return ""
 
@@ -274,7 +286,7 @@ class BenchExecutor:
 
     def _none_fits(self) -> RequestError:
         return RequestError(
-            f"no machine of {self.connection.cluster} can measure this study: {self._refusals()}",
+            f"no machine of {self._connection.cluster} can measure this study: {self._refusals()}",
             hint="docs/cluster.md says what each machine needs",
         )
 
@@ -282,7 +294,7 @@ class BenchExecutor:
         """Have every machine put everything back, in the middle of a block if need be."""
         try:
             addresses = [address for address in self._benches() if address not in self._refused]
-            self.connection.ask("bench-close", asked(self._text), workers=addresses)
+            self._connection.ask("bench-close", asked(self._text), workers=addresses)
         except AjusteError:
             return  # The cluster is gone: its workers put everything back by themselves.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ajuste.executor.cluster.answer import Said
-from ajuste.executor.executor import Done
+from ajuste.executor.executor import TrialDone
 from ajuste.model.plan import Plan
 
 ONE_IN: Final = 10
@@ -21,18 +21,18 @@ ONE_IN: Final = 10
 
 
 class Given(NamedTuple):
-    """What the worker ``by`` gave for a batch, and what it comes to."""
+    """What the worker ``by`` gave for a trial, and what it comes to."""
 
     by: str
     said: tuple[Said, ...]
-    done: Done
+    done: TrialDone
 
 
 @dataclass
 class _Pair:
-    """A batch that is measured twice; ``first`` is who had it first."""
+    """A trial that is measured twice; ``first`` is who had it first."""
 
-    plans: tuple[Plan, ...]
+    plan: Plan
     first: Given | None = None
     second: Given | None = None
 
@@ -51,26 +51,26 @@ class Checks:
     _confirmed: set[str] = field(default_factory=set)
     _wanted: set[str] = field(default_factory=set)
     _pairs: dict[int, _Pair] = field(default_factory=dict)
-    _kept_back: dict[str, list[Done]] = field(default_factory=dict)
+    _kept_back: dict[str, list[TrialDone]] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Other batches, numbered anew."""
+        """Other trials, numbered anew."""
         self._pairs, self._kept_back = {}, {}
         self._wanted = set(self._confirmed)
 
-    def chosen(self, number: int, plans: tuple[Plan, ...]) -> bool:
-        """Whether that batch is to be measured twice."""
-        content = "\n".join(plan.model_dump_json() for plan in plans).encode()
+    def chosen(self, number: int, plan: Plan) -> bool:
+        """Whether that trial is to be measured twice."""
+        content = plan.model_dump_json().encode()
         drawn = int.from_bytes(hmac.digest(self.key, content, hashlib.sha256)[:8], "big")
         if drawn % self.one_in == 0:
-            self._pairs[number] = _Pair(plans)
+            self._pairs[number] = _Pair(plan)
             return True
         return False
 
-    def add(self, number: int, plans: tuple[Plan, ...], given: Given) -> list[Done]:
-        """What may be kept now. A batch that has a ``first_of`` afterwards is to be measured by another worker, too."""
+    def add(self, number: int, plan: Plan, given: Given) -> list[TrialDone]:
+        """What may be kept now. A trial that has a ``first_of`` afterwards is to be measured by another worker, too."""
         if number not in self._pairs and given.by not in self._wanted:
-            self._pairs[number] = _Pair(plans)
+            self._pairs[number] = _Pair(plan)
         pair = self._pairs.get(number)
         if pair is None:
             if given.by in self._confirmed:
@@ -85,11 +85,11 @@ class Checks:
         return self._compare(number, pair)
 
     def first_of(self, number: int) -> str | None:
-        """Who has given a batch that is to be measured twice, and was not yet."""
+        """Who has given a trial that is to be measured twice, and was not yet."""
         pair = self._pairs.get(number)
         return pair.first.by if pair is not None and pair.first is not None else None
 
-    def alone(self, number: int) -> list[Done]:
+    def alone(self, number: int) -> list[TrialDone]:
         """As ``add`` where no other worker is there: this machine measures it."""
         return self._compare(number, self._pairs[number])
 
@@ -97,7 +97,7 @@ class Checks:
         """It could not be measured at all."""
         self._pairs.pop(number, None)
 
-    def _compare(self, number: int, pair: _Pair) -> list[Done]:
+    def _compare(self, number: int, pair: _Pair) -> list[TrialDone]:
         del self._pairs[number]
         self.made += 1
         assert pair.first is not None
@@ -105,10 +105,10 @@ class Checks:
         if len(given) == 2 and _same(given[0].said, given[1].said):
             right = given
         else:
-            own = [self.measure(plan) for plan in pair.plans]
+            own = [self.measure(pair.plan)]
             right = [one for one in given if _same(one.said, own)]
             if wrong := [one.by for one in given if one not in right]:
-                raise Disagreed(dict.fromkeys(wrong, pair.plans[0].id))
+                raise Disagreed(dict.fromkeys(wrong, pair.plan.id))
         released = [given[0].done]
         for one in right:
             self._confirmed.add(one.by)

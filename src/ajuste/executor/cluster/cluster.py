@@ -9,17 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from ajuste.executor.cluster.answer import PIECE_BYTES, Answer, Piece, Said, carried_out, observed_in, require, stamp
+from ajuste.executor.cluster.answer import PIECE_BYTES, Answer, Piece, Said, carried_out, observed_in, require
 from ajuste.executor.cluster.checks import Checks, Disagreed, Given
 from ajuste.executor.cluster.connection import WORKER_SECONDS, Connection, WorkerTask, asked
 from ajuste.executor.cluster.job import PackedGuest
 from ajuste.executor.cluster.wire import Worker
-from ajuste.executor.executor import LEFT_OUT, Batch, Done, Executor, Untrusted
+from ajuste.executor.executor import LEFT_OUT, Begun, Executor, TrialDone, TrialRequest, Untrusted, now, side_by_side
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
@@ -27,7 +26,7 @@ from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 
 AHEAD: Final = 2
-"""For each thread of a worker so many batches are under way or wait, so that none waits for the store."""
+"""For each thread of a worker so many trials are under way or wait, so that none waits for the store."""
 
 _WAIT_SECONDS = 0.5
 _LOOK_EVERY_SECONDS = 3.0
@@ -38,10 +37,11 @@ _BOOT_SECONDS = 1800.0
 
 class _Flight(NamedTuple):
     number: int
-    batch: Batch
+    request: TrialRequest
+    plan: Plan
 
 
-class ClusterExecutor:
+class ClusterExecutor(Executor):
     """Machines of one kind, one on every worker. ``pack`` says what they are, and makes files in a directory for it.
 
     With ``own``, which makes such a machine here, some of what workers say is measured twice (see ``checks``).
@@ -92,7 +92,7 @@ class ClusterExecutor:
 
     @property
     def checked(self) -> int:
-        """How many batches were measured twice."""
+        """How many trials were measured twice."""
         return self._checks.made if self._checks is not None else 0
 
     def __enter__(self) -> Self:
@@ -115,20 +115,21 @@ class ClusterExecutor:
             self._connection.cancel(list(flying))
         self._entered.close()
 
-    def run(self, plan: Plan) -> Observation:
-        while not self._left.is_set():
-            try:
-                for done in self.run_spread([Batch((plan,))]):
-                    return done[0].observed[0][1]
-            except Untrusted:
-                continue  # Another worker is asked.
-        raise RunError("the cluster was left in the middle of a plan")
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        """Of several machines, all at once. Ends early if the executor is left meanwhile."""
+        by_executor: dict[Executor, list[TrialRequest]] = {}
+        for request in requests:
+            by_executor.setdefault(request.executor, []).append(request)
+        if len(by_executor) == 1:
+            yield from self._share_out(requests, begun)
+        else:
+            works = [executor.carry_out(own, begun) for executor, own in by_executor.items()]
+            yield from side_by_side(works, len(works), by_executor)
 
-    def run_spread(self, batches: Iterable[Batch]) -> Iterator[list[Done]]:
-        """As ``Spread.run_spread``."""
+    def _share_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         ended: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
         flying: dict[WorkerTask, _Flight] = {}
-        waiting = enumerate(batches)
+        waiting = (_begun(number, request, begun) for number, request in enumerate(requests))
         self._flights.append(flying)
         if self._checks is not None:
             self._checks.begin()
@@ -136,7 +137,7 @@ class ClusterExecutor:
             while True:
                 self._look()
                 room = max(0, AHEAD * self.parallel - len(flying))
-                self._send(itertools.starmap(_Flight, itertools.islice(waiting, room)), flying, ended)
+                self._send(itertools.islice(waiting, room), flying, ended)
                 if not flying or self._left.is_set():
                     return
                 if done := self._received(taken(ended), flying, ended) + self._confirmed_here(flying):
@@ -157,9 +158,9 @@ class ClusterExecutor:
 
     def _received(
         self, tasks: Sequence[WorkerTask], flying: dict[WorkerTask, _Flight], ended: queue.SimpleQueue[WorkerTask]
-    ) -> list[Done]:
+    ) -> list[TrialDone]:
         """What ``tasks`` brought. What a worker could not do is sent again."""
-        done: list[Done] = []
+        done: list[TrialDone] = []
         for task in tasks:
             flight = flying.pop(task, None)
             if flight is None:
@@ -167,7 +168,7 @@ class ClusterExecutor:
             if task.answer is None:
                 self._connection.require_alive()
                 done += self._given_up(flight, flying)
-            elif task.answer.done is None or len(task.answer.done) != len(flight.batch.plans):
+            elif task.answer.done is None or len(task.answer.done) != 1:
                 self._mend(task.by, task.answer)
                 self._send([flight], flying, ended)
             else:
@@ -177,17 +178,17 @@ class ClusterExecutor:
 
     def _kept(
         self, flight: _Flight, given: Given, flying: dict[WorkerTask, _Flight], ended: queue.SimpleQueue[WorkerTask]
-    ) -> list[Done]:
+    ) -> list[TrialDone]:
         if self._checks is None:
             return [given.done]
-        done = self._checks.add(flight.number, flight.batch.plans, given)
+        done = self._checks.add(flight.number, flight.plan, given)
         if self._checks.first_of(flight.number) is not None and not _is_flying(flight.number, flying):
             task = self._task(flight, ended, but=frozenset({given.by}))
             flying[task] = flight
             self._connection.submit([task])
         return done
 
-    def _given_up(self, flight: _Flight, flying: dict[WorkerTask, _Flight]) -> list[Done]:
+    def _given_up(self, flight: _Flight, flying: dict[WorkerTask, _Flight]) -> list[TrialDone]:
         """Too many workers were lost with it: a failed trial, unless somebody else has or had it, too."""
         if _is_flying(flight.number, flying):
             return []
@@ -197,12 +198,12 @@ class ClusterExecutor:
             self._checks.forget(flight.number)
         return [_lost(flight)]
 
-    def _confirmed_here(self, flying: dict[WorkerTask, _Flight]) -> list[Done]:
+    def _confirmed_here(self, flying: dict[WorkerTask, _Flight]) -> list[TrialDone]:
         """What no other worker can confirm is measured by this machine."""
         if self._checks is None:
             return []
         there = {worker.address for worker in self._connection.workers()} - set(self._refused)
-        done: list[Done] = []
+        done: list[TrialDone] = []
         for task, flight in list(flying.items()):
             first = self._checks.first_of(flight.number)
             if first is not None and not task.by and there <= {first}:
@@ -234,7 +235,7 @@ class ClusterExecutor:
             task = self._task(flight, ended)
             flying[task] = flight
             tasks.append(task)
-            if self._checks is not None and self._checks.chosen(flight.number, flight.batch.plans):
+            if self._checks is not None and self._checks.chosen(flight.number, flight.plan):
                 twin = self._task(flight, ended)
                 task.twin, twin.twin = twin, task
                 flying[twin] = flight
@@ -245,10 +246,11 @@ class ClusterExecutor:
     def _task(
         self, flight: _Flight, ended: queue.SimpleQueue[WorkerTask], but: frozenset[str] = frozenset()
     ) -> WorkerTask:
-        seconds = sum(plan.timeout_ns + plan.settle_ns + plan.observe_ns for plan in flight.batch.plans) / 1e9
+        plan = flight.plan
+        seconds = (plan.timeout_ns + plan.settle_ns + plan.observe_ns) / 1e9
         return WorkerTask(
             "carry-out",
-            asked(self._parcel, flight.batch.plans),
+            asked(self._parcel, (plan,)),
             ended.put,
             but=but | set(self._refused),
             limit_s=_BOOT_SECONDS + _SLOWEST * seconds,
@@ -374,10 +376,17 @@ def _is_flying(number: int, flying: dict[WorkerTask, _Flight]) -> bool:
     return any(flight.number == number for flight in flying.values())
 
 
-def _lost(flight: _Flight) -> Done:
+def _begun(number: int, request: TrialRequest, begun: Begun) -> _Flight:
+    plan = request.plan()
+    begun(request)
+    return _Flight(number, request, plan)
+
+
+def _lost(flight: _Flight) -> TrialDone:
     lost = Observation(problem="every worker that tried it was lost")
-    return Done(flight.number, [(stamp(datetime.now(UTC)), lost) for _ in flight.batch.plans], "")
+    return TrialDone(flight.request, flight.plan, now(), lost)
 
 
-def _done(flight: _Flight, said: Sequence[Said], where: str) -> Done:
-    return Done(flight.number, observed_in(flight.batch.plans, said), where)
+def _done(flight: _Flight, said: Sequence[Said], by: str) -> TrialDone:
+    ((started, observation),) = observed_in([flight.plan], said)
+    return TrialDone(flight.request, flight.plan, started, observation, by=by)

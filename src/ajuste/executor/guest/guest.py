@@ -14,7 +14,7 @@ from typing import Literal, Self, TypedDict
 
 import psutil
 
-from ajuste.executor.executor import NOTES
+from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.guest import snapshot as booted
 from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, what_went_wrong
 from ajuste.executor.guest.command_line import GuestMachine
@@ -77,7 +77,7 @@ class GuestOptions(TypedDict):
     say: Say
 
 
-class GuestExecutor:
+class GuestExecutor(Executor):
     """A guest with the given kernel and files.
 
     ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the

@@ -9,7 +9,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,8 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.design.stopping import Pace, StoppingLimits, in_a_moment
+from ajuste.executor.executor import Begun, Executor, TrialDone, TrialRequest
 from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
 from ajuste.executor.host.availability import require_rights
 from ajuste.executor.host.caller import Completion
@@ -49,13 +51,15 @@ _SLACK_SECONDS = 60
 _SHOWN = 300
 
 
-class HostExecutor:
+class HostExecutor(Executor):
     """Runs plans on this machine, one at a time, by an agent that lives as long as the target is entered.
 
     With a ``home`` it may change the machine: entering takes the machine's lock, and refuses (RequestError) while
     another experiment goes on or while an earlier one may have left something changed. Without one it only reads and
     runs. What needs root is refused before it begins if there is none.
     """
+
+    keeps_values = True
 
     def __init__(self, home: Home | None = None, say: Say = lambda _: None) -> None:
         self._journals = home.journals if home is not None else None
@@ -86,10 +90,6 @@ class HostExecutor:
             "memory": f"{self.hello.memory_bytes >> 20} MiB",
         }
 
-    @property
-    def parallel(self) -> int:
-        return 1
-
     def __enter__(self) -> Self:
         if shutil.which("setpriv") is None:
             raise RequestError("the program setpriv is not on this machine", hint="apt install util-linux")
@@ -110,8 +110,8 @@ class HostExecutor:
         self._stack.close()
 
     def run(self, plan: Plan) -> Observation:
-        """As ``Target.run``. Raises RequestError for what needs rights that are not there, RunError where the agent is
-        lost, and where a value could not be put back.
+        """Raises RequestError for what needs rights that are not there, RunError where the agent is lost, and where a
+        value could not be put back.
         """
         asked = self._asked(plan)
         began = time.monotonic()
@@ -126,8 +126,23 @@ class HostExecutor:
         surroundings, disturbances = self._judge(plan, found.events, before, after, wall_s)
         return found.model_copy(update={"console": surroundings, "disturbances": disturbances})
 
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        """Trials of several blocks take but a moment, and are given back together: nothing comes between them."""
+        if len({request.slot.block for request in requests}) == 1:
+            yield from super().carry_out(requests, begun)
+            return
+        begun(requests[0])
+        plans = [request.plan() for request in requests]
+        done = self.run_in_turn(plans)
+        yield [TrialDone(request, plan, *own) for request, plan, own in zip(requests, plans, done, strict=True)]
+
+    def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
+        return in_a_moment(pace, limits)
+
     def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
-        """As ``Brisk.run_in_turn``. What else the machine does is not looked at: such trials are too short for it."""
+        """What ``run`` gives for each of ``plans``, with when it began. What came of them is read when the last one has
+        ended, and what else the machine does is not looked at: such trials are too short for it.
+        """
         asked = [(self._asked(plan), _limit_s(plan)) for plan in plans]
         with self._turn:
             # The agent's clock (CLOCK_MONOTONIC_RAW) says when each began and how long it took.

@@ -12,14 +12,15 @@ from ajuste.executor.executor import Executor
 from ajuste.executor.host.availability import require_rights, why_no_weight, why_not_writable
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.event import Failed, Hello
+from ajuste.model.event import Failed
 from ajuste.model.plan import Command, Plan, Write
-from ajuste.model.trial import Observation
+from ajuste.model.wording import Say
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
 
-class PreparedHost:
+class PreparedHost(HostExecutor):
     """Entering tries each of the ``changes`` (the writes of one configuration) once and takes it back: RequestError for
     a value that the kernel refuses, a place that is locked or not there. Then it runs ``setup``; leaving runs
     ``cleanup`` if the set-up began, also after a failure or an interruption. Neither is measured; each of their
@@ -28,7 +29,8 @@ class PreparedHost:
 
     def __init__(
         self,
-        host: HostExecutor,
+        home: Home | None = None,
+        say: Say = lambda _: None,
         *,
         changes: Sequence[tuple[Write, ...]] = (),
         setup: tuple[Command, ...] = (),
@@ -36,50 +38,33 @@ class PreparedHost:
         first: Callable[[Executor], None] = lambda _: None,
         timeout_ns: int,
     ) -> None:
-        self._host = host
+        super().__init__(home, say)
         self._first = first
         self._changes = tuple(dict.fromkeys(writes for writes in changes if writes))
         self._setup = setup
         self._cleanup = cleanup
         self._timeout_ns = timeout_ns
-        self._stack = ExitStack()
-
-    @property
-    def hello(self) -> Hello:
-        return self._host.hello
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return self._host.environment
-
-    @property
-    def parallel(self) -> int:
-        return self._host.parallel
+        self._prepared = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            stack.enter_context(self._host)
-            self._first(self._host)
+            super().__enter__()
+            stack.push(super().__exit__)
+            self._first(self)
             for number, writes in enumerate(self._changes):
                 self._try(Plan(id=f"change-{number}", writes=writes))
             stack.callback(self._clean_up)
             self._once("setup", self._setup)
-            self._stack = stack.pop_all()
+            self._prepared = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stack.close()
-
-    def run(self, plan: Plan) -> Observation:
-        return self._host.run(plan)
-
-    def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
-        return self._host.run_in_turn(plans)
+        self._prepared.close()
 
     def _try(self, plan: Plan) -> None:
-        observation = self._host.run(plan)
+        observation = self.run(plan)
         for event in observation.events:
             if isinstance(event, Failed):
                 raise RequestError(
@@ -92,24 +77,28 @@ class PreparedHost:
     def _clean_up(self) -> None:
         if self._cleanup:
             # A trial may have been cut short.
-            self._host.begin_anew()
+            self.begin_anew()
             self._once("cleanup", self._cleanup)
 
     def _once(self, name: str, commands: tuple[Command, ...]) -> None:
         if not commands:
             return
-        observation = self._host.run(Plan(id=name, before=commands, timeout_ns=self._timeout_ns))
+        observation = self.run(Plan(id=name, before=commands, timeout_ns=self._timeout_ns))
         failures = [event.message for event in observation.events if isinstance(event, Failed)]
         if failures or observation.problem:
             raise RunError(f"the {name} command failed: {'; '.join(failures) or observation.problem}")
 
 
 def prepared_for(
-    resolved: ResolvedStudy, host: HostExecutor, first: Callable[[Executor], None] = lambda _: None
+    resolved: ResolvedStudy,
+    home: Home,
+    say: Say = lambda _: None,
+    first: Callable[[Executor], None] = lambda _: None,
 ) -> PreparedHost:
-    """``host``, made ready for that study; ``first`` is called before anything is changed."""
+    """This machine, made ready for that study; ``first`` is called before anything is changed."""
     return PreparedHost(
-        host,
+        home,
+        say,
         first=first,
         changes=[configuration.writes for configuration in resolved.configurations],
         setup=resolved.setup,

@@ -19,8 +19,9 @@ from ajuste.model.verdict import Verdict
 from ajuste.report.format import duration
 from ajuste.report.html import write_report
 from ajuste.report.progress import Progress
-from ajuste.run.experiment import RunOptions, conduct, prepare
+from ajuste.run.experiment import conduct, prepare
 from ajuste.run.outcome import results_of
+from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.measures import measures
 from ajuste.study.schema import FactorTable, Study

@@ -1,0 +1,212 @@
+"""The schedules of a run, one for each kind of study: which trials each block holds, and when the run ends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import count
+from typing import Protocol
+
+from ajuste.analysis.pairs import clean_trials, given_up, sampled
+from ajuste.analysis.results import findings, means
+from ajuste.design.blocks import block, members
+from ajuste.design.refinement import KnownSurface, grid_of, known
+from ajuste.design.search.goal import Standing
+from ajuste.design.stopping import (
+    Mean,
+    Stop,
+    StoppingLimits,
+    hopeless,
+    is_look,
+    review_from,
+    reviews,
+    stop,
+    stop_refining,
+)
+from ajuste.model.trial import Slot
+from ajuste.model.verdict import Finding
+from ajuste.outputs.trial import is_broken, last_words
+from ajuste.run.history import History
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.settings import ablation_names
+
+
+class BlockWatcher(Protocol):
+    """Is told what is known after each block."""
+
+    def block_done(self, block: int, findings: Sequence[Finding]) -> None: ...
+
+    def search_stands(self, standing: Standing) -> None: ...
+
+
+class Schedule(ABC):
+    """What is measured next, by the study and the trials in ``history`` alone.
+
+    A run that was interrupted has the very same blocks when it goes on: which configurations a block holds depends on
+    the trials before the last review only (see ``design.stopping``), never on when a process ended.
+    """
+
+    first: int = 0
+    """The block with which the runner begins, or goes on."""
+    limits: StoppingLimits
+    found: tuple[Finding, ...] = ()
+    """What is known since the last look."""
+    follows_from_trials = True
+    """Whether blocks depend on the trials before them."""
+
+    def __init__(self, study: ResolvedStudy, history: History) -> None:
+        self.study = study
+        self.history = history
+
+    @abstractmethod
+    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
+        """The configurations of a block, and the first block from which on it was just these."""
+
+    @abstractmethod
+    def last_alike(self, number: int) -> int | None:
+        """The last block that certainly holds what block ``number`` does; ``None`` where all blocks do."""
+
+    @abstractmethod
+    def look(self, number: int) -> Stop | None:
+        """Whether to stop after block ``number``, all of whose trials are kept."""
+
+    @abstractmethod
+    def tell(self, number: int, watcher: BlockWatcher) -> None:
+        """Say what is known after block ``number``."""
+
+    def stop_before(self, number: int) -> Stop | None:
+        """Whether there is nothing that block ``number`` could be for."""
+        return None
+
+    def hopeless(self) -> Stop | None:
+        """Whether there is no point in going on after the first block, with what the workload said last."""
+        if (lost := hopeless(self.history.trials(0), is_broken)) is None:
+            return None
+        said = last_words(lost)
+        words = f"{lost.slot.configuration}: {lost.reason}" + (f"; it said last: {said}" if said else "")
+        return Stop("failed", words)
+
+    def block(self, number: int) -> tuple[Slot, ...]:
+        """The slots of a block. One that was begun under another analysis or budget, and so planned otherwise, is left
+        as it is.
+        """
+        design = self.study.study.design
+        names, since = self.roster(number)
+        planned = block(number, names, design.seed, warm_up=design.warm_up, order=design.order, since=since)
+        kept = self.history.slots(number)
+        return planned if set(kept) <= set(planned) else kept
+
+
+class FixedSchedule(Schedule):
+    """Every block holds every configuration, until a look says that it is enough."""
+
+    follows_from_trials = False
+
+    def __init__(self, study: ResolvedStudy, history: History) -> None:
+        super().__init__(study, history)
+        budget = study.study.budget
+        self.limits = StoppingLimits(budget.min_blocks, budget.max_blocks, budget.max_minutes, budget.min_seconds)
+        self._warm_up = study.study.design.warm_up
+        self._findings: dict[int, tuple[Finding, ...]] = {}
+        self.first = max(0, next(number for number in count() if not self._is_complete(number)) - 1)
+        self._looked = max(0, self.first - self._warm_up)  # What came before was looked at when it was measured.
+
+    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
+        return self.study.names, self._warm_up if number >= self._warm_up else 0
+
+    def last_alike(self, number: int) -> int | None:
+        return None
+
+    def look(self, number: int) -> Stop | None:
+        """As often as there is a look; always whether the time is spent."""
+        measured, minutes = number + 1 - self._warm_up, self.history.minutes
+        if measured <= 0 or not (is_look(measured, self._looked, self.limits) or minutes >= self.limits.max_minutes):
+            return None
+        self._looked = measured
+        self.found = self.findings(number)
+        return self._judge(number, measured, minutes)
+
+    def tell(self, number: int, watcher: BlockWatcher) -> None:
+        if number >= self._warm_up:
+            watcher.block_done(number, self.found)
+
+    def findings(self, number: int) -> tuple[Finding, ...]:
+        """What can be said after block ``number``, all of whose trials are kept."""
+        if number not in self._findings:
+            self._findings[number] = findings(self.study, self.history.trials(number), self.history.machines)
+        return self._findings[number]
+
+    def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
+        known_means = [
+            Mean(one.metric.name, one.known, one.interval.n if one.interval else 0)
+            for one in means(self.study, self.history.trials(number))
+        ]
+        return stop(self.found, measured, minutes, self.limits, known_means)
+
+    def _is_complete(self, number: int) -> bool:
+        kept = len(self.history.slots(number))
+        return kept > 0 and (kept == len(self.roster(number)[0]) or kept == len(self.block(number)))
+
+
+class NarrowingSchedule(FixedSchedule):
+    """Later blocks hold the baseline and what is still undecided."""
+
+    follows_from_trials = True
+
+    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
+        names, since = super().roster(number)
+        if not self._narrows or number < self._warm_up:
+            return names, since
+        for review in reviews(self.limits.min_blocks):
+            if review > number - self._warm_up:
+                break
+            following = members(self.study.names, self.study.baseline, self.findings(self._warm_up + review - 1))
+            if following != names:
+                names, since = following, self._warm_up + review
+        return names, since
+
+    def last_alike(self, number: int) -> int | None:
+        if not self._narrows:
+            return None
+        return self._warm_up + review_from(max(1, number - self._warm_up + 1), self.limits.min_blocks) - 1
+
+    @property
+    def _narrows(self) -> bool:
+        return len(self.study.names) > 2
+
+
+class RefinedSchedule(FixedSchedule):
+    """Of a grid, the first blocks hold the coarse points, and later ones those where the surface is known worst."""
+
+    follows_from_trials = True
+
+    def __init__(self, study: ResolvedStudy, history: History) -> None:
+        self._grid = grid_of(study.factors, [one.configuration for one in study.configurations])
+        self._known: dict[int, KnownSurface] = {}
+        super().__init__(study, history)
+
+    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
+        if number < self._warm_up + self.limits.min_blocks:
+            return self._grid.coarse, super().roster(number)[1]
+        return self._known_after(number - 1).following, number
+
+    def last_alike(self, number: int) -> int | None:
+        return max(number, self._warm_up + self.limits.min_blocks - 1)
+
+    def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
+        return stop_refining(self._known_after(number), measured, minutes, self.limits)
+
+    def _known_after(self, number: int) -> KnownSurface:
+        """How well the surfaces are known after block ``number``."""
+        if number not in self._known:
+            clean = clean_trials(self.history.trials(number))
+            values = sampled(self._grid, clean, self.study.deciding, self.study.study.analysis.smallest_effect)
+            self._known[number] = known(self._grid, values, given_up(self._grid, clean))
+        return self._known[number]
+
+
+class AblationSchedule(FixedSchedule):
+    """Each block has its own sets of a profile's lines."""
+
+    def roster(self, number: int) -> tuple[tuple[str, ...], int]:
+        return ablation_names(self.study, number), number

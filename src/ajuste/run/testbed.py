@@ -1,0 +1,270 @@
+"""Where a study is carried out: what it is resolved with, what has to be there, and its executors.
+
+What only guests need is imported when there are any: it takes long to load.
+"""
+
+from __future__ import annotations
+
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.executor.cluster.connection import Cluster, Connection
+from ajuste.executor.executor import Executor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.host.caller import host_site
+from ajuste.executor.host.machine import of_this_machine
+from ajuste.executor.host.prepared import prepared_for, require_possible
+from ajuste.kernel.own_module import built_modules
+from ajuste.kernel.spec import OwnKernel, PackagedKernel, parse_spec
+from ajuste.machine.files import sha256_of
+from ajuste.machine.home import Home
+from ajuste.machine.identity import machine_marks
+from ajuste.machine.installation import AGENT, WORKLOADS, ajuste_version, find_program, native_program
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage, KernelVersion
+from ajuste.model.proof import Proof
+from ajuste.model.wording import Say
+from ajuste.study.files import study_directory
+from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver
+from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
+from ajuste.study.schema import Study
+from ajuste.study.settings import SCHED_EXT, varies
+from ajuste.study.site import GUEST, Site
+
+if TYPE_CHECKING:
+    from ajuste.executor.guest.guest import GuestOptions
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How an experiment is carried out; nothing of it changes what is measured under the virtual clock."""
+
+    home: Home
+    jobs: int | None = None
+    snapshot: bool = True
+    accept_risk: bool = False
+    say: Say = field(default=lambda _: None)
+    cluster: Cluster | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """``images`` by kernel spec. ``fingerprint`` is of all that decides what is measured: equal ones share trials.
+
+    ``modules`` are files of kernel modules of Ajuste's own, by the machine that loads them.
+
+    With a ``resolver`` it is a search, whose configurations are made as it goes.
+    """
+
+    resolved: ResolvedStudy
+    images: dict[str, KernelImage]
+    packages: dict[str, str]
+    fingerprint: str
+    resolver: Resolver | None = None
+    modules: dict[Machine, tuple[Path, ...]] = field(default_factory=dict)
+
+
+Surroundings: TypeAlias = tuple[Study, Catalogue, dict[str, KernelVersion], FindProgram, Site]
+"""What ``study.resolve`` takes."""
+
+
+class Testbed(ABC):
+    """The machines that a study is for."""
+
+    explains = True
+    """Whether trials can be recorded on them."""
+
+    def __init__(self, means: RunOptions) -> None:
+        self.means = means
+        self.connected: AbstractContextManager[object] = nullcontext()
+        """Is entered as long as there are executors."""
+
+    @abstractmethod
+    def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
+        """The study with what it is to run on. A kernel is fetched only if its spec does not say its version."""
+
+    @abstractmethod
+    def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
+        """The study with all that it needs. Nothing is booted or changed. Raises RequestError."""
+
+    @abstractmethod
+    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
+        """That for ``machine``, not yet entered. ``first`` is called with this machine before anything on it is
+        changed.
+        """
+
+    def proof(self, experiment: Experiment, machine: Machine) -> Proof | None:
+        """Evidence that the kernel is what the study takes it for, if for anything. Raises RunError if it is not."""
+        return None
+
+
+class HostTestbed(Testbed):
+    """This machine."""
+
+    def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
+        here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
+        return study, of_this_machine(catalogue), here, find_program, host_site()
+
+    def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
+        require_possible(resolved, catalogue, accept_risk=self.means.accept_risk)
+        return Experiment(resolved, {}, {}, fingerprint(resolved, _marks(resolved) | machine_marks()))
+
+    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
+        return prepared_for(experiment.resolved, self.means.home, self.means.say, first)
+
+
+class BenchTestbed(HostTestbed):
+    """Machines of a cluster as they are."""
+
+    explains = False
+
+    def __init__(self, means: RunOptions, cluster: Cluster) -> None:
+        super().__init__(means)
+        self.connected = self._connection = Connection(cluster, means.home, means.say)
+
+    def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
+        """What is possible is each machine's own to say, and which they are may change."""
+        marks = _marks(resolved) | {"machine": "those of a cluster"}
+        return Experiment(resolved, {}, {}, fingerprint(resolved, marks))
+
+    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
+        from ajuste.executor.cluster.benches import BenchExecutor
+        from ajuste.executor.cluster.job import HostJob
+
+        study = experiment.resolved.study
+        job = HostJob(
+            ajuste=ajuste_version(),
+            agent=sha256_of(native_program(AGENT)),
+            study=study.model_dump_json(),
+            directory=str(study_directory(study).absolute()),
+            accept_risk=self.means.accept_risk,
+        )
+        return BenchExecutor(self._connection, job, experiment.resolved, self.means.say)
+
+
+class GuestTestbed(Testbed):
+    """Guests of this machine."""
+
+    def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
+        versions = {spec: self._version(spec, study) for spec in study.kernels}
+        return study, catalogue, versions, find_program, GUEST
+
+    def _version(self, spec: str, study: Study) -> KernelVersion:
+        from ajuste.executor.guest.initramfs import how_to_build
+        from ajuste.kernel.fetch import fetch_kernel
+
+        parsed = parse_spec(spec)
+        known = parsed.version or parsed.release if isinstance(parsed, PackagedKernel) else ""
+        if "." in known:
+            return KernelVersion.parse(known)
+        try:
+            return fetch_kernel(spec, self.means.home, say=self.means.say).version
+        except RequestError as failure:
+            if isinstance(parsed, OwnKernel) and varies(study, SCHED_EXT):
+                raise RequestError(failure.message, hint=how_to_build(spec)) from None
+            raise
+
+    def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
+        study = resolved.study
+        from ajuste.executor.guest.emulator import choose_emulator
+        from ajuste.executor.guest.initramfs import scheduler_of
+        from ajuste.kernel.fetch import fetch_kernel
+        from ajuste.run.proofs.prove import check_claims
+
+        check_claims(study)
+        images = {spec: fetch_kernel(spec, self.means.home, say=self.means.say) for spec in study.kernels}
+        emulator = choose_emulator(study.target.clock, study.target.cpus, self.means.home, self.means.say)
+        marks = _marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
+        modules = built_modules(resolved, images, self.means.home, self.means.say)
+        marks |= {
+            f"module {file.stem} of {machine.name}": sha256_of(file) for machine in modules for file in modules[machine]
+        }
+        marks |= {
+            f"scheduler {one.kernel} {one.scheduler}": sha256_of(scheduler_of(images[one.kernel], one.scheduler))
+            for one in resolved.configurations
+            if one.scheduler
+        }
+        packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
+        key = fingerprint(resolved, marks | {"QEMU": emulator.version})
+        return Experiment(resolved, images, packages, key, modules=modules)
+
+    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
+        from ajuste.executor.guest.guest import GuestExecutor
+
+        image, files, options = self._guest(experiment, machine)
+        return GuestExecutor(image, files=files, jobs=self.means.jobs, **options)
+
+    def proof(self, experiment: Experiment, machine: Machine) -> Proof | None:
+        from ajuste.run.proofs.prove import claims_on, prove, require
+
+        study = experiment.resolved.study
+        claims = claims_on(study, machine.kernel, experiment.images)
+        if not claims:
+            return None
+        arguments = (*study.target.kernel_arguments, *machine.arguments)
+        proof = prove(experiment.images[machine.kernel], claims, self.means.home, self.means.say, arguments)
+        require(proof)
+        return proof
+
+    def _guest(self, experiment: Experiment, machine: Machine) -> tuple[KernelImage, GuestFiles, GuestOptions]:
+        resolved, table = experiment.resolved, experiment.resolved.study.target
+        files = GuestFiles(
+            programs=tuple(map(Path, resolved.programs)),
+            study_files={name: Path(path) for name, path in resolved.files.items()},
+            modules=table.modules,
+            own_modules=experiment.modules.get(machine, ()),
+            schedulers=resolved.schedulers_on(machine),
+            packages=experiment.packages,
+        )
+        options: GuestOptions = {
+            "clock": table.clock,
+            "cpus": table.cpus,
+            "memory_mib": table.memory_mib,
+            "seed": resolved.study.design.seed,
+            "instruction_ns": table.instruction_ns,
+            "home": self.means.home,
+            "snapshot": self.means.snapshot,
+            "kernel_arguments": (*table.kernel_arguments, *machine.arguments),
+            "nodes": table.nodes,
+            "say": self.means.say,
+        }
+        return experiment.images[machine.kernel], files, options
+
+
+class ClusterTestbed(GuestTestbed):
+    """Guests on workers."""
+
+    def __init__(self, means: RunOptions, cluster: Cluster) -> None:
+        super().__init__(means)
+        self.connected = self._connection = Connection(cluster, means.home, means.say)
+
+    def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
+        from ajuste.executor.cluster.cluster import ClusterExecutor
+        from ajuste.executor.cluster.job import pack_guest
+
+        guest = self._guest(experiment, machine)
+        # Workers that this process has started are as good as itself: nobody else can reach them.
+        own = partial(super().executor, experiment, machine, first) if self._connection.cluster.channel else None
+        return ClusterExecutor(self._connection, partial(pack_guest, *guest), self.means.say, own)
+
+
+def testbed_for(study: Study, means: RunOptions) -> Testbed:
+    """The one that ``study`` is for."""
+    on_host, cluster = study.target.kind == "host", means.cluster
+    if cluster is None:
+        return HostTestbed(means) if on_host else GuestTestbed(means)
+    return BenchTestbed(means, cluster) if on_host else ClusterTestbed(means, cluster)
+
+
+def _marks(resolved: ResolvedStudy) -> dict[str, str]:
+    """Of the files that every study takes along."""
+    own = (native_program(AGENT), native_program(WORKLOADS))
+    files = map(Path, (*resolved.programs, *resolved.files.values()))
+    return {f"file {path}": sha256_of(path) for path in (*own, *files)}
