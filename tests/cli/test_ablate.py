@@ -21,7 +21,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("ablate", "--profile", "none.conf", "--", "true"),
         "there is no profile 'none.conf'",
     ),
-    "no command": (("ablate", "--profile", "own.conf"), "there is no command to measure"),
+    "no command": (("ablate", "--profile", "own.conf"), "the command to measure is missing"),
     "two commands": (("ablate", "--profile", "own.conf", "--", "true", "--", "false"), "of one command"),
     "a study and a command": (("ablate", "--profile", "own.conf", "--study", "small.toml", "--", "true"), "its own"),
     "no line": (("ablate", "--profile", "broken.conf", "--", "true"), r"broken.conf:2: expected NAME = VALUE"),

@@ -9,8 +9,8 @@ import pytest
 from shell import Shell
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
-    "no command": ((), "there is no command to measure"),
-    "an empty command": (("--", "true", "--"), "there is no command after one of the --"),
+    "no command": ((), "the command to measure is missing"),
+    "an empty command": (("--", "true", "--"), "the command after one of the -- is missing"),
     "a program that is not there": (
         ("--", "no-such-program", "x"),
         r"no-such-program x: the program .* is not on",

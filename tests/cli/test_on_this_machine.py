@@ -84,7 +84,7 @@ class TestChanging:
             "vm.dirty_expire_centisecs=1500": {"1500"},
         }
         assert EXPIRE.read_text() == before
-        assert ajuste("restore") == ("There is nothing to put back.\n", "")
+        assert ajuste("restore") == ("Nothing to restore.\n", "")
 
     def test_what_the_kernel_changes_along_is_put_back_too(self, ajuste: Shell) -> None:
         before = RATIO.read_text(), BYTES.read_text()

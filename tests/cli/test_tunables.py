@@ -152,7 +152,7 @@ def test_search_finds_by_words():
     ("arguments", "told"),
     [
         (("show", "sched_min_granularty_ns"), "no tunable is called 'sched_min_granularty_ns'"),
-        (("search", "xyzzy"), "nothing is known about xyzzy"),
+        (("search", "xyzzy"), "no tunable matches xyzzy"),
         (("--kernel", "6.12"), "is no kernel"),
         (("--json", "search", "nice"), "write the options after search"),
     ],

@@ -16,21 +16,21 @@ from ajuste.model.error import RequestError
 @example("ajuste worker --scheduler tls://lab1:8786", "ajuste worker --bench --scheduler tls://lab1:8786")
 def worker(
     scheduler: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Of the scheduler: tls://HOST:8786.", show_default=False)
+        str, typer.Option(metavar="ADDRESS", help="Address of the scheduler: tls://HOST:8786.", show_default=False)
     ],
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Guests at once; as many as CPUs if not given.", show_default=False)
+        int | None, typer.Option(min=1, help="Number of guests to run in parallel (default: number of CPUs).", show_default=False)
     ] = None,
     bench: Annotated[
         bool,
         typer.Option(
-            "--bench", help="Offer this machine for measuring by its own clock: its settings are changed and put back."
+            "--bench", help="Let studies measure on this machine itself; its settings are changed and restored."
         ),
     ] = False,
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
 ) -> None:
-    """Carry out trials of studies that run elsewhere, with `--cluster`.
+    """Run trials of studies that were started with `--cluster`.
 
     With --bench, anyone with the coordinator's key can run commands here, as the user who started this.
     """

@@ -68,7 +68,7 @@ def test_a_source_of_another_series_explains_nothing(files: Path) -> None:
 def test_without_a_source_it_is_said_what_is_lacking_and_how_to_get_it(files: Path) -> None:
     shown = run(files / "a", files / "b")
     assert "NUMA: y → n\n" in shown
-    assert "3 whose reason is not known" in shown
+    assert "3 of unknown cause" in shown
     assert "the source of a kernel 6.1 is not here" in shown
     assert "--source debian:6.1 fetches it" in shown
 

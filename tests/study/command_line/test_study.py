@@ -69,7 +69,7 @@ def test_many_settings_are_screened_with_few_combinations_of_them() -> None:
         ask("linpack", set=(*many, "nice=0,5,10"), screen=True)
     with pytest.raises(RequestError, match=r"--screen: screening is for 5 factors or more"):
         ask("linpack", set=many[:2], screen=True)
-    with pytest.raises(RequestError, match=r"--screen and --one-at-a-time: one of both can be had"):
+    with pytest.raises(RequestError, match=r"--screen and --one-at-a-time: these options are mutually exclusive"):
         ask("linpack", set=many, screen=True, one_at_a_time=True)
 
 
@@ -243,8 +243,8 @@ def test_what_is_wrong_is_said_with_the_option(options: dict[str, Any], message:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "there is no command to measure"),
-        (("true", "--"), "there is no command after one of the --"),
+        ((), "the command to measure is missing"),
+        (("true", "--"), "the command after one of the -- is missing"),
         (("linpack", "--", "true"), "linpack is a workload of the catalogue; several commands"),
     ],
 )
