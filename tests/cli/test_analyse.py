@@ -97,7 +97,7 @@ def test_a_wrong_request_is_one_message_and_code_2(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((".",), "is no ordinary file"),
+        ((".",), "is not a regular file; expected a regular file"),
         (("/proc/self/mem",), "/proc/self/mem: Input/output error"),
         (("old.json", "new.json", "--name", "a"), "1 names for 2 files"),
         (("old.json", "old.json"), "a file is named twice"),
@@ -105,7 +105,7 @@ def test_a_wrong_request_is_one_message_and_code_2(shell: Shell) -> None:
             ("blocked.csv", "--baseline", "older"),
             "--baseline older: there is no such configuration",
         ),
-        (("blocked.csv", "--metric", "tim"), "--metric tim: there is no such metric; there are time"),
+        (("blocked.csv", "--metric", "tim"), "--metric tim: metric not found; expected one of time"),
         (("blocked.csv", "--lower", "time", "--higher", "time"), "time is named by --lower and by --higher"),
         (("blocked.csv", "--format", "xml"), "--format xml: there is no such format"),
         (("blocked.csv", "--format", "fio"), "blocked.csv:1: no valid JSON"),

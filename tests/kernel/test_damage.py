@@ -290,4 +290,4 @@ def test_what_may_not_be_read_is_not_whole_and_no_traceback(open_place: Home, bz
             fetch_kernel("debian:6.1.0", open_place)
     finally:
         os.seteuid(0)
-    assert caught.value.hint == "let AJUSTE_HOME name a directory that you may write"
+    assert caught.value.hint == "set AJUSTE_HOME to a directory you can write to"

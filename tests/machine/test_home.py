@@ -63,7 +63,7 @@ def test_a_new_home_is_fine_and_nothing_is_made_by_asking(place: Path) -> None:
 @pytest.mark.parametrize("below", ["", "data", "state", "state/journals", "state/sessions"])
 def test_a_directory_that_others_can_write_is_refused(place: Path, below: str, mode: int) -> None:
     given(place / "lab" / below, os.geteuid(), mode)
-    with pytest.raises(RequestError, match="can be written by every user") as caught:
+    with pytest.raises(RequestError, match="is writable by every user") as caught:
         at(place / "lab")
     assert (caught.value.hint or "").startswith(f"chmod o-w {(place / 'lab' / below)}")
 
@@ -73,7 +73,7 @@ def test_a_link_of_ones_own_is_followed_to_where_it_leads(place: Path) -> None:
     (place / "lab").symlink_to("there")
     assert at(place / "lab").data == place / "lab/data"
     (place / "there").chmod(0o777)
-    with pytest.raises(RequestError, match=f"{place / 'there'} can be written by every user"):
+    with pytest.raises(RequestError, match=f"{place / 'there'} is writable by every user"):
         at(place / "lab")
 
 
@@ -164,7 +164,7 @@ class TestOfSeveralUsers:
             case "file":
                 path.touch()
         os.chown(path, BOB, BOB, follow_symlinks=False)
-        with pytest.raises(RequestError, match=f"belongs to the user {BOB}; it is not written over"):
+        with pytest.raises(RequestError, match=f"belongs to the user {BOB}; it is not overwritten"):
             write_text(path, "report")
         assert victim.read_text() == "precious"
         assert not (place / "made").exists()

@@ -224,7 +224,7 @@ def test_names_with_commas_and_several_in_a_word(put: Any) -> None:
 def test_a_column_of_words_is_told_how_names_are_said(put: Any) -> None:
     with pytest.raises(RequestError) as caught:
         read_files([put("a.csv", "version,time\nold,1\n")])
-    assert caught.value.hint == "if these are the names of configurations, call the column configuration"
+    assert caught.value.hint == "if these are configuration names, name the column configuration"
 
 
 def test_a_name_that_no_utf_8_can_hold_is_written_out(tmp_path: Path) -> None:
@@ -244,5 +244,5 @@ def test_what_is_no_file_is_said(tmp_path: Path) -> None:
 
 
 def test_a_direction_for_an_unknown_metric_is_said(put: Any) -> None:
-    with pytest.raises(RequestError, match="--lower tim: there is no such metric; there are time"):
+    with pytest.raises(RequestError, match="--lower tim: metric not found; expected one of time"):
         read_files([put("a.csv", "time\n1\n")], asked=FileRequest(lower=["tim"]))

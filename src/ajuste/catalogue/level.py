@@ -137,7 +137,9 @@ def cpus_of(tunable: Tunable, asked: str) -> list[int]:
         match = _CPU_RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
-            raise RequestError(f"{tunable.name} = {asked!r} is not a list of CPUs; expected a list such as 0, 0,2 or 0-3")
+            raise RequestError(
+                f"{tunable.name} = {asked!r} is not a list of CPUs; expected a list such as 0, 0,2 or 0-3"
+            )
         cpus.update(range(first, last + 1))
     return sorted(cpus)
 

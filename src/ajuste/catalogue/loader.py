@@ -164,7 +164,10 @@ def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
         for number, values in enumerate(_tables(path, text, table)):
             entry = _entry(path, number, table, values, model)
             if entry.name in entries:
-                raise AjusteError(f"{table} {entry.name} is given twice; expected different names", place=Place(Path(path.name), field=entry.name))
+                raise AjusteError(
+                    f"{table} {entry.name} is given twice; expected different names",
+                    place=Place(Path(path.name), field=entry.name),
+                )
             entries[entry.name] = entry
     return entries
 
@@ -205,9 +208,7 @@ _LONGEST_NAME: Final = 100
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:
     sought = name[:_LONGEST_NAME]  # comparing longer ones takes long, and they are near to none
     near = [hit[0] for hit in process.extract(sought, known, scorer=fuzz.WRatio, limit=3, score_cutoff=70)]
-    return RequestError(
-        f"{kind} {name!r} not found", hint=f"did you mean {' or '.join(near)}?" if near else otherwise
-    )
+    return RequestError(f"{kind} {name!r} not found", hint=f"did you mean {' or '.join(near)}?" if near else otherwise)
 
 
 def _score(tunable: Tunable, words: list[str]) -> int:

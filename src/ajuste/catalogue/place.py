@@ -114,9 +114,7 @@ def _absent(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVe
     other = counterpart(tunables, tunable, version)
     hint = f"choose a kernel that has it with --kernel; see ajuste tunables show {tunable.name}"
     if other:
-        hint = (
-            f"use {other.name}, a related but different tunable of Linux {version}"
-        )
+        hint = f"use {other.name}, a related but different tunable of Linux {version}"
     message = f"{tunable.name} is not supported by Linux {version}; kernels that have it: {kernels(tunable)}"
     return RequestError(message + (f". {tunable.removed}" if tunable.removed else ""), hint=hint)
 

@@ -77,16 +77,22 @@ def ablate(
     vm: Vm = False,
     clock: Clock = None,
     memory: Memory = None,
-    background: Annotated[list[str] | None, option("Run this command in the background (repeatable).", "COMMAND")] = None,
+    background: Annotated[
+        list[str] | None, option("Run this command in the background (repeatable).", "COMMAND")
+    ] = None,
     setup: Setup = None,
     prepare: Prepare = None,
     cleanup: Cleanup = None,
     file: Files = None,
-    metric: Annotated[list[str] | None, option("Metric that decides, as for `ajuste compare` (repeatable).", "METRIC")] = None,
+    metric: Annotated[
+        list[str] | None, option("Metric that decides, as for `ajuste compare` (repeatable).", "METRIC")
+    ] = None,
     min_effect: MinEffect = None,
     confidence: Confidence = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not (default: 30m).", "DURATION")] = None,
-    blocks: Annotated[str | None, option("Number of blocks; each block has all configurations.", "N or MIN..MAX")] = None,
+    blocks: Annotated[
+        str | None, option("Number of blocks; each block has all configurations.", "N or MIN..MAX")
+    ] = None,
     timeout: Timeout = None,
     seed: SeedOfOrder = None,
     name: Annotated[str | None, option("Name for `ajuste report` (default: ablate).", "NAME")] = None,
@@ -142,7 +148,10 @@ def ablate(
     tell = not (as_json or dry_run or quiet)
     if study is not None:
         if words or save:
-            raise RequestError("--study conflicts with COMMAND and --save: the study has its own command", hint="remove the command and --save, or remove --study")
+            raise RequestError(
+                "--study conflicts with COMMAND and --save: the study has its own command",
+                hint="remove the command and --save, or remove --study",
+            )
         chosen = _of_study(chosen_study(study, known, kernel, seed), profile, known, means, tell=tell)
     else:
         chosen = _of_command(request, known, means, save, command, tell=tell)
@@ -165,7 +174,9 @@ def _of_command(
     request: Request, known: Catalogue, means: RunOptions, save: Path | None, command: str, *, tell: bool
 ) -> Study:
     if len(request.commands) > 1:
-        raise RequestError("found several commands; expected one", hint="use ajuste compare to measure several commands")
+        raise RequestError(
+            "found several commands; expected one", hint="use ajuste compare to measure several commands"
+        )
     (found,) = placed([request.profile or ""], profile_target(request, known), known, means, tell=tell)
     document, origin = adhoc_document(request, known, (found,))
     if not request.metric:  # The workload's own metric says enough; each more takes more blocks.

@@ -39,9 +39,7 @@ _MOST_CONFIDENCE: Final = 0.9999
 def analyse(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE", help="CSV, or output of hyperfine, fio, perf stat, hackbench, LINPACK, …"
-        ),
+        typer.Argument(metavar="FILE", help="CSV, or output of hyperfine, fio, perf stat, hackbench, LINPACK, …"),
     ],
     name: Annotated[
         Names, typer.Option(help="Configuration name for each file, in order (repeatable, or separated by commas).")
@@ -54,21 +52,25 @@ def analyse(
         Names, typer.Option(metavar="METRIC", help="Higher is better (repeatable, or separated by commas).")
     ] = None,
     metric: Annotated[
-        Names, typer.Option(metavar="METRIC", help="Metrics that decide (default: all; repeatable, or separated by commas).")
+        Names,
+        typer.Option(metavar="METRIC", help="Metrics that decide (default: all; repeatable, or separated by commas)."),
     ] = None,
     difference: Annotated[
         Names,
         typer.Option(metavar="METRIC", help="Compare by differences, not ratios (repeatable, or separated by commas)."),
     ] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", metavar="FORMAT", help=f"File format, if not detected: {', '.join(NAMES)}.")
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help=f"File format, if not detected: {', '.join(NAMES)}."),
     ] = None,
     runs: Annotated[
         int | None, typer.Option(metavar="N", help="The N of perf stat -r N, if the file lacks it.")
     ] = None,
     min_effect: Annotated[str, typer.Option(metavar="SHARE", help="The smallest effect that matters.")] = "2%",
     confidence: Annotated[str, typer.Option(metavar="SHARE", help="Confidence of all verdicts together.")] = "95%",
-    three_sigma: Annotated[bool, typer.Option("--three-sigma", help="Also show the verdict of the 3-sigma rule.")] = False,
+    three_sigma: Annotated[
+        bool, typer.Option("--three-sigma", help="Also show the verdict of the 3-sigma rule.")
+    ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", "-o", metavar="FILE", help="Write the HTML report to this file.")
     ] = None,

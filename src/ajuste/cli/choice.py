@@ -50,7 +50,9 @@ def chosen_study(
         if target == "vm" and not (kernel or study.kernels):
             raise RequestError("--target vm requires --kernel", hint="give one, such as --kernel debian:6.12")
     if kernel is not None and study.target.kind == "host":
-        raise RequestError(f"--kernel {kernel}: conflicts with --target host, which runs the running kernel", hint="--target vm")
+        raise RequestError(
+            f"--kernel {kernel}: conflicts with --target host, which runs the running kernel", hint="--target vm"
+        )
     study = study.with_choices(kernel=kernels, seed=seed)
     return with_parameters(study, dict(_named(text) for text in parameter), catalogue) if parameter else study
 
@@ -98,7 +100,10 @@ def chosen_cluster(
     if address is not None and workers is not None:
         raise RequestError("--cluster and --workers are mutually exclusive")
     if jobs is not None:
-        raise RequestError("--jobs conflicts with --cluster and --workers", hint="remove --jobs; set the number with ajuste worker --threads")
+        raise RequestError(
+            "--jobs conflicts with --cluster and --workers",
+            hint="remove --jobs; set the number with ajuste worker --threads",
+        )
     channel = None
     if address is not None:
         channel = chosen_channel("--cluster", address, keys, insecure=insecure)

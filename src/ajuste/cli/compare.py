@@ -69,11 +69,15 @@ def compare(
     ] = None,
     profile: Annotated[
         str | None,
-        option("Compare profiles with current settings: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", "--profile"),
+        option(
+            "Compare profiles with current settings: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", "--profile"
+        ),
     ] = None,
     nice: Annotated[str | None, option("Nice levels of the command.", "N,...")] = None,
     policy: Annotated[str | None, option("Scheduling policies of the command.", "POLICY,...")] = None,
-    cpus: Annotated[str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...")] = None,
+    cpus: Annotated[
+        str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...")
+    ] = None,
     cgroup_weight: Annotated[str | None, option("cpu.weight of the command's control group.", "N,...")] = None,
     kernel: Annotated[str | None, option("Run in a guest with these kernels.", "KERNEL,...")] = None,
     source: Annotated[
@@ -83,7 +87,10 @@ def compare(
         list[Path] | None, option("Compare the kernel without and with this patch (repeatable; a series).", "FILE")
     ] = None,
     kernel_option: Annotated[
-        list[str] | None, option("Compare the kernel without and with this option, such as NUMA=n (repeatable).", "NAME=VALUE", "--option")
+        list[str] | None,
+        option(
+            "Compare the kernel without and with this option, such as NUMA=n (repeatable).", "NAME=VALUE", "--option"
+        ),
     ] = None,
     vm: Vm = False,
     clock: Clock = None,
@@ -94,9 +101,7 @@ def compare(
     screen: Annotated[
         bool, option("Find which of many settings matter, from few combinations.", None, "--screen")
     ] = False,
-    baseline: Annotated[
-        list[str] | None, option("Baseline level (default: the first).", "[NAME=]LEVEL")
-    ] = None,
+    baseline: Annotated[list[str] | None, option("Baseline level (default: the first).", "[NAME=]LEVEL")] = None,
     background: Annotated[
         list[str] | None, option("Run this background load: a command, or spin (repeatable).", "COMMAND")
     ] = None,
@@ -115,9 +120,14 @@ def compare(
     min_effect: MinEffect = None,
     confidence: Confidence = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not (default: 5m).", "DURATION")] = None,
-    blocks: Annotated[str | None, option("Number of blocks: one run of each configuration per block.", "N or MIN..MAX")] = None,
+    blocks: Annotated[
+        str | None, option("Number of blocks: one run of each configuration per block.", "N or MIN..MAX")
+    ] = None,
     warm_up: Annotated[
-        int | None, typer.Option(min=0, help="Number of warm-up blocks, which do not count (default: 1, in a guest 0).", show_default=False)
+        int | None,
+        typer.Option(
+            min=0, help="Number of warm-up blocks, which do not count (default: 1, in a guest 0).", show_default=False
+        ),
     ] = None,
     timeout: Timeout = None,
     seed: SeedOfOrder = None,

@@ -85,7 +85,9 @@ def _other_formats(export: Export, format: Format) -> str | None:
 def _write(files: tuple[ExportFile, ...], directory: Path, force: bool) -> None:
     there = [directory / file.name for file in files if (directory / file.name).exists()]
     if there and not force:
-        raise RequestError(f"{there[0]} exists; nothing was written", hint="use --force to overwrite it, or choose another directory")
+        raise RequestError(
+            f"{there[0]} exists; nothing was written", hint="use --force to overwrite it, or choose another directory"
+        )
     try:
         for file in files:
             path = directory / file.name

@@ -87,7 +87,9 @@ def _read(path: Path) -> Any:
         with path.open("rb") as file:
             document = json.loads(file.read(_MOST_BYTES))
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path} is not JSON: {error}", hint="write one with ajuste inventory --json > FILE") from error
+        raise RequestError(
+            f"{path} is not JSON: {error}", hint="write one with ajuste inventory --json > FILE"
+        ) from error
     if isinstance(document, dict) and isinstance(document.get("environment"), dict):
         return document["environment"].get("inventory")
     return document

@@ -48,7 +48,10 @@ def bisect(
         str | None, typer.Option(metavar="SOURCE", help="Source to build .config files from: debian:6.1, a directory.")
     ] = None,
     config: Annotated[
-        str, typer.Option(metavar="CONFIG", help="Configuration to build revisions with: lab, lab-ext, distro or a .config.")
+        str,
+        typer.Option(
+            metavar="CONFIG", help="Configuration to build revisions with: lab, lab-ext, distro or a .config."
+        ),
     ] = "lab",
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="OPTION=VALUE", help="Also set this option (repeatable).")
@@ -149,7 +152,9 @@ def print_found(found: BisectionResult, console: Console) -> None:
         if found.kind != "versions":
             built = sum(step.kernel.startswith("mine:bisect-") for step in found.steps)
             out.say(
-                f"{count_of(built, 'kernel')} built for this: list them with ajuste kernel list, delete them with ajuste kernel remove", style="dim"
+                f"{count_of(built, 'kernel')} built for this: list them with ajuste kernel list, delete them with "
+                "ajuste kernel remove",
+                style="dim",
             )
 
 

@@ -33,7 +33,8 @@ def build(
         ),
     ] = "lab",
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="OPTION=VALUE", help="Set this option, such as NUMA=n (repeatable).")
+        list[str] | None,
+        typer.Option("--set", metavar="OPTION=VALUE", help="Set this option, such as NUMA=n (repeatable)."),
     ] = None,
     patch: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Apply this patch (repeatable, in order).")

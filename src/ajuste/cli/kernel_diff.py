@@ -37,7 +37,8 @@ def diff(
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="Kernel source that explains changes: debian:6.1 (fetched if needed), a directory, git:DIR@REV (repeatable).",
+            help="Kernel source that explains changes: debian:6.1 (fetched if needed), a directory, git:DIR@REV "
+            "(repeatable).",
             show_default=False,
         ),
     ] = None,
@@ -81,7 +82,7 @@ MOST_SHOWN: Final = 60
 _MOST_OF_A_GROUP: Final = 6
 
 _COUNTED: Final[dict[Reason, str]] = {
-    "asked": "asked for",
+    "asked": "set explicitly",
     "follows": "following from others",
     "default": "from another default",
     "rules": "from other rules in the source",

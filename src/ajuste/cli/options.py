@@ -12,9 +12,7 @@ StudyName = Annotated[
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(
-        help="Override the study's kernel, such as debian:6.12 or mine:NAME; separate several with commas."
-    ),
+    typer.Option(help="Override the study's kernel, such as debian:6.12 or mine:NAME; separate several with commas."),
 ]
 Target = Annotated[
     Literal["vm", "host"] | None,
@@ -30,9 +28,7 @@ Disk = Annotated[
 Seed = Annotated[int | None, typer.Option(min=0, help="Override the study's seed.")]
 Parameter = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE", help="Override a parameter of the study's workload (repeatable)."
-    ),
+    typer.Option(metavar="NAME=VALUE", help="Override a parameter of the study's workload (repeatable)."),
 ]
 Without = Annotated[
     list[str] | None,
@@ -40,7 +36,8 @@ Without = Annotated[
 ]
 Report = Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Number of guests to run in parallel under the virtual clock (default: number of CPUs).")
+    int | None,
+    typer.Option(min=1, help="Number of guests to run in parallel under the virtual clock (default: number of CPUs)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

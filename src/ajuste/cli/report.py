@@ -31,16 +31,12 @@ from ajuste.study.problem import nearest
     "ajuste report messages --markdown messages.md",
 )
 def report(
-    run: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")
-    ] = None,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")] = None,
     pictures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write every picture of the report to this directory.")
     ] = None,
-    form: Annotated[
-        PictureFormat, typer.Option("--format", help="Format of the pictures: svg or png.")
-    ] = "svg",
+    form: Annotated[PictureFormat, typer.Option("--format", help="Format of the pictures: svg or png.")] = "svg",
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the results to this file as Markdown.")
     ] = None,

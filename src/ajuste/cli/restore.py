@@ -43,9 +43,7 @@ def restore(
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare this machine with its state before the last run; change nothing.")
     ] = False,
-    give_up: Annotated[
-        bool, typer.Option("--discard", help="Remove these journals without restoring.")
-    ] = False,
+    give_up: Annotated[bool, typer.Option("--discard", help="Remove these journals without restoring.")] = False,
     as_json: Json = False,
 ) -> None:
     """Restore what an experiment left changed on this machine.
@@ -99,7 +97,8 @@ def _discard(places: list[Path], *, dry_run: bool) -> None:
 def _not_all() -> RunError:
     return RunError(
         "not everything was restored; the rest stays in its journal",
-        hint="fix the cause and run `ajuste restore` again; for an unreadable journal, check the values by hand, then run `ajuste restore --discard JOURNAL`",
+        hint="fix the cause and run `ajuste restore` again; for an unreadable journal, check the values by hand, "
+        "then run `ajuste restore --discard JOURNAL`",
     )
 
 

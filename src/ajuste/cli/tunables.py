@@ -53,9 +53,7 @@ def tunables(
     if context.invoked_subcommand is not None:
         if as_json or kernel or here:
             command = f"ajuste tunables {context.invoked_subcommand}"
-            raise RequestError(
-                f"write the options after {context.invoked_subcommand}", hint=f"see {command} --help"
-            )
+            raise RequestError(f"write the options after {context.invoked_subcommand}", hint=f"see {command} --help")
         return
     if here and kernel:
         raise RequestError("--here and --kernel are mutually exclusive")

@@ -47,7 +47,8 @@ def tune(
     objective: Annotated[
         list[str] | None,
         typer.Option(
-            help="Metric to improve (default: the study's first). With two, the trade-off between both is shown. Append =lower or =higher to a metric without a better direction: context-switches=lower.",
+            help="Metric to improve (default: the study's first). With two, the trade-off between both is shown. "
+            "Append =lower or =higher to a metric without a better direction: context-switches=lower.",
             metavar="METRIC",
             show_default=False,
         ),
@@ -61,7 +62,8 @@ def tune(
         ),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Number of trials, including the baseline's (default: 80).", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Number of trials, including the baseline's (default: 80).", show_default=False),
     ] = None,
     sampler: Annotated[
         SamplerName | None,

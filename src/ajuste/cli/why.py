@@ -30,7 +30,10 @@ def why(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
     configuration: Annotated[
         str | None,
-        typer.Argument(metavar="CONFIGURATION", help="The configuration to explain (default: the best, or the one that differs most)."),
+        typer.Argument(
+            metavar="CONFIGURATION",
+            help="The configuration to explain (default: the best, or the one that differs most).",
+        ),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the HTML report of the run to this file.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Record again; do not use the store's recording.")] = False,

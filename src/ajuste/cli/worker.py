@@ -19,7 +19,8 @@ def worker(
         str, typer.Option(metavar="ADDRESS", help="Address of the scheduler: tls://HOST:8786.", show_default=False)
     ],
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Number of guests to run in parallel (default: number of CPUs).", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Number of guests to run in parallel (default: number of CPUs).", show_default=False),
     ] = None,
     bench: Annotated[
         bool,

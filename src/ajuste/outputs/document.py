@@ -39,7 +39,7 @@ class DocumentNode:
         """A member that must be there."""
         found = self.get(name)
         if found is None:
-            raise RequestError(f"{name} is missing", place=self.place)
+            raise RequestError(f"{name} is required", place=self.place)
         return found
 
     def items(self) -> list[DocumentNode]:
@@ -59,7 +59,7 @@ class DocumentNode:
         try:
             return float(self.value)
         except OverflowError:
-            raise self.wrong("a number that is not so large") from None
+            raise self.wrong("a smaller number") from None
 
     def text(self) -> str:
         if not isinstance(self.value, str):
@@ -78,7 +78,7 @@ def parse_document(text: str, file: Path) -> DocumentNode:
         return DocumentNode(json.loads(text), file)
     except json.JSONDecodeError as error:
         raise RequestError(
-            f"no valid JSON: {error.msg} (column {error.colno})", place=Place(file, error.lineno)
+            f"not valid JSON: {error.msg} (column {error.colno})", place=Place(file, error.lineno)
         ) from None
     except (RecursionError, ValueError) as error:
-        raise RequestError(f"no valid JSON: {str(error)[:80]}", place=Place(file)) from None
+        raise RequestError(f"not valid JSON: {str(error)[:80]}", place=Place(file)) from None

@@ -91,12 +91,17 @@ def _when(path: KeyPath, load: BackgroundTable, study: Study) -> Iterator[Proble
     factors = {factor.name: factor.levels for factor in study.factors}
     for name, wanted in load.when.items():
         if name not in factors:
-            near = nearest(name, list(factors)) or f"; expected one of {', '.join(factors) or 'none, because the study has no factors'}"
+            near = (
+                nearest(name, list(factors))
+                or f"; expected one of {', '.join(factors) or 'none, because the study has no factors'}"
+            )
             yield Problem((*path, name), f'"{name}" is not a factor of this study{near}')
             continue
         for level in wanted:
             if level not in factors[name]:
-                yield Problem((*path, name), f'"{level}" is not a level of {name}; expected one of {", ".join(factors[name])}')
+                yield Problem(
+                    (*path, name), f'"{level}" is not a level of {name}; expected one of {", ".join(factors[name])}'
+                )
 
 
 def _attributes(path: KeyPath, attributes: AttributesTable, study: Study) -> Iterator[Problem]:
@@ -114,12 +119,17 @@ def _variants(study: Study) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, variant in enumerate(study.workload.variants):
         if variant.name in seen:
-            yield Problem(("workload", "variant", index, "name"), f'the variant "{variant.name}" is given twice; expected different names')
+            yield Problem(
+                ("workload", "variant", index, "name"),
+                f'the variant "{variant.name}" is given twice; expected different names',
+            )
         seen.add(variant.name)
     if study.workload.variants and not varies(study, COMMAND_FACTOR):
         levels = ", ".join(f'"{name}"' for name in seen)
         yield Problem(
-            ("workload", "variant"), "variants require the factor "command"", f'add [[factor]] name = "command", levels = [{levels}]'
+            ("workload", "variant"),
+            'variants require the factor "command"',
+            f'add [[factor]] name = "command", levels = [{levels}]',
         )
 
 
@@ -244,9 +254,7 @@ def check_design(study: Study) -> Iterator[Problem]:
     if study.design.combine != "screening":
         return
     if study.design.allocation == "undecided":
-        yield Problem(
-            ("design", "allocation"), "screening requires complete blocks", 'set allocation = "all"'
-        )
+        yield Problem(("design", "allocation"), "screening requires complete blocks", 'set allocation = "all"')
     for index, name in enumerate(study.analysis.metrics):
         if split_percentile(name)[1] is not None:
             yield Problem(
@@ -254,7 +262,9 @@ def check_design(study: Study) -> Iterator[Problem]:
             )
     varied = [(index, factor) for index, factor in enumerate(study.factors) if len(factor.levels) > 1]
     if not varied:
-        yield Problem(("design", "combine"), "there is nothing to screen; expected factors with at least two levels", _ALL)
+        yield Problem(
+            ("design", "combine"), "there is nothing to screen; expected factors with at least two levels", _ALL
+        )
         return
     levels = 3 if len(varied[0][1].levels) == 3 else 2
     wrong = [problem for index, factor in varied for problem in _of_one(index, factor, levels)]
@@ -279,13 +289,21 @@ def _refined(study: Study) -> Iterator[Problem]:
         said = f"{len(varied)} factors have several levels"
         yield Problem(where, f"{said}; refine supports between one and {MOST_FACTORS}", whole)
     elif all(len(factor.levels) < FEWEST_LEVELS for _, factor in varied):
-        yield Problem(where, f"there is nothing to refine; expected a factor with at least {FEWEST_LEVELS} levels", whole)
+        yield Problem(
+            where, f"there is nothing to refine; expected a factor with at least {FEWEST_LEVELS} levels", whole
+        )
     for index, factor in varied:
         if factor.settings or not all(unit_of(level) or _is_number(level) for level in factor.levels):
-            yield Problem(("factor", index, "levels"), f"{factor.name} has levels that are not numbers; refine requires numbers", whole)
+            yield Problem(
+                ("factor", index, "levels"),
+                f"{factor.name} has levels that are not numbers; refine requires numbers",
+                whole,
+            )
     for index, name in enumerate(study.analysis.metrics):
         if split_percentile(name)[1] is not None:
-            yield Problem(("analysis", "metrics", index), f"refine does not support quantiles such as {name}; use a mean")
+            yield Problem(
+                ("analysis", "metrics", index), f"refine does not support quantiles such as {name}; use a mean"
+            )
     if study.budget.min_blocks < 2:
         yield Problem(("budget", "min_blocks"), "found 1; refine requires at least 2 blocks to estimate the noise")
 
@@ -303,10 +321,12 @@ def _ablation(study: Study) -> Iterator[Problem]:
         yield Problem(("design", "allocation"), "ablation requires complete blocks", 'set allocation = "all"')
     for index, name in enumerate(study.analysis.metrics):
         if split_percentile(name)[1] is not None:
-            yield Problem(("analysis", "metrics", index), f"ablation does not support quantiles such as {name}; use a mean")
+            yield Problem(
+                ("analysis", "metrics", index), f"ablation does not support quantiles such as {name}; use a mean"
+            )
     for index, factor in enumerate(study.factors):
         if len(factor.levels) > 2:
-            said = f"{factor.name} has {len(factor.levels)} levels; ablation requires two levels, without and with the line"
+            said = f"{factor.name} has {len(factor.levels)} levels; ablation requires two: without and with the line"
             yield Problem(("factor", index, "levels"), said, _ALL)
     lines = sum(len(factor.levels) == 2 for factor in study.factors)
     if not lines:

@@ -237,11 +237,11 @@ class Commands:
             if found is None:
                 package = package or self._package(name)
                 hint = (
-                    f"install it: apt install {package}" if package else f"install it; find its package with `apt-file search bin/{name}`"
+                    f"install it: apt install {package}"
+                    if package
+                    else f"install it; find its package with `apt-file search bin/{name}`"
                 )
-                raise RequestError(
-                    f'the program "{name}" was not found', hint=hint, place=self._study.place(*path)
-                )
+                raise RequestError(f'the program "{name}" was not found', hint=hint, place=self._study.place(*path))
             self._found[name] = found
         return self._found[name]
 

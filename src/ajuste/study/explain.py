@@ -76,7 +76,8 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
 def successor_notes(knobs: Mapping[str, Mapping[str, Knob]]) -> tuple[str, ...]:
     """A sentence for every tunable that was varied in place of another."""
     notes = [
-        f"{knob.instead_of.name} is not supported by {spec}; its successor {knob.tunable.name}, a related but different tunable, varies instead"
+        f"{knob.instead_of.name} is not supported by {spec}; its successor {knob.tunable.name}, a related but "
+        "different tunable, varies instead"
         for own in knobs.values()
         for spec, knob in own.items()
         if knob.instead_of is not None

@@ -37,7 +37,9 @@ def check_factors(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel)
             known = canonical(name, catalogue)
             if known in setter:
                 where = (*path, "settings") if factor.settings else (*path, "name")
-                yield Problem(where, f'"{known}" is also set by the factor "{setter[known]}"; only one factor can set it')
+                yield Problem(
+                    where, f'"{known}" is also set by the factor "{setter[known]}"; only one factor can set it'
+                )
             setter[known] = factor.name
         yield from _of_one(path, factor, study, catalogue, parse_kernel)
 
@@ -81,10 +83,10 @@ def _setting_check(
     if name == COMMAND_FACTOR:
         return Problem(where, f"settings cannot contain {name}; make it a separate factor")
     if name == KERNEL_FACTOR and study.target.kind == "host":
-        return Problem(where, "not supported on the host, which runs the running kernel; use target kind = "vm"")
+        return Problem(where, 'not supported on the host, which runs the running kernel; use target kind = "vm"')
     if name == KERNEL_ARGUMENTS:
         if study.target.kind == "host":
-            return Problem(where, "not supported on the host, whose kernel is booted; use target kind = "vm"")
+            return Problem(where, 'not supported on the host, whose kernel is booted; use target kind = "vm"')
         return _kernel_arguments
     return _level_check(where, name, study, catalogue, parse_kernel)
 
@@ -120,7 +122,11 @@ def _level_check(
 def _variant_check(where: KeyPath, study: Study) -> Accept | Problem:
     names = [variant.name for variant in study.workload.variants]
     if not names:
-        return Problem(where, "the factor "command" requires variants of the workload", "add a [[workload.variant]] for each command")
+        return Problem(
+            where,
+            'the factor "command" requires variants of the workload',
+            "add a [[workload.variant]] for each command",
+        )
 
     def accept(text: str) -> str:
         if text not in names:

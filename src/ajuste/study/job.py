@@ -109,9 +109,7 @@ class ScratchTable(StudyTable):
         default=None,
         description="A block device to overwrite (default: a loop device on a temporary file).",
     )
-    directory: str | None = Field(
-        default=None, description="The directory of that file: on the disk to measure."
-    )
+    directory: str | None = Field(default=None, description="The directory of that file: on the disk to measure.")
     make_options: tuple[Argument, ...] = Field(default=(), description="More arguments for mkfs.")
     options: dict[str, Level] = Field(
         default_factory=dict, description="Values of the catalogue's fs.* tunables, such as block_size or data."
@@ -140,7 +138,8 @@ class _Job(StudyTable):
     kind: str | None = Field(default=None, description="A workload of the catalogue.")
     command: Argv | None = Field(
         default=None,
-        description="Instead of kind: a program and its arguments, run without a shell. A relative path with a slash is relative to the study file.",
+        description="Instead of kind: a program and its arguments, run without a shell. A relative path with a slash "
+        "is relative to the study file.",
     )
     parameters: dict[str, Level] = Field(
         default_factory=dict, description="Parameters of the kind; each is optional and has a default."
@@ -170,8 +169,7 @@ class BackgroundTable(_Job):
     count: Whole = Field(default=1, ge=1, le=1000, description="How many instances run.")
     when: dict[str, Levels] = Field(
         default_factory=dict,
-        description='Only in the configurations with these levels of factors, such as { load = "on" }; a list allows '
-        "several levels.",
+        description='Only in configurations with these levels, such as { load = "on" }; a list allows several levels.',
     )
 
 
@@ -180,7 +178,8 @@ class WorkloadTable(_Job):
 
     host_parameters: dict[str, Level] = Field(
         default_factory=dict,
-        description="Parameters that override those for a guest when the study runs on this machine (--target host), which is faster.",
+        description="Parameters that override those for a guest when the study runs on this machine (--target host), "
+        "which is faster.",
     )
     programs: tuple[Argument, ...] = Field(
         default=(), description="More programs that the command starts; they are copied into the guest."
@@ -188,7 +187,9 @@ class WorkloadTable(_Job):
     files: tuple[Argument, ...] = Field(
         default=(), description="Files it needs, relative to the study file; they are in its working directory."
     )
-    timeout_s: Real = Field(default=60.0, gt=0, le=86400, description="Time limit in seconds; then the trial is stopped and flagged.")
+    timeout_s: Real = Field(
+        default=60.0, gt=0, le=86400, description="Time limit in seconds; then the trial is stopped and flagged."
+    )
     settle_s: Real = Field(
         default=0.02, ge=0, le=3600, description="Seconds between the start of the background load and of the workload."
     )

@@ -158,7 +158,8 @@ def check_timelines(study: Study) -> Iterator[Problem]:
             yield Problem(("workload", "timeline", index, "key"), problem)
         if timeline.source == "process" and timeline.since == "end":
             yield Problem(
-                ("workload", "timeline", index, "since"), "the workload's process does not exist after its end; expected start"
+                ("workload", "timeline", index, "since"),
+                "the workload's process does not exist after its end; expected start",
             )
 
 

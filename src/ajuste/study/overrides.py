@@ -26,7 +26,9 @@ def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue
     for name, value in given.items():
         place = Place(f"--parameter {name}={value}")
         if kind is None:
-            raise RequestError("applies only to workloads of the catalogue; this study runs a custom command", place=place)
+            raise RequestError(
+                "applies only to workloads of the catalogue; this study runs a custom command", place=place
+            )
         if name not in kind.parameters:
             raise RequestError(no_parameter(kind, name), place=place)
         if varies(study, WORKLOAD_PREFIX + name):

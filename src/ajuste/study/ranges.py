@@ -130,7 +130,7 @@ def _ends(text: str, number: _Number, field: str) -> tuple[int, int]:
 
 def _by_step(text: str, low: int, high: int, number: _Number, scale: str) -> tuple[int, ...]:
     if scale == "log":
-        raise _Wrong("step", f"found {text}; step conflicts with scale = "log"", "use points = 6")
+        raise _Wrong("step", f'found {text}; step conflicts with scale = "log"', "use points = 6")
     kind, found = number.kind, f'found "{text}"'
     free = kind.model_copy(update={"minimum": 1, "maximum": high - low})
     try:

@@ -129,7 +129,9 @@ def _read(path: Path) -> str:
             f"cannot read study file {path}: {failure.strerror}", hint="list the built-in studies with `ajuste studies`"
         ) from None
     if len(data) > LARGEST_BYTES:
-        raise RequestError(f"has more than {LARGEST_BYTES} bytes; a study file has at most {LARGEST_BYTES}", place=Place(path))
+        raise RequestError(
+            f"has more than {LARGEST_BYTES} bytes; a study file has at most {LARGEST_BYTES}", place=Place(path)
+        )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as failure:
@@ -189,11 +191,11 @@ def find_study(name_or_path: str) -> Path:
     if path.is_file():
         return path
     if path.suffix == ".toml" or "/" in name_or_path:
-        raise RequestError(f"study file {name_or_path} not found", hint="list the built-in studies with `ajuste studies`")
+        raise RequestError(
+            f"study file {name_or_path} not found", hint="list the built-in studies with `ajuste studies`"
+        )
     near = nearest(name_or_path, list(known)) or f"; expected one of {', '.join(known)}, or a file"
-    raise RequestError(
-        f'study "{name_or_path}" not found{near}', hint="list the studies with `ajuste studies`"
-    )
+    raise RequestError(f'study "{name_or_path}" not found{near}', hint="list the studies with `ajuste studies`")
 
 
 def _read_builtin(path: Path) -> BuiltinStudy:

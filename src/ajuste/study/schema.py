@@ -38,18 +38,20 @@ class FactorTable(StudyTable):
     )
     levels: Annotated[tuple[Level, ...], Field(min_length=1)] = Field(
         default=(),
-        description="The values under study, in the order to be shown; of numbers also a range such as "
-        '"1ms..30ms", from which points, step and scale make them.',
+        description="The values to compare, in display order; for numbers, also a range such as "
+        '"1ms..30ms", with points, step and scale.',
     )
     range: str | None = Field(
         default=None,
-        description="Beside a list of levels: within which `ajuste tune` may choose others, such as "
-        '"1ms..30ms". Levels that are a range need none.',
+        description="With a list of levels: the range that `ajuste tune` may search, such as "
+        '"1ms..30ms". Not needed if levels is a range.',
     )
     points: Whole | None = Field(
         default=None, ge=2, le=1000, description=f"Number of levels in a range (default: {DEFAULT_POINTS})."
     )
-    step: Level | None = Field(default=None, description="Instead of points: the distance between two levels of a range.")
+    step: Level | None = Field(
+        default=None, description="Instead of points: the distance between two levels of a range."
+    )
     scale: Scale | None = Field(
         default=None, description="How the levels of a range are spaced: linear (equal differences) or log (ratios)."
     )
@@ -59,13 +61,11 @@ class FactorTable(StudyTable):
         "tunables, process attributes, workload parameters, kernel, and kernel_arguments (words for the kernel's "
         "command line). Default for levels: the names in settings.",
     )
-    baseline: Level | None = Field(
-        default=None, description="The baseline level (default: the first)."
-    )
+    baseline: Level | None = Field(default=None, description="The baseline level (default: the first).")
     prove: dict[str, tuple[Claimed, ...]] = Field(
         default_factory=dict,
-        description="For the factor kernel: by level, what that kernel must be seen to have before anything is "
-        'measured: { "mine:base" = ["numa"], "mine:non-numa" = ["no-numa"] }.',
+        description="For the factor kernel: by level, the features of that kernel to prove before "
+        'measuring: { "mine:base" = ["numa"], "mine:non-numa" = ["no-numa"] }.',
     )
     successor: Switch = Field(
         default=False,
@@ -81,7 +81,7 @@ class FactorTable(StudyTable):
             return data
         if isinstance(data.get("levels"), str):
             if data.get("range") is not None:
-                raise ValueError("range requires a list of levels; it conflicts with levels = "LOW..HIGH"")
+                raise ValueError('range requires a list of levels; it conflicts with levels = "LOW..HIGH"')
             return {**{name: value for name, value in data.items() if name != "levels"}, "range": data["levels"]}
         if "levels" in data:
             return data
@@ -104,7 +104,9 @@ class FactorTable(StudyTable):
         if self.prove and self.name != KERNEL_FACTOR:
             raise ValueError("prove applies only to the factor kernel")
         if unknown := set(self.prove) - set(self.levels):
-            raise ValueError(f"prove has {', '.join(sorted(unknown))}, which is not a level; expected only levels of the factor")
+            raise ValueError(
+                f"prove has {', '.join(sorted(unknown))}, which is not a level; expected only levels of the factor"
+            )
         return self
 
     @model_validator(mode="after")
@@ -141,7 +143,8 @@ class TargetTable(StudyTable):
     )
     instruction_ns: InstructionNs = Field(
         default=DEFAULT_INSTRUCTION_NS,
-        description="Nanoseconds per instruction under the virtual clock: 1, 2, 4, 8 or 16. A slower guest CPU makes trials faster.",
+        description="Nanoseconds per instruction under the virtual clock: 1, 2, 4, 8 or 16. A slower guest CPU makes "
+        "trials faster.",
     )
     cpus: Whole = Field(default=1, ge=1, le=64, description="CPUs of the machine.")
     memory_mib: Whole = Field(default=256, ge=64, le=1048576, description="Memory of the machine, in MiB.")
@@ -158,7 +161,8 @@ class TargetTable(StudyTable):
     )
     prove: tuple[Claimed, ...] = Field(
         default=(),
-        description="Features to prove of every kernel before measuring (ajuste kernel prove): numa; no-numa for absence; hz=250 for a value.",
+        description="Features to prove of every kernel before measuring (ajuste kernel prove): numa; no-numa for "
+        "absence; hz=250 for a value.",
     )
     kernel_arguments: tuple[Argument, ...] = Field(default=(), description="More words for the kernel's command line.")
 
@@ -188,7 +192,7 @@ class TargetTable(StudyTable):
         cpus, memory_mib = sum(node.cpus for node in self.nodes), sum(node.memory_mib for node in self.nodes)
         if self.nodes and not problem and (self.cpus, self.memory_mib) != (cpus, memory_mib):
             problem = (
-                f"cpus is {self.cpus} and memory_mib {self.memory_mib}; the nodes have {cpus} and {memory_mib} in total. Remove both fields"
+                f"cpus is {self.cpus} and memory_mib {self.memory_mib}; expected {cpus} and {memory_mib}, as the nodes"
             )
         if problem:
             raise ValueError(problem)
@@ -214,17 +218,19 @@ class AnalysisTable(StudyTable):
     )
     confidence: Real = Field(default=0.95, ge=0.5, le=0.9999, description="Confidence of all verdicts together.")
     smallest_effect: Real = Field(
-        default=0.05, gt=0, le=10, description="The smallest effect that matters, relative to the baseline; smaller effects are equivalent."
+        default=0.05,
+        gt=0,
+        le=10,
+        description="The smallest effect that matters, relative to the baseline; smaller effects are equivalent.",
     )
     prediction: str | None = Field(
         default=None, description="A kernel rule that predicts a metric; shown beside the measurements."
     )
-    three_sigma: Switch = Field(
-        default=False, description="Also show the verdict of the 3-sigma rule."
-    )
+    three_sigma: Switch = Field(default=False, description="Also show the verdict of the 3-sigma rule.")
     explain: Switch = Field(
         default=False,
-        description="At the end, record the scheduler under the baseline and the best configuration, one trial each, and report the differences.",
+        description="At the end, record the scheduler under the baseline and the best configuration, one trial each, "
+        "and report the differences.",
     )
 
 
@@ -251,7 +257,9 @@ class DesignTable(StudyTable):
         "until the surface is known within smallest_effect. If not given: undecided, but all where combinations of "
         "several factors are compared or screened.",
     )
-    warm_up: Whole = Field(default=0, ge=0, le=100, description="Number of warm-up blocks, which are kept but not compared.")
+    warm_up: Whole = Field(
+        default=0, ge=0, le=100, description="Number of warm-up blocks, which are kept but not compared."
+    )
 
 
 class BudgetTable(StudyTable):
@@ -277,12 +285,14 @@ class TuneTable(StudyTable):
     objectives: tuple[str, ...] = Field(
         default=(),
         max_length=3,
-        description="The metrics to improve (default: the first that decides). Append =lower or =higher to a metric without a better direction: context-switches=lower.",
+        description="The metrics to improve (default: the first that decides). Append =lower or =higher to a metric "
+        "without a better direction: context-switches=lower.",
     )
     constraints: tuple[str, ...] = Field(
         default=(),
         max_length=8,
-        description="Conditions that must hold: elapsed@p99 <= +5% (relative to the baseline), or hackbench.time <= 2 s.",
+        description="Conditions that must hold: elapsed@p99 <= +5% (relative to the baseline), or "
+        "hackbench.time <= 2 s.",
     )
     trials: Whole = Field(default=DEFAULT_TRIALS, ge=1, le=100_000, description="Number of trials.")
     sampler: SamplerName = Field(

@@ -99,7 +99,8 @@ def levels_of(placed: Placed) -> dict[str, str]:
         left = "; ".join(f"{one.line.words}: {one.reason}" for one in placed.unmapped[:3])
         raise RequestError(
             f"the profile {placed.profile.name} changes no setting of this target",
-            hint=f"try another profile: {len(placed.unchanged)} lines are already in effect, {len(placed.unmapped)} are left out ({left} …)",
+            hint=f"try another profile: {len(placed.unchanged)} lines are already in effect, {len(placed.unmapped)} "
+            f"are left out ({left} …)",
         )
     return levels
 
@@ -125,7 +126,9 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
         known = canonical(one.name, catalogue)
         if known in seen:
             hint = f"give all levels in one option: {known}=LEVEL,LEVEL"
-            raise RequestError(f"{known} is given twice; the first is {seen[known].said}", hint=hint, place=Place(one.said))
+            raise RequestError(
+                f"{known} is given twice; the first is {seen[known].said}", hint=hint, place=Place(one.said)
+            )
         seen[known] = one
     return found
 
@@ -145,8 +148,14 @@ def _range(said: str, text: str) -> dict[str, Any]:
         if word.startswith("step="):
             key, value = "step", word.removeprefix("step=")
         if value is None or key in table:
-            hint = "write 1ms..30ms:6 for six levels, 1ms..30ms:6:log for equal ratios, 1ms..30ms:step=2ms for equal steps"
-            raise RequestError(f'found "{word}" after a range; expected a number of levels, log or step=VALUE', hint=hint, place=Place(said))
+            hint = (
+                "write 1ms..30ms:6 for six levels, 1ms..30ms:6:log for equal ratios, 1ms..30ms:step=2ms for equal steps"
+            )
+            raise RequestError(
+                f'found "{word}" after a range; expected a number of levels, log or step=VALUE',
+                hint=hint,
+                place=Place(said),
+            )
         table[key] = value
     return table
 
