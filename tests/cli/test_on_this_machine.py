@@ -199,7 +199,7 @@ class TestLeftBehind:
     def test_one_that_cannot_be_put_back_is_a_failure_and_is_kept(self, ajuste: Shell, journal: Path) -> None:
         journal.write_text(journal.read_text().replace(str(EXPIRE), "/proc/sys/kernel/ostype"))
         _, said = ajuste("restore", expect=1)
-        assert "not everything was put back" in said
+        assert "not everything was restored" in said
         assert journal.exists()
         journal.unlink()
 

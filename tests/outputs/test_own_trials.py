@@ -72,7 +72,7 @@ def test_levels_are_no_metrics_and_known_metrics_bring_their_direction(exported:
 
 def test_what_is_left_out_is_counted(exported: Path) -> None:
     assert read_files([exported]).notes == (
-        "trials.csv: left out, as Ajuste has marked them: warm-up trials (1), failed trials (1).",
+        "trials.csv: left out, because Ajuste marked them: warm-up trials (1), failed trials (1).",
     )
 
 

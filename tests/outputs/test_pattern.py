@@ -21,7 +21,7 @@ def test_the_last_line_that_matches_counts_and_streams_are_apart() -> None:
     ("pattern", "words"),
     [
         (r"nothing (\d)", "no line of stdout matches"),
-        (r"rate: (.*)", '"2.5 MB/s" is no number for "rate"'),
+        (r"rate: (.*)", '"2.5 MB/s" is not a number for "rate"'),
         (r"noise(x)?", "no line of stdout matches"),
     ],
 )

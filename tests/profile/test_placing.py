@@ -111,7 +111,7 @@ def test_what_is_so_already_is_no_change(write: Write, read: Read) -> None:
         ("[scheduler]\nsched_min_granularity_ns=1000000", "6.12", "is not in this kernel"),
         ("[disk]\ndevices=nvme*\nreadahead=0", "5.10", "no block device"),
         ("[vm]\ntransparent_hugepage.defrag=never", "5.10", "was not read"),
-        ("[sysfs]\n/sys/module/*/parameters/x=1", "5.10", "matches no setting"),
+        ("[sysfs]\n/sys/module/*/parameters/x=1", "5.10", "matches no catalogue setting"),
         ("[net]\nfeatures=nonsense on", "5.10", "has nonsense"),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_profile_may_include_its_like_of_a_later_folder_and_two_the_same_paren
     [
         ("[main]\ninclude=nowhere\n", 2, "includes the profile 'nowhere'"),
         ("[main]\n\ninclude=other\n", 2, "in a circle: one → other → one"),
-        ("[sysctl]\na=1\n[sysctrl]\nb=1\n", 3, "no plug-in of tuned: 'sysctrl'"),
+        ("[sysctl]\na=1\n[sysctrl]\nb=1\n", 3, "an unknown tuned plug-in: 'sysctrl'"),
         ("[sysctl]\na=${missing}\n", 2, r"\$\{missing\} is not defined"),
         ("[sysctl]\na=${f:nothing:1}\n", 2, "no function 'nothing'"),
         ("[variables]\na=${f:assertion:all is well:1:2}\n", 2, "all is well"),

@@ -62,7 +62,7 @@ def check_parameter(name: str, parameter: Parameter, text: str) -> str:
     limits = _limits(parameter.minimum, parameter.maximum, parameter.unit)
     number = _number(name, asked, parameter.unit, limits)
     if not _inside(number, parameter.minimum, parameter.maximum):
-        raise RequestError(f"{name} = {number} is out of range; {limits}")
+        raise RequestError(f"{name} = {number} is out of range; expected {limits}")
     return str(number)
 
 
@@ -90,7 +90,7 @@ def _integer(tunable: Tunable, asked: str) -> str:
         return asked
     number = _number(tunable.name, asked, tunable.unit, _range(tunable))
     if str(number) not in tunable.special and not _inside(number, tunable.minimum, tunable.maximum):
-        raise RequestError(f"{tunable.name} = {number} is out of range; {_range(tunable)}")
+        raise RequestError(f"{tunable.name} = {number} is out of range; expected {_range(tunable)}")
     return str(number)
 
 
@@ -104,8 +104,8 @@ def _number(name: str, asked: str, unit: str, limits: str) -> int:
     if number is not None:
         return number
     if given := unit_of(asked):
-        raise RequestError(f"{name} = {asked!r}: {given} is the wrong unit; {limits}")
-    raise RequestError(f"{name} = {asked!r} is not a whole number; {limits}")
+        raise RequestError(f"{name} = {asked!r}: {given} is the wrong unit; expected {limits}")
+    raise RequestError(f"{name} = {asked!r} is not a whole number; expected {limits}")
 
 
 def _integers(tunable: Tunable, asked: str) -> str:
@@ -165,10 +165,10 @@ def _range(tunable: Tunable) -> str:
 
 def _limits(minimum: int | None, maximum: int | None, unit: str) -> str:
     if minimum is not None and maximum is not None:
-        return f"expected between {minimum} and {maximum}{_in(unit)}"
+        return f"between {minimum} and {maximum}{_in(unit)}"
     if minimum is not None:
-        return f"expected at least {minimum}{_in(unit)}"
-    return f"expected up to {maximum}{_in(unit)}" if maximum is not None else "expected a whole number"
+        return f"at least {minimum}{_in(unit)}"
+    return f"up to {maximum}{_in(unit)}" if maximum is not None else "a whole number"
 
 
 def _of(unit: str) -> str:

@@ -186,7 +186,7 @@ def built_kernels(
             hint="--patch FILE or --option NAME=VALUE; a kernel by itself: ajuste kernel build",
         )
     if kernel is not None:
-        raise RequestError(f"--source {source} gives the kernels; leave --kernel {kernel} out")
+        raise RequestError(f"--source {source} conflicts with --kernel {kernel}; remove one of them")
     if dry_run:
         raise RequestError("--dry-run does not build kernels", hint="build them first with ajuste kernel build")
     from ajuste.kernel.building.build import BuildRequest, build_kernel

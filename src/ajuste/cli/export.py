@@ -95,7 +95,9 @@ def _write(files: tuple[ExportFile, ...], directory: Path, force: bool) -> None:
             write_text(path, file.text)
             path.chmod(0o755 if file.executable else 0o644)
     except OSError as error:
-        raise RequestError(f"--output {directory}: {error.strerror}: {error.filename}") from error
+        raise RequestError(
+            f"--output {directory}: {error.strerror}: {error.filename}", hint="choose a directory that you can write to"
+        ) from error
 
 
 def _show(rendered: Rendered, output: Path | None) -> None:

@@ -97,13 +97,16 @@ def _read(path: Path) -> Any:
 
 def _from_document(document: Any, name: str, otherwise: str) -> Inventory:
     if not isinstance(document, dict) or "inventory" not in document:
-        raise RequestError(f"{name} has no inventory: {otherwise}")
+        raise RequestError(f"{name} has no inventory: {otherwise}", hint="give a run, a file of --json or now")
     try:
         return Inventory.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise RequestError(f"the inventory of {name} is malformed: {where}: {first['msg']}") from error
+        raise RequestError(
+            f"the inventory of {name} is malformed: {where}: {first['msg']}",
+            hint="write it again with ajuste inventory --json > FILE",
+        ) from error
 
 
 # How ``ajuste inventory`` looks on a terminal.

@@ -127,13 +127,13 @@ def _summary(difference: KernelDifference, only: str) -> str:
         text = f"No options{which} differ in B."
     else:
         parts = [f"{counts[reason]:,} {words}" for reason, words in _COUNTED.items() if reason in counts]
-        text = f"{count_of(total, 'option')}{which} {'is' if total == 1 else 'are'} otherwise in B: {', '.join(parts)}."
+        text = f"{count_of(total, 'option')}{which} {'differs' if total == 1 else 'differ'} in B: {', '.join(parts)}."
     new = sum(change.kind == "new" for change in difference.effective)
     gone = sum(change.kind == "gone" for change in difference.effective)
     if new or gone:
-        text += f" {new:,} of them A's version does not have, {gone:,} B's does not."
+        text += f" {new:,} of them are new in B's version, {gone:,} are gone."
     if neither:
-        text += f" {neither:,} more are on in neither, but could be chosen in one."
+        text += f" {neither:,} more are off in both, but available in only one."
     return text
 
 

@@ -37,7 +37,7 @@ def worker(
     """
     channel = chosen_channel("--scheduler", scheduler, cluster_keys, insecure=insecure)
     if bench and threads is not None:
-        raise RequestError("--threads is for guests; a machine that measures does one thing at a time (--bench)")
+        raise RequestError("--threads conflicts with --bench, which runs one trial at a time")
     from ajuste.executor.cluster.serving import serve
 
     serve(channel, home(), lambda text: typer.echo(text, err=True), threads=threads, bench=bench)

@@ -149,7 +149,7 @@ def _not_found(
 def _open_file(spec: str, wanted: KernelFile) -> KernelImage:
     vmlinuz = wanted.vmlinuz.expanduser().absolute()
     if not vmlinuz.is_file():
-        raise RequestError(f"{spec!r}: file {vmlinuz} not found")
+        raise RequestError(f"{spec!r}: file {vmlinuz} not found", hint="give an existing file as path:VMLINUZ")
     release = read_release(vmlinuz)
     config = vmlinuz.parent / f"config-{release}"
     return KernelImage(

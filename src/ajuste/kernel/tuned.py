@@ -91,7 +91,7 @@ def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
     known = [package for package in apt.packages(["tuned"]) if not suite or suite in package.suites]
     if not known:
         suites = ", ".join(dict.fromkeys(source.suite for source in apt.sources))
-        raise RequestError(f"tuned not found in {suite or suites}")
+        raise RequestError(f"tuned not found in {suite or suites}", hint=_HINT)
     package = max(known, key=lambda one: Version(one.version))
     require_space(folder.parent, _BYTES + package.installed_bytes, "tuned")
     say(f"downloading {package}")

@@ -98,7 +98,9 @@ def read_release(vmlinuz: Path) -> str:
         with vmlinuz.open("rb") as file:
             head = file.read(65 * 512 + _LONGEST_VERSION)
     except OSError as error:
-        raise RequestError(f"cannot read kernel {vmlinuz}: {error.strerror}") from error
+        raise RequestError(
+            f"cannot read kernel {vmlinuz}: {error.strerror}", hint="check that the file exists and is readable"
+        ) from error
     marked = head[_BOOT_FLAG : _BOOT_FLAG + 2] == b"\x55\xaa" and head[_MAGIC : _MAGIC + 4] == b"HdrS"
     if not marked or len(head) < _KERNEL_VERSION + 2:
         raise RequestError(

@@ -85,7 +85,7 @@ class Collector:
     def table(self) -> Table:
         """Raises RequestError if nothing was found."""
         if self.empty:
-            raise RequestError(f"found no results ({self.format})", place=Place(self.file))
+            raise RequestError(f"found no results ({self.format}); expected at least one", place=Place(self.file))
         for configuration, metric in self._values.keys() & self._summaries.keys():
             raise RequestError(
                 f"{metric} of {configuration} has single values and a summary; expected only one of them",

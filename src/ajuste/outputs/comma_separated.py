@@ -194,4 +194,6 @@ def rows_of(text: str, separator: str, file: Path) -> Iterator[tuple[int, list[s
             if row and (row[0].strip() or any(map(str.strip, row))):
                 yield reader.line_num, row
     except csv.Error as error:
-        raise RequestError(f"not valid CSV: {error}", place=Place(file, reader.line_num)) from None
+        raise RequestError(
+            f"not valid CSV: {error}", place=Place(file, reader.line_num), hint="check the quotes and separators"
+        ) from None

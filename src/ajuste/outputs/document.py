@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.outputs.collector import utf8
+
+_WHOLE: Final = "give one complete JSON document"
 
 
 class DocumentNode:
@@ -78,7 +80,7 @@ def parse_document(text: str, file: Path) -> DocumentNode:
         return DocumentNode(json.loads(text), file)
     except json.JSONDecodeError as error:
         raise RequestError(
-            f"not valid JSON: {error.msg} (column {error.colno})", place=Place(file, error.lineno)
+            f"not valid JSON: {error.msg} (column {error.colno})", place=Place(file, error.lineno), hint=_WHOLE
         ) from None
     except (RecursionError, ValueError) as error:
-        raise RequestError(f"not valid JSON: {str(error)[:80]}", place=Place(file)) from None
+        raise RequestError(f"not valid JSON: {str(error)[:80]}", place=Place(file), hint=_WHOLE) from None

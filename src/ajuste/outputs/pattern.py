@@ -36,7 +36,7 @@ def check_pattern(pattern: str) -> None:
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as failure:
-        raise RequestError(f"not a regular expression: {failure}") from None
+        raise RequestError(f"not a regular expression: {failure}; expected the syntax of Python") from None
     if compiled.groups < 1:
         raise RequestError("the pattern has no group; expected the number in ( )")
 

@@ -40,7 +40,9 @@ def read_text(path: Path) -> str:
             )
         text = path.read_text(encoding="utf-8")
     except OSError as failure:
-        raise RequestError(f"cannot be read: {failure.strerror}", place=Place(path)) from None
+        raise RequestError(
+            f"cannot be read: {failure.strerror}", place=Place(path), hint="check that the file exists and is readable"
+        ) from None
     except UnicodeDecodeError:
         raise RequestError("is not valid UTF-8; expected a text file", place=Place(path)) from None
     if text.count("\n") > _MOST_LINES:

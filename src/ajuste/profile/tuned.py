@@ -243,5 +243,7 @@ def _unmet(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> st
                 return f"is for other {other} ({name} = {pattern})"
         except re.error as failure:
             place = Place(unit.about[name].file, unit.about[name].number)
-            raise RequestError(f"{name} is not a regular expression: {failure}", place=place) from None
+            raise RequestError(
+                f"{name} is not a regular expression: {failure}; expected the syntax of Python", place=place
+            ) from None
     return ""

@@ -63,7 +63,9 @@ def find_metric(name: str, study: Study, catalogue: Catalogue) -> Metric:
     known = _known(study, catalogue)
     if name not in known and split_percentile(name)[0] not in known:
         near = nearest(name, list(known)) or f"; expected one of {', '.join(known)}"
-        raise RequestError(f'metric "{name}" not found{near}')
+        raise RequestError(
+            f'metric "{name}" not found{near}', hint="use a metric of the study, of its workload or of the catalogue"
+        )
     return _named(name, known)
 
 

@@ -61,12 +61,12 @@ def _without(study: Study, text: str) -> Study:
         raise RequestError("expected FACTOR=LEVEL, such as nice=10", place=place)
     names = [factor.name for factor in study.factors]
     if name not in names:
-        near = nearest(name, names) or f"; it has {', '.join(names) or 'none'}"
-        raise RequestError(f"{study.name} has no factor {name!r}{near}", place=place)
+        near = nearest(name, names) or f"; expected one of {', '.join(names) or 'none'}"
+        raise RequestError(f"{study.name} has no factor {name!r}{near}", hint="name a factor of the study", place=place)
     index = names.index(name)
     factor = study.factors[index]
     if level not in factor.levels:
-        raise RequestError(f"{name} has no level {level!r}; it has {'; '.join(factor.levels)}", place=place)
+        raise RequestError(f"{name} has no level {level!r}; expected one of {'; '.join(factor.levels)}", place=place)
     if level == factor.baseline_level:
         raise RequestError("cannot leave out the baseline; expected another level", place=place)
     factors = (*study.factors[:index], _less(factor, level), *study.factors[index + 1 :])

@@ -18,7 +18,7 @@ from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.study.check import check
 from ajuste.study.factors import ParseKernel
 from ajuste.study.files import check_files
-from ajuste.study.location import KeyPath, StudyOrigin, StudySource
+from ajuste.study.location import HINT, KeyPath, StudyOrigin, StudySource
 from ajuste.study.problem import Problem, error, from_validation, nearest
 from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
@@ -151,9 +151,9 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
             message, line = f"{match[1]} (column {match[3]})", int(match[2])
         elif message.endswith(" (at end of document)"):
             line = text.count("\n") + 1
-        raise RequestError(f"not valid TOML: {message}", place=Place(path, line)) from None
+        raise RequestError(f"not valid TOML: {message}", hint=HINT, place=Place(path, line)) from None
     except RecursionError:
-        raise RequestError("not valid TOML: brackets are nested too deeply", place=Place(path)) from None
+        raise RequestError("not valid TOML: brackets are nested too deeply", hint=HINT, place=Place(path)) from None
     except ValueError:  # int() of thousands of digits
         digits = _MANY_DIGITS.search(text)
         place = Place(path, text.count("\n", 0, digits.start()) + 1 if digits else None)

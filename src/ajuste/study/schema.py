@@ -247,14 +247,14 @@ class DesignTable(StudyTable):
     )
     order: Order = Field(
         default="random",
-        description="Within a block. random: drawn anew for each; latin: balanced, so that over as many blocks as "
+        description="Within a block. random: a new order for each; latin: balanced, so that over as many blocks as "
         "there are configurations each stands once at each place, and follows each other one equally often.",
     )
     allocation: Allocation | None = Field(
         default=None,
         description="undecided: after min_blocks a block holds the baseline and what is still undecided; all: every "
         "block holds everything; refine: of a grid of numeric levels only what the picture of it needs is measured, "
-        "until the surface is known within smallest_effect. If not given: undecided, but all where combinations of "
+        "until the surface is known within smallest_effect. Default: undecided, but all where combinations of "
         "several factors are compared or screened.",
     )
     warm_up: Whole = Field(
@@ -306,7 +306,7 @@ class Study(StudyTable):
 
     version: Literal[1] = Field(default=1, alias="schema", description="The version of this format.")
     name: Name = Field(description="Lower-case letters, digits and hyphens.")
-    title: str = Field(default="", description="As it is to be shown; the name if not given.")
+    title: str = Field(default="", description="The title to show (default: the name).")
     question: str = Field(default="", description="The question, in one sentence.")
     notes: tuple[str, ...] = Field(default=(), description="Notes for readers of the results.")
     factors: tuple[FactorTable, ...] = Field(

@@ -68,5 +68,5 @@ def test_profiles_are_on_one_kernel_and_a_profile_must_change_something() -> Non
     with pytest.raises(RequestError, match="on one kernel"):
         profile_target(Request((("true",),), profile="x", kernel="debian:5.10,debian:6.1"), catalogue())
     nothing = Placed(placed(FEW).profile, (), placed(FEW).unchanged, placed(FEW).unmapped)
-    with pytest.raises(RequestError, match="changes nothing here"):
+    with pytest.raises(RequestError, match="changes no setting of this target"):
         resolved(nothing)

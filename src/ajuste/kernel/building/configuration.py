@@ -146,7 +146,7 @@ def start_of(config: str, version: str, home: Home, say: Say) -> Start:
             hint="use lab or a .config file",
         ) from None
     if kernel.config is None:
-        raise RequestError(f"the kernel {kernel.release} has no configuration file")
+        raise RequestError(f"the kernel {kernel.release} has no configuration file", hint="use lab or a .config file")
     return Start("file", kernel.config.read_text(encoding="utf-8") + bundled_fragment(DISTRO))
 
 

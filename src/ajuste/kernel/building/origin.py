@@ -56,7 +56,10 @@ def version_of(origin: SourceOrigin) -> str:
             )
     numbers = {name.decode(): value.decode() for name, value in _NUMBERS.findall(origin.read("Makefile"))}
     if not {"VERSION", "PATCHLEVEL"} <= numbers.keys():
-        raise RequestError(f"{origin.title} is not a Linux kernel source: its Makefile has no VERSION")
+        raise RequestError(
+            f"{origin.title} is not a Linux kernel source: its Makefile has no VERSION",
+            hint="give the directory with the kernel's Makefile and Kconfig",
+        )
     return ".".join(numbers[name] for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if name in numbers)
 
 

@@ -55,7 +55,9 @@ def _read(path: Path) -> PatchFile:
             )
         content = path.read_bytes()
     except OSError as error:
-        raise RequestError(f"--patch {path}: {error.strerror}") from error
+        raise RequestError(
+            f"--patch {path}: {error.strerror}", hint="check that the file exists and is readable"
+        ) from error
     if b"GIT binary patch" in content:
         raise RequestError(
             f"{path} changes binary files; expected changes of text files",

@@ -75,7 +75,9 @@ class DirectorySource:
         try:
             return os.fsencode(file.readlink()) if file.is_symlink() else file.read_bytes()
         except OSError as error:
-            raise RequestError(f"cannot read {file}: {error.strerror}") from error
+            raise RequestError(
+                f"cannot read {file}: {error.strerror}", hint="check that the file exists and is readable"
+            ) from error
 
     def write(self, paths: Iterable[str], into: Path) -> None:
         for path in paths:

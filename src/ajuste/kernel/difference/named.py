@@ -96,7 +96,10 @@ def _of_file(path: Path) -> ConfigFile:
         with gzip.open(path) if packed else path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise RequestError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise RequestError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or error}",
+            hint="check that the file exists and is readable",
+        ) from error
     if len(content) > MOST_BYTES:
         raise RequestError(f"{path} is larger than {MOST_BYTES >> 20} MiB; expected a kernel's .config")
     return parse_config(content.decode("utf-8", errors="replace"), str(path))

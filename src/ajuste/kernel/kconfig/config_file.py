@@ -85,7 +85,9 @@ def read_config(path: Path) -> ConfigFile:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise RequestError(f"cannot read {path}: {error.strerror}") from error
+        raise RequestError(
+            f"cannot read {path}: {error.strerror}", hint="check that the file exists and is readable"
+        ) from error
     if len(content) > MOST_BYTES:
         raise RequestError(f"{path} is larger than {MOST_BYTES >> 20} MiB; expected a kernel's .config")
     return parse_config(content.decode("utf-8", errors="replace"), str(path))
