@@ -78,5 +78,5 @@ def test_what_is_left_out_is_counted(exported: Path) -> None:
 
 def test_a_row_that_lost_its_end_is_an_error(exported: Path) -> None:
     exported.write_text(exported.read_text()[:-6], newline="")
-    with pytest.raises(RequestError, match=r"trials.csv:11: \d+ fields"):
+    with pytest.raises(RequestError, match=r"trials.csv:11: found \d+ fields"):
         read_files([exported])

@@ -81,9 +81,9 @@ def test_the_systems_own_files_go_by_name_and_sysctl_conf_comes_last(sources: So
 @pytest.mark.parametrize(
     ("spec", "says", "hint"),
     [
-        ("tuned:fest", "no profile 'fest'", "tuned:fast"),
+        ("tuned:fest", "profile 'fest' not found", "tuned:fast"),
         ("tuned:../x", "profile '../x' not found in", None),
-        ("tuned@old:nothing", "profile 'nothing' not found in tuned of old", None),
+        ("tuned@old:nothing", "profile 'nothing' not found in tuned 1 of old", None),
         ("fast", "profile 'fast' not found", "tuned:fast"),
         ("sysctl:/nowhere", "/nowhere not found", "sysctl:FILE"),
     ],

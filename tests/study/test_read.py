@@ -253,7 +253,7 @@ def test_a_kernel_as_factor_and_as_target_is_refused(write: Any, catalogue: Cata
         read_study(write(("[workload]", kernel)), catalogue)
     study = read_study(write(("[workload]", kernel), ('kernel = "debian:5.10"', "")), catalogue)
     assert study.kernels == ("debian:5.10", "debian:6.1")
-    with pytest.raises(RequestError, match="is a factor"):
+    with pytest.raises(RequestError, match="conflicts with the factor kernel"):
         study.with_choices(kernel="debian:6.12")
 
 

@@ -46,7 +46,7 @@ def test_what_is_no_constraint_is_refused(text: str, said: str) -> None:
 def test_a_metric_without_better_direction_needs_one() -> None:
     with pytest.raises(RequestError, match="has no better direction") as caught:
         goal_of(Search(objectives=("switches",)), METRICS)
-    assert caught.value.hint == "--objective switches=lower, or =higher"
+    assert caught.value.hint == "give --objective switches=lower, or =higher"
     assert goal_of(Search(objectives=("switches=lower",)), METRICS).objectives[0].direction == "lower"
 
 
