@@ -65,14 +65,14 @@ def test_what_people_write_becomes_what_the_kernel_shows(name, asked, level):
 @pytest.mark.parametrize(
     ("name", "asked", "told"),
     [
-        ("sched_min_granularity_ns", "0.75 MiB", "MiB is no unit of it"),
-        ("sched_min_granularity_ns", "99999", "100000 … 1000000000 ns"),
+        ("sched_min_granularity_ns", "0.75 MiB", "MiB is the wrong unit"),
+        ("sched_min_granularity_ns", "99999", "between 100000 and 1000000000 ns"),
         ("sched_rt_runtime_us", "-2", "-1 (no limit)"),
-        ("sched_autogroup_enabled", "2", "neither on nor off"),
+        ("sched_autogroup_enabled", "2", "expected 0 (off) or 1 (on)"),
         ("policy", "fif", "other, batch, idle, fifo, rr"),
         ("affinity", "3-1", "list of CPUs"),
         ("affinity", "", "list of CPUs"),
-        ("numa_balancing_scan_size_mb", "0", "1 …"),
+        ("numa_balancing_scan_size_mb", "0", "expected between 1 and"),
         ("nice", "²", "not a whole number"),
     ],
 )

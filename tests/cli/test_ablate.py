@@ -19,16 +19,19 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no profile": (("ablate", "--", "true"), "which profile"),
     "a profile that is not there": (
         ("ablate", "--profile", "none.conf", "--", "true"),
-        "there is no profile 'none.conf'",
+        "profile 'none.conf' not found",
     ),
-    "no command": (("ablate", "--profile", "own.conf"), "there is no command to measure"),
-    "two commands": (("ablate", "--profile", "own.conf", "--", "true", "--", "false"), "of one command"),
+    "no command": (("ablate", "--profile", "own.conf"), "the command to measure is missing"),
+    "two commands": (
+        ("ablate", "--profile", "own.conf", "--", "true", "--", "false"),
+        "found several commands; expected one",
+    ),
     "a study and a command": (("ablate", "--profile", "own.conf", "--study", "small.toml", "--", "true"), "its own"),
     "no line": (("ablate", "--profile", "broken.conf", "--", "true"), r"broken.conf:2: expected NAME = VALUE"),
-    "an unknown section": (("ablate", "--profile", "odd", "--", "true"), r"odd/tuned.conf:1: .*no plug-in of tuned"),
+    "an unknown section": (("ablate", "--profile", "odd", "--", "true"), r"odd/tuned.conf:1: .*unknown tuned plug-in"),
     "a circle": (("compare", "--profile", "one,two", "--", "true"), r"two/tuned.conf:2: .*circle: one → two → one"),
     "the same twice": (("compare", "--profile", "own.conf,own.conf", "--", "true"), "named twice"),
-    "nothing between commas": (("compare", "--profile", "own.conf,", "--", "true"), "missing between commas"),
+    "nothing between commas": (("compare", "--profile", "own.conf,", "--", "true"), "empty name between commas"),
     "a value that cannot be": (("ablate", "--profile", "far.conf", "--", "true"), r"far.conf:1: vm.swappiness = 900"),
     "several kernels": (
         ("compare", "--profile", "own.conf", "--kernel", "debian:5.10,debian:6.1", "--", "true"),
@@ -70,7 +73,7 @@ def test_a_plan_shows_what_each_line_writes_and_what_is_left_out(profiles: Shell
     said, _ = profiles("ablate", "--dry-run", "--profile", "own.conf", "--save", "own.toml", "--", "true")
     flat = " ".join(said.split())
     assert "only vm.swappiness write 11 to /proc/sys/vm/swappiness" in flat
-    assert "kernel.nothing = 1 (is no setting of the catalogue)" in flat
+    assert "kernel.nothing = 1 (is not in the catalogue)" in flat
     assert 'combine = "ablation"' in (profiles.directory / "own.toml").read_text()
 
 

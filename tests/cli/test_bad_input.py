@@ -20,12 +20,12 @@ WRONG = {
     ),
     "level out of range": (
         (LEVELS, "levels = [1, 750000]"),
-        r"small.toml:7: .*= 1 is out of range; it is 100000 … 1000000000",
+        r"small.toml:7: .*= 1 is out of range; expected between 100000 and 1000000000",
     ),
     "level of the wrong type": ((LEVELS, 'levels = ["fast", 750000]'), r"small.toml:7: .*'fast' is not a whole number"),
     "baseline not among the levels": (
         (LEVELS, LEVELS + "\nbaseline = 5"),
-        r'small.toml:8: factor\[1\].baseline: "5" is not among the levels; expected one of 750000, 75000000',
+        r'small.toml:8: factor\[1\].baseline: found "5", which is not a level; expected one of 750000, 75000000',
     ),
     "tunable that the kernel does not have": (
         ("debian:5.10", "debian:6.12"),
@@ -35,7 +35,7 @@ WRONG = {
         ('kind = "matrix"\nparameters = { size = 100, repetitions = 2 }', 'command = ["no-such-program"]'),
         r'small.toml:10: workload.command\[1\]: the program "no-such-program" is not on this machine',
     ),
-    "no valid TOML": ((LEVELS, "levels = [750000"), r"small.toml:\d+: no valid TOML: "),
+    "not valid TOML": ((LEVELS, "levels = [750000"), r"small.toml:\d+: not valid TOML: "),
     "unknown field": (
         ("min_blocks", "min_block"),
         r"small.toml:\d+: budget.min_block: unknown field; did you mean min_blocks",
@@ -47,7 +47,7 @@ WRONG = {
     "unknown kernel": (("debian:5.10", "debian:4.4"), r"small.toml:\d+: target.kernel: .*'debian:4.4'.*5.10"),
     "a guest's field on the host": (
         ('kernel = "debian:5.10"', 'kind = "host"'),
-        r"small.toml:\d+: target.instruction_ns: belongs to a virtual machine",
+        r"small.toml:\d+: target.instruction_ns: applies only to guests",
     ),
 }
 
@@ -69,12 +69,12 @@ def test_a_wrong_study_is_refused(ajuste: Shell, change: tuple[str, str], messag
     ("words", "message"),
     [
         (("plan", "granularty"), "did you mean granularity"),
-        (("run", "nothing.toml"), "there is no study file nothing.toml"),
+        (("run", "nothing.toml"), "study file nothing.toml not found"),
         (("run", "granularity", "--kernel", "5.10"), "did you mean debian:5.10"),
-        (("run", "granularity", "--kernel", "path:small.toml"), "small.toml is no x86 kernel image"),
+        (("run", "granularity", "--kernel", "path:small.toml"), "small.toml is not an x86 kernel image"),
         (("run", "granularity", "--seed", "-1"), "--seed"),
         (("run", "granularity", "--report", "no/such/place.html"), "--report no/such/place.html: expected a file"),
-        (("report", "nothing"), "there is no run 'nothing'"),
+        (("report", "nothing"), "run 'nothing' not found"),
         (("tunables", "show", "sched_min_granularty_ns"), "did you mean sched_min_granularity_ns"),
         (("frobnicate",), "frobnicate"),
     ],

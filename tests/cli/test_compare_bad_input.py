@@ -9,13 +9,13 @@ import pytest
 from shell import Shell
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
-    "no command": ((), "there is no command to measure"),
-    "an empty command": (("--", "true", "--"), "there is no command after one of the --"),
+    "no command": ((), "the command to measure is missing"),
+    "an empty command": (("--", "true", "--"), "the command after one of the -- is missing"),
     "a program that is not there": (
         ("--", "no-such-program", "x"),
         r"no-such-program x: the program .* is not on",
     ),
-    "a file that is not there": (("--", "./no-such-job"), r'\./no-such-job: there is no file "no-such-job"'),
+    "a file that is not there": (("--", "./no-such-job"), r'\./no-such-job: file "no-such-job" not found'),
     "a second program that is not there": (("--", "true", "--", "no-such-program"), r'the program "no-such-program"'),
     "an unknown tunable": (
         ("--set", "vm.swapines=1,2", "--", "true"),
@@ -32,7 +32,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a guest's option on this machine": (("--memory", "1GiB", "--", "true"), "--memory: is of a guest"),
     "a metric without a direction": (
         ("--metric", "a=json:/a", "--", "true"),
-        r"--metric a=json:/a: expected which is better",
+        r"--metric a=json:/a: expected a direction before the =",
     ),
     "an unknown option": (("--niec", "1", "--", "true"), r"No such option: --niec"),
     "a report that cannot be written": (

@@ -22,7 +22,7 @@ def test_the_doctor_ends_with_a_verdict(ajuste: Shell) -> None:
     assert re.fullmatch(
         r"This machine is (quiet|usable|noisy): 2 % effects need (about|more than) [\d,]+ blocks\.", last
     )
-    for title in ("What a study could see here", "What disturbs, most important first"):
+    for title in ("What a study could see here", "Disturbances, most important first"):
         assert title in said
 
 

@@ -30,7 +30,7 @@ def test_what_contradicts_itself_is_refused() -> None:
     guest = study(kernel="debian:5.10")
     with pytest.raises(RequestError, match="--cluster and --workers"):
         chosen_cluster(guest, "tls://lab1:8786", 2)
-    with pytest.raises(RequestError, match="--jobs is for guests of this process"):
+    with pytest.raises(RequestError, match="--jobs conflicts with --cluster and --workers"):
         chosen_cluster(guest, None, 2, jobs=2)
 
 
@@ -43,7 +43,7 @@ def test_workers_of_one_machine_do_not_measure_by_its_clock(target: dict[str, st
 def test_machines_measure_themselves_and_not_guests_by_their_clocks() -> None:
     there = chosen_cluster(study(kind="host"), "tls://lab1:8786", None)
     assert str(there) == "the cluster tls://lab1:8786"
-    with pytest.raises(RequestError, match="guests by the clock of a machine cannot be shared out"):
+    with pytest.raises(RequestError, match="--cluster does not support guests under the wall clock"):
         chosen_cluster(study(kernel="debian:5.10", clock="wall"), "tls://lab1:8786", None)
 
 

@@ -71,7 +71,7 @@ def test_a_run_of_the_store_is_compared_by_its_name_and_by_its_study(ajuste: She
         found = ajuste.json("inventory", "--diff", name, "now")["differences"]
         assert "performance" in {d["a"] for d in found if (d["area"], d["field"]) == ("frequency", "governor")}
     _, complained = ajuste("inventory", "--diff", old.id, "now", expect=2)
-    assert "it was measured before inventories were kept" in complained
+    assert "it is older than inventories; compare a newer run" in complained
 
 
 def test_what_has_no_inventory_is_one_clear_error(ajuste: Shell) -> None:
@@ -82,7 +82,7 @@ def test_what_has_no_inventory_is_one_clear_error(ajuste: Shell) -> None:
         "list.json": "list.json has no inventory",
         "broken.json": "broken.json is not JSON",
         "wrong.json": "the inventory of wrong.json is malformed: cpu.cpus",
-        "nothing-like-it": "'nothing-like-it' is no run in the store, no file and not now",
+        "nothing-like-it": "'nothing-like-it' not found; expected a run in the store, a file or now",
     }.items():
         _, complained = ajuste("inventory", "--diff", name, "now", expect=2)
         assert words in complained

@@ -84,7 +84,7 @@ class TestChanging:
             "vm.dirty_expire_centisecs=1500": {"1500"},
         }
         assert EXPIRE.read_text() == before
-        assert ajuste("restore") == ("There is nothing to put back.\n", "")
+        assert ajuste("restore") == ("Nothing to restore.\n", "")
 
     def test_what_the_kernel_changes_along_is_put_back_too(self, ajuste: Shell) -> None:
         before = RATIO.read_text(), BYTES.read_text()
@@ -199,7 +199,7 @@ class TestLeftBehind:
     def test_one_that_cannot_be_put_back_is_a_failure_and_is_kept(self, ajuste: Shell, journal: Path) -> None:
         journal.write_text(journal.read_text().replace(str(EXPIRE), "/proc/sys/kernel/ostype"))
         _, said = ajuste("restore", expect=1)
-        assert "not everything was put back" in said
+        assert "not everything was restored" in said
         assert journal.exists()
         journal.unlink()
 

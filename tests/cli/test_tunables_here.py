@@ -80,4 +80,4 @@ def test_show_says_what_is_in_the_way():
 def test_a_kernel_and_this_machine_are_two_things():
     error = attempt("--here", "--kernel", "debian:6.12").exception
     assert isinstance(error, RequestError)
-    assert "leave out --kernel" in error.message
+    assert "mutually exclusive" in error.message

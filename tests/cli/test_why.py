@@ -11,7 +11,7 @@ from shell import SMALL, Shell
 
 def test_a_run_that_is_not_there_is_said(tmp_path: Path, ajuste_home: Path) -> None:
     complaint = Shell(tmp_path, ajuste_home)("why", "nothing", expect=2)[1]
-    assert "there is no run 'nothing'" in complaint
+    assert "run 'nothing' not found" in complaint
 
 
 @pytest.mark.vm

@@ -87,6 +87,6 @@ def test_fetching_gives_the_paths_as_json(kernels: Archive) -> None:
 
 
 def test_one_wrong_spec_among_several_fetches_nothing(kernels: Archive, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="no kernel flavour"):
+    with pytest.raises(RequestError, match=r"flavour .* not found"):
         run("fetch", "debian:5.10", "debian:5.10/fast")
     assert not (tmp_path / "home").exists()

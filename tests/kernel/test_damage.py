@@ -183,7 +183,7 @@ def test_a_link_in_a_kernel_that_leads_elsewhere_is_noticed(tmp_path: Path) -> N
     (tmp_path / "b").write_text("one")
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to("b")
-    assert find_any_damage(tmp_path) == "link is not what it was (its SHA-256 differs)"
+    assert find_any_damage(tmp_path) == "link changed (its SHA-256 differs)"
 
 
 @pytest.mark.parametrize(
@@ -290,4 +290,4 @@ def test_what_may_not_be_read_is_not_whole_and_no_traceback(open_place: Home, bz
             fetch_kernel("debian:6.1.0", open_place)
     finally:
         os.seteuid(0)
-    assert caught.value.hint == "let AJUSTE_HOME name a directory that you may write"
+    assert caught.value.hint == "set AJUSTE_HOME to a directory you can write to"

@@ -97,7 +97,7 @@ def test_a_file_that_is_gone_gives_the_next_newest(
 ) -> None:
     three_kernels["5.10.100"].unlink()
     assert fetch_kernel("debian:5.10", place, say=say).release == "5.10.0-2-cloud-amd64"
-    assert any("5.10.100-1 is listed, but the mirror does not have it" in text for text in said)
+    assert any("5.10.100-1 not found on the mirror" in text for text in said)
 
 
 def test_a_file_that_is_not_as_listed_gives_the_next_newest(three_kernels: dict[str, Path], place: Home) -> None:
@@ -119,7 +119,7 @@ def test_an_unsigned_image_replaces_a_signed_one_that_is_gone(archive: Archive, 
 
 def test_no_file_at_all_is_a_failed_run_that_leaves_nothing(three_kernels: dict[str, Path], place: Home) -> None:
     three_kernels["rt"].unlink()
-    with pytest.raises(RunError, match=r"no kernel debian:5\.10/rt could be downloaded"):
+    with pytest.raises(RunError, match=r"could not download debian:5\.10/rt"):
         fetch_kernel("debian:5.10/rt", place)
     assert [p.name for p in place.kernels.iterdir()] == [".lock"]
 
@@ -203,19 +203,21 @@ def test_two_processes_fetch_it_once(three_kernels: dict[str, Path], place: Home
 
 
 def test_a_suite_that_the_mirror_lacks_is_named(three_kernels: dict[str, Path], place: Home) -> None:
-    with pytest.raises(RequestError, match=r"have no kernel debian:6\.1; lists of bookworm, .* could not be fetched"):
+    with pytest.raises(
+        RequestError, match=r"kernel debian:6\.1 not found in .*; could not fetch the lists of bookworm, "
+    ):
         fetch_kernel("debian:6.1", place)
 
 
 def test_a_version_that_there_is_not_names_those_there_are(three_kernels: dict[str, Path], place: Home) -> None:
-    with pytest.raises(RequestError, match=r"have no kernel debian:5\.10\.8") as caught:
+    with pytest.raises(RequestError, match=r"kernel debian:5\.10\.8 not found") as caught:
         fetch_kernel("debian:5.10.8", place)
     assert caught.value.hint is not None
     assert "debian:5.10.100, debian:5.10.9" in caught.value.hint
 
 
 def test_no_mirror_and_no_cache_is_one_clear_failure(archive: Archive, place: Home) -> None:
-    with pytest.raises(RunError, match="no package list could be fetched") as caught:
+    with pytest.raises(RunError, match="could not fetch any package list") as caught:
         fetch_kernel("debian:5.10", place)
     assert caught.value.hint is not None
 
@@ -281,11 +283,11 @@ class TestKernelFiles:
     def test_modules_of_another_kernel_are_refused(self, tmp_path: Path, place: Home, bzimage: Image) -> None:
         (tmp_path / "bzImage").write_bytes(bzimage("6.9.0-mine"))
         (tmp_path / "out/lib/modules/6.8.0").mkdir(parents=True)
-        with pytest.raises(RequestError, match=r"has no modules of 6\.9\.0-mine"):
+        with pytest.raises(RequestError, match=r"no modules of 6\.9\.0-mine"):
             fetch_kernel(f"path:{tmp_path}/bzImage,modules={tmp_path}/out", place)
 
     def test_no_file(self, tmp_path: Path, place: Home) -> None:
-        with pytest.raises(RequestError, match="there is no file"):
+        with pytest.raises(RequestError, match=r"file .* not found"):
             fetch_kernel(f"path:{tmp_path}/bzImage", place)
 
 

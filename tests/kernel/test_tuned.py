@@ -44,6 +44,6 @@ def test_a_suite_that_has_none_is_told(tmp_path: Path) -> None:
     own = home({"AJUSTE_HOME": str(tmp_path)})
     own.cache.mkdir(parents=True)
     (own.cache / "apt").symlink_to(home().cache / "apt")
-    with pytest.raises(RequestError, match="no tuned in nowhere") as raised:
+    with pytest.raises(RequestError, match="tuned not found in nowhere") as raised:
         fetch_tuned("nowhere", own, print)
     assert "apt-get install tuned" in (raised.value.hint or "")

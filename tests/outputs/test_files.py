@@ -124,7 +124,7 @@ def test_perf_in_json_lines(put: Any) -> None:
     assert read_files([path], asked=FileRequest(runs=5)).samples["x", "task-clock"] == Summarised(
         5, pytest.approx(2.51031), pytest.approx(2.51031 * 0.0053)
     )
-    with pytest.raises(RequestError, match="not of how many") as caught:
+    with pytest.raises(RequestError, match="the number of runs is missing") as caught:
         read_files([path])
     assert line_of(caught.value) == 1
 
@@ -148,31 +148,36 @@ def test_the_other_programs(put: Any) -> None:
         ("a.csv", "time\n1\nnan\n", 3, "finite"),
         ("a.csv", "time\n1\n-inf\n", 3, "finite"),
         ("a.csv", "time\n1\nfast\n", 3, "expected a number"),
-        ("a.csv", "time,x\n1,2\n1\n", 3, "1 fields, but the first line names 2"),
+        ("a.csv", "time,x\n1,2\n1\n", 3, "found 1 fields; expected 2, as in the first line"),
         ("a.csv", "time,x\n1,\n", 2, "x is empty"),
         ("a.csv", "time,time\n1,2\n", 1, "twice"),
-        ("a.csv", "1,2\n3,4\n", 1, "names of the columns"),
-        ("a.csv", "configuration,block\na,1\n", 1, "no column of a metric"),
-        ("a.csv", "configuration,time\n,1\n", 2, "no name"),
-        ("a.csv", 'a,b\n"1,2\n', None, "no valid CSV"),
-        ("a.json", '{"results": [\n', 2, "no valid JSON"),
-        ("a.json", '{"a": 1}', None, "unknown kind"),
+        ("a.csv", "1,2\n3,4\n", 1, "expected column names"),
+        ("a.csv", "configuration,block\na,1\n", 1, "the metric column is missing"),
+        ("a.csv", "configuration,time\n,1\n", 2, "configuration without a name"),
+        ("a.csv", 'a,b\n"1,2\n', None, "not valid CSV"),
+        ("a.json", '{"results": [\n', 2, "not valid JSON"),
+        ("a.json", '{"a": 1}', None, "unknown JSON document"),
         ("a.json", '{"results": [{"command": "x", "times": [1, "2"]}]}', None, 'found "2"'),
         ("a.json", '{"results": [{"command": "x", "mean": 1}]}', None, "only a summary"),
         ("a.json", '{"results": []}', None, "no result"),
-        ("a.json", "[" * 100000, None, "no valid JSON"),
-        ("a.csv", "time\n1\n1e300\n", 3, "can be computed with"),
+        ("a.json", "[" * 100000, None, "not valid JSON"),
+        ("a.csv", "time\n1\n1e300\n", 3, "expected a number between 1e-100 and 1e100"),
         ("a.csv", "time\n1\n1_000\n", 3, "expected a number"),
-        ("a.csv", "time [s],time [ms]\n1,2\n", 1, "two columns are of the metric 'time'"),
-        ("a.csv", "command,mean,stddev,median,min\ntrue,1,1,1,1\n", 1, "without the number of runs"),
-        ("a.csv", "block,time\n,2\n", 2, "the block has no name"),
+        ("a.csv", "time [s],time [ms]\n1,2\n", 1, "two columns have the metric 'time'"),
+        ("a.csv", "command,mean,stddev,median,min\ntrue,1,1,1,1\n", 1, "lack the number of runs"),
+        ("a.csv", "block,time\n,2\n", 2, "found a block without a name"),
         ("a.csv", "time\n1\n\0\n", 3, "has a NUL"),
-        ("a.txt", "Time: 0.1\nTime: -nan\n", 2, "no time: 'Time: -nan'"),
-        ("a.txt", LINPACK + "    8192   3.96  nan%   2.8%  12.78%  326\n", 12, "no whole row"),
+        ("a.txt", "Time: 0.1\nTime: -nan\n", 2, "found 'Time: -nan'; expected a time"),
+        ("a.txt", LINPACK + "    8192   3.96  nan%   2.8%  12.78%  326\n", 12, "expected a complete row"),
         ("a.txt", "# time counts unit events\n 0.05 1.01 msec task-clock\n", None, "intervals of a run"),
         ("a.txt", PERF.replace("               333", "CPU0           333"), 5, "parts of a run"),
         ("a.txt", "1,09,msec,task-clock,1094192,100.00,0.073,CPUs utilized\n", 1, "expected a value, its unit"),
-        ("a.json", '{"counter-value" : "1", "unit" : "", "event" : "x", "cpu" : "0"}', 1, "parts, which are no rep"),
+        (
+            "a.json",
+            '{"counter-value" : "1", "unit" : "", "event" : "x", "cpu" : "0"}',
+            1,
+            "not supported: parts of a run",
+        ),
         ("a.json", {"benchmarks": [{"real_time": 1, "run_type": "aggregate"}]}, None, "only aggregates"),
         ("a.json", {"fio version": "3", "jobs": [{"error": 5}]}, None, "failed with error 5"),
     ],
@@ -201,7 +206,7 @@ def test_utf_16_is_read_if_it_is_marked(tmp_path: Path) -> None:
     path.write_text("time\n1\n2\n", encoding="utf-16")
     assert values(read_files([path]), "a", "time") == (1.0, 2.0)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(RequestError, match="no whole UTF-16"):
+    with pytest.raises(RequestError, match="not complete UTF-16"):
         read_files([path])
 
 
@@ -224,7 +229,7 @@ def test_names_with_commas_and_several_in_a_word(put: Any) -> None:
 def test_a_column_of_words_is_told_how_names_are_said(put: Any) -> None:
     with pytest.raises(RequestError) as caught:
         read_files([put("a.csv", "version,time\nold,1\n")])
-    assert caught.value.hint == "if these are the names of configurations, call the column configuration"
+    assert caught.value.hint == "if these are configuration names, name the column configuration"
 
 
 def test_a_name_that_no_utf_8_can_hold_is_written_out(tmp_path: Path) -> None:
@@ -235,14 +240,14 @@ def test_a_name_that_no_utf_8_can_hold_is_written_out(tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_said(tmp_path: Path) -> None:
     for path, words in (
-        (tmp_path, "no ordinary file"),
+        (tmp_path, "not a regular file"),
         (tmp_path / "none", "No such file"),
-        (Path("/dev/zero"), "no ord"),
+        (Path("/dev/zero"), "not a reg"),
     ):
         with pytest.raises(RequestError, match=words):
             read_files([path])
 
 
 def test_a_direction_for_an_unknown_metric_is_said(put: Any) -> None:
-    with pytest.raises(RequestError, match="--lower tim: there is no such metric; there are time"):
+    with pytest.raises(RequestError, match="--lower tim: metric not found; expected one of time"):
         read_files([put("a.csv", "time\n1\n")], asked=FileRequest(lower=["tim"]))

@@ -72,11 +72,11 @@ def test_levels_are_no_metrics_and_known_metrics_bring_their_direction(exported:
 
 def test_what_is_left_out_is_counted(exported: Path) -> None:
     assert read_files([exported]).notes == (
-        "trials.csv: left out, as Ajuste has marked them: warm-up trials (1), failed trials (1).",
+        "trials.csv: left out, because Ajuste marked them: warm-up trials (1), failed trials (1).",
     )
 
 
 def test_a_row_that_lost_its_end_is_an_error(exported: Path) -> None:
     exported.write_text(exported.read_text()[:-6], newline="")
-    with pytest.raises(RequestError, match=r"trials.csv:11: \d+ fields"):
+    with pytest.raises(RequestError, match=r"trials.csv:11: found \d+ fields"):
         read_files([exported])

@@ -21,7 +21,7 @@ def test_the_last_line_that_matches_counts_and_streams_are_apart() -> None:
     ("pattern", "words"),
     [
         (r"nothing (\d)", "no line of stdout matches"),
-        (r"rate: (.*)", '"2.5 MB/s" is no number for "rate"'),
+        (r"rate: (.*)", '"2.5 MB/s" is not a number for "rate"'),
         (r"noise(x)?", "no line of stdout matches"),
     ],
 )
@@ -32,7 +32,7 @@ def test_no_match_and_no_number_are_said(pattern: str, words: str) -> None:
 
 def test_a_pattern_that_backtracks_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ajuste.outputs.pattern.SECONDS", 1)
-    with pytest.raises(ParseError, match="backtracks without end"):
+    with pytest.raises(ParseError, match="backtracks too much"):
         search([Pattern(metric="rate", pattern=r"^((a+)+)b$")], {"stdout": "a" * 4000})
 
 

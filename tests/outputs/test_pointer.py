@@ -62,8 +62,8 @@ def test_a_pointer_leads_where_the_standard_says(pointer: str, value: float) -> 
         ("/jobs/0/read/iops", r'/jobs/0 is an object and has no "read"'),
         ("/foo/0/x", r'/foo/0 is a text and has no "x"'),
         ("/nothing", r'the document is an object and has no "nothing"'),
-        ("/foo/0", "/foo/0 is a text, and no number"),
-        ("/foo", "/foo is a list of 2, and no number"),
+        ("/foo/0", "/foo/0 is a text; expected a number"),
+        ("/foo", "/foo is a list of 2; expected a number"),
     ],
 )
 def test_a_pointer_that_leads_nowhere_says_how_far_it_led(pointer: str, words: str) -> None:
@@ -74,17 +74,17 @@ def test_a_pointer_that_leads_nowhere_says_how_far_it_led(pointer: str, words: s
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "stdout is no JSON document .*: empty"),
-        ("done in 3 s\n", "no JSON document"),
-        ('{"a": 1', "no JSON document"),
-        ('{"a": 1} {"a": 2}', "no JSON document"),
-        ('{"a": 1e999}', "no finite number"),
-        ('{"a": NaN}', "no finite number"),
-        ('{"a": true}', "/a is true, and no number"),
-        ('{"a": null}', "/a is null, and no number"),
-        ('{"a": 1' + "0" * 400 + "}", "no finite number"),
+        ("", "stdout is not a JSON document .*: empty"),
+        ("done in 3 s\n", "not a JSON document"),
+        ('{"a": 1', "not a JSON document"),
+        ('{"a": 1} {"a": 2}', "not a JSON document"),
+        ('{"a": 1e999}', "not a finite number"),
+        ('{"a": NaN}', "not a finite number"),
+        ('{"a": true}', "/a is true; expected a number"),
+        ('{"a": null}', "/a is null; expected a number"),
+        ('{"a": 1' + "0" * 400 + "}", "not a finite number"),
         ('{"a": 1' + "0" * 5000 + "}", "too many digits"),
-        ("[" * 100_000, "nested too deeply|no JSON document"),
+        ("[" * 100_000, "nested too deeply|not a JSON document"),
     ],
 )
 def test_what_is_no_number_in_a_document_is_refused(text: str, words: str) -> None:
@@ -98,7 +98,7 @@ def test_remarks_before_the_document_are_passed_over_and_streams_are_apart() -> 
 
 @pytest.mark.parametrize("pointer", ["", "a", "jobs/0", "/a~2", "/~", "#/a"])
 def test_what_is_no_pointer_is_refused(pointer: str) -> None:
-    with pytest.raises(RequestError, match="is no JSON pointer"):
+    with pytest.raises(RequestError, match="is not a JSON pointer"):
         check_pointer(pointer)
 
 

@@ -81,11 +81,11 @@ def test_the_systems_own_files_go_by_name_and_sysctl_conf_comes_last(sources: So
 @pytest.mark.parametrize(
     ("spec", "says", "hint"),
     [
-        ("tuned:fest", "no profile 'fest'", "tuned:fast"),
-        ("tuned:../x", "has no profile", None),
-        ("tuned@old:nothing", "of old has no profile 'nothing'", None),
-        ("fast", "there is no profile 'fast'", "tuned:fast"),
-        ("sysctl:/nowhere", "there is no /nowhere", "sysctl:FILE"),
+        ("tuned:fest", "profile 'fest' not found", "tuned:fast"),
+        ("tuned:../x", "profile '../x' not found in", None),
+        ("tuned@old:nothing", "profile 'nothing' not found in tuned 1 of old", None),
+        ("fast", "profile 'fast' not found", "tuned:fast"),
+        ("sysctl:/nowhere", "/nowhere not found", "sysctl:FILE"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_may_be_meant(

@@ -91,14 +91,14 @@ def test_a_profile_may_include_its_like_of_a_later_folder_and_two_the_same_paren
     ("text", "line", "says"),
     [
         ("[main]\ninclude=nowhere\n", 2, "includes the profile 'nowhere'"),
-        ("[main]\n\ninclude=other\n", 2, "in a circle: one → other → one"),
-        ("[sysctl]\na=1\n[sysctrl]\nb=1\n", 3, "no plug-in of tuned: 'sysctrl'"),
+        ("[main]\n\ninclude=other\n", 2, "include each other: one → other → one; expected no circle"),
+        ("[sysctl]\na=1\n[sysctrl]\nb=1\n", 3, "an unknown tuned plug-in: 'sysctrl'"),
         ("[sysctl]\na=${missing}\n", 2, r"\$\{missing\} is not defined"),
         ("[sysctl]\na=${f:nothing:1}\n", 2, "no function 'nothing'"),
         ("[variables]\na=${f:assertion:all is well:1:2}\n", 2, "all is well"),
         ("a=1\n", 1, "before the first option"),
         ("[sysctl]\nb=1\nnonsense\n", 3, "expected OPTION = VALUE"),
-        ("[sysctl]\ncpuinfo_regex=(\na=1\n", 2, "no regular expression"),
+        ("[sysctl]\ncpuinfo_regex=(\na=1\n", 2, "not a regular expression"),
     ],
 )
 def test_what_is_wrong_is_told_with_file_and_line(write: Write, read: Read, text: str, line: int, says: str) -> None:

@@ -58,7 +58,7 @@ def test_what_would_run_something_or_needs_the_machine_is_not_computed(text: str
         ("${f:regex_search_ternary:a:(:b:c}", "regex_search_ternary"),
         ("${f:nothing:1}", "no function 'nothing'"),
         ("${f:kb2s}", "takes 1 argument"),
-        ("${f:kb2s:1", "without its closing"),
+        ("${f:kb2s:1", "without a closing"),
     ],
 )
 def test_wrong_calls_and_assertions_are_refused(text: str, says: str) -> None:

@@ -142,7 +142,7 @@ def test_a_plan_shows_the_coarse_grid_first(tmp_path: Path) -> None:
     ("change", "words"),
     [
         (("[design]", '[design]\ncombine = "one-at-a-time"'), "grid of all combinations"),
-        (("min_blocks = 2", "min_blocks = 1"), "how large the noise is"),
+        (("min_blocks = 2", "min_blocks = 1"), "at least 2 blocks to estimate the noise"),
         (('"involuntary-switches"', '"elapsed@p95"'), "quantile"),
         (
             ('"sched_min_granularity_ns"\nlevels = "1ms..8ms"\npoints = 8', '"policy"\nlevels = ["other", "batch"]'),

@@ -64,15 +64,15 @@ DAMAGE = {
     "a seed": ("UPDATE trials SET seed = '1' WHERE number = 4", "block 2, trial 0"),
     "another type": ("UPDATE trials SET metrics = x'00ff' WHERE number = 4", "block 2, trial 0"),
     "a trial that is gone": ("DELETE FROM trials WHERE number = 4", "6 trials of run .* are there, 7 were kept"),
-    "the study": ("UPDATE runs SET resolved = replace(resolved, '75000000', '75000001')", "what is kept of run"),
+    "the study": ("UPDATE runs SET resolved = replace(resolved, '75000000', '75000001')", "the record of run"),
     "the name": ("UPDATE runs SET study = 'smaller'", "the entry of run"),
-    "a run that is gone": (f"DELETE FROM runs WHERE id = '{GOING_ON}'", "1 runs of the store are there, 2 were kept"),
+    "a run that is gone": (f"DELETE FROM runs WHERE id = '{GOING_ON}'", "the store has 1 of 2 runs"),
     "the count": ("UPDATE tallies SET rows = 6 WHERE kind = 'trials'", "the count of run"),
     "a packed column": ("UPDATE columns SET words = replace(words, '75', '76') WHERE name = 'configuration'", "packed"),
     "packed figures": ("UPDATE columns SET numbers = zeroblob(length(numbers)) WHERE name = 'block'", "packed"),
     "a column that is gone": ("DELETE FROM columns WHERE place = 3", "packed columns"),
     "the kept digest": ("UPDATE digests SET digest = replace(digest, '5', '6')", "the kept digest"),
-    "the layout": ("UPDATE store_version SET version = 3", "it says that it has layout 3, and also 2"),
+    "the layout": ("UPDATE store_version SET version = 3", "it has two layouts, 3 and 2"),
 }
 
 
@@ -97,7 +97,7 @@ def test_events_that_changed_are_noticed_by_the_digest_and_where_they_are_shown(
     for words in (("report", GOING_ON), ("report", GOING_ON, "--trials")):
         code, _, complained = commands.run(*words)
         assert code == 1
-        assert f"what run {GOING_ON}, block 0, trial 1 (attempt 0) printed" in complained
+        assert f"the output of run {GOING_ON}, block 0, trial 1 (attempt 0) is damaged" in complained
 
 
 def test_a_machine_of_a_block_is_verified(commands: Commands) -> None:
@@ -116,7 +116,7 @@ def test_there_is_nothing_to_check_before_there_is_a_store(tmp_path: Path, monke
     commands = Commands(tmp_path, monkeypatch)
     for words in (("store", "check"), ("store", "salvage", "-o", str(tmp_path / "new"))):
         code, _, complained = commands.run(*words)
-        assert (code, "there is no store" in complained) == (2, True)
+        assert (code, "not found" in complained) == (2, True)
     assert not commands.store.exists()
     assert not (tmp_path / "new").exists()
 

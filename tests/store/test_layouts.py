@@ -47,7 +47,7 @@ def test_trials_that_changed_since_their_digest_was_kept_are_not_migrated(
         connection.execute("UPDATE trials SET metrics = replace(metrics, '100', '101') WHERE number = 1")
     with closing(sqlite3.connect(commands.store)) as connection:
         before = list(connection.iterdump())
-    with pytest.raises(RunError, match=f"trials of run {DECIDED} are not those that its digest") as refused:
+    with pytest.raises(RunError, match=f"trials of run {DECIDED} do not match its digest") as refused:
         Store(f"sqlite:///{commands.store}")
     assert "ajuste store salvage" in str(refused.value.hint)
     with closing(sqlite3.connect(commands.store)) as connection:
@@ -61,5 +61,5 @@ def test_a_newer_layout_is_refused_with_a_sentence(tmp_path: Path) -> None:
     file = layout_1(tmp_path / "store.sqlite")
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE store_version SET version = 3")
-    with pytest.raises(RequestError, match="has layout 3, this Ajuste knows 2"):
+    with pytest.raises(RequestError, match="has layout 3; expected at most 2"):
         Store(f"sqlite:///{file}")

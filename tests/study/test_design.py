@@ -44,8 +44,14 @@ def test_screening_takes_five_factors_of_two_levels(read: Read) -> None:
             r"toml:13: design\.combine: screening is for 5 factors or more.* of "
             "these 4, all combinations are only 16 configurations",
         ),
-        (('["elapsed"]', '["elapsed@p95"]'), r"toml:12: analysis\.metrics\[1\]: elapsed@p95 is a quantile"),
-        (('"screening" }', '"screening", allocation = "undecided" }'), r"toml:13: design\.allocation: a screening"),
+        (
+            ('["elapsed"]', '["elapsed@p95"]'),
+            r"toml:12: analysis\.metrics\[1\]: screening does not support quantiles such as elapsed@p95",
+        ),
+        (
+            ('"screening" }', '"screening", allocation = "undecided" }'),
+            r"toml:13: design\.allocation: screening requires",
+        ),
     ],
 )
 def test_what_cannot_be_screened_is_refused_with_its_place(read: Read, change: tuple[str, str], message: str) -> None:
@@ -63,7 +69,7 @@ def test_three_levels_are_screened_with_the_baseline_in_the_middle(read: Read) -
     ):
         three = three.replace(old, new)
     assert read(three).factors[1].baseline_level == "5"
-    with pytest.raises(RequestError, match=r"factor\[2\]\.baseline: the baseline of nice is 0; screening takes"):
+    with pytest.raises(RequestError, match=r"factor\[2\]\.baseline: the baseline of nice is 0; screening requires"):
         read(three.replace("baseline = 5", "baseline = 0"))
 
 

@@ -39,8 +39,8 @@ def test_the_machine_is_as_large_as_its_nodes() -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ({"node": NODES, "cpus": 3}, "the nodes have 2 and 384"),
-        ({"node": NODES, "memory_mib": 512}, "leave both out"),
+        ({"node": NODES, "cpus": 3}, "expected 2 and 384"),
+        ({"node": NODES, "memory_mib": 512}, "as the nodes"),
         ({"node": NODES[:1]}, "two at least"),
         ({"node": [{"memory_mib": 64}, {"memory_mib": 64}]}, "must have CPUs"),
         ({"node": [{**NODES[0], "distances": [10]}, NODES[1]]}, "node 0 has 1 distances; there are 2 nodes"),

@@ -29,7 +29,7 @@ def test_what_is_given_replaces_what_the_study_says(read: Read, catalogue: Catal
             None,
             "factor",
         ),
-        (('kind = "matrix"', 'command = ["true"]'), {"size": "3"}, "a command of its own"),
+        (('kind = "matrix"', 'command = ["true"]'), {"size": "3"}, "a custom command"),
     ],
 )
 def test_what_cannot_be_chosen_names_the_option(

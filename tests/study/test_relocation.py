@@ -69,5 +69,5 @@ def test_a_study_of_a_disk_has_the_one_of_this_machine_wherever_it_names_its_own
 
 
 def test_a_study_of_a_disk_needs_one_here() -> None:
-    with pytest.raises(RequestError, match="it is about the guest's disk nullb0"):
+    with pytest.raises(RequestError, match="it uses the guest's disk nullb0"):
         relocated(builtin("io-scheduler"), "host")

@@ -48,7 +48,7 @@ def test_a_file_system_of_another_type_has_its_own_words() -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ({"filesystem": "ext2", "options": {"data": "journal"}}, "a file system ext2 has no fs.data"),
+        ({"filesystem": "ext2", "options": {"data": "journal"}}, "fs.data is not supported by ext2"),
         ({"filesystem": "ntfs"}, 'no file system "ntfs" can be made'),
     ],
 )

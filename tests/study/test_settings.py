@@ -125,11 +125,13 @@ def test_it_is_explained_by_itself_and_by_what_it_sets(resolved: Resolve) -> Non
 
 
 def test_levels_of_settings_use_a_successor_when_asked(resolved: Resolve) -> None:
-    with pytest.raises(RequestError, match=r"factor\[1\]\.settings: Linux 6.12 has no sched_min_granularity_ns"):
+    with pytest.raises(
+        RequestError, match=r"factor\[1\]\.settings: sched_min_granularity_ns is not supported by Linux 6.12"
+    ):
         resolved(LADDER, ("debian:5.10", "debian:6.12"))
     found = resolved(LADDER, ("debian:5.10", "debian:6.12"), ('"isolation"', '"isolation"\nsuccessor = true'))
     assert found.configurations[2].writes[0].tunable == "base_slice_ns"
-    assert "was varied instead" in found.notes[0]
+    assert "varies instead" in found.notes[0]
 
 
 OF_KERNELS = LADDER.replace("nice = -20\n", 'kernel = "debian:6.12"\n')
@@ -145,14 +147,14 @@ def test_a_level_can_have_a_kernel_of_its_own(resolved: Resolve) -> None:
 
 def test_a_kernel_that_only_some_levels_name_is_chosen_nowhere_else(resolved: Resolve) -> None:
     study = resolved(OF_KERNELS).study
-    with pytest.raises(RequestError, match="the kernel is a factor"):
+    with pytest.raises(RequestError, match="--kernel conflicts with the factor kernel"):
         study.with_choices(kernel="debian:6.1")
     with pytest.raises(RequestError, match="varies the isolation by booting guests"):
         relocated(study, "host")
 
 
 def test_only_one_factor_names_kernels(resolved: Resolve) -> None:
-    with pytest.raises(RequestError, match='"kernel" is set by the factor "isolation" already'):
+    with pytest.raises(RequestError, match='"kernel" is also set by the factor "isolation"'):
         resolved(OF_KERNELS, ("[workload]", '[[factor]]\nname = "kernel"\nlevels = ["debian:6.1"]\n[workload]'))
 
 
@@ -163,30 +165,30 @@ WRONG = {
     ),
     "an unknown setting": (
         ("nice = -20", "nicer = -20"),
-        r"study.toml:10: factor\[1\].settings.favoured.nicer: no tunable is called 'nicer'",
+        r"study.toml:10: factor\[1\].settings.favoured.nicer: tunable 'nicer' not found",
     ),
     "a setting that another factor has": (
         ("[workload]", '[[factor]]\nname = "nice"\nlevels = [0, 1]\n[workload]'),
-        r'study.toml:19: factor\[2\].name: "nice" is set by the factor "isolation" already',
+        r'study.toml:19: factor\[2\].name: "nice" is also set by the factor "isolation"',
     ),
     "two factors with settings of one thing": (
         ("[workload]", '[[factor]]\nname = "other"\nsettings.x.affinity = "0"\nsettings.y.nice = 1\n[workload]'),
-        r'"affinity" is set by the factor "isolation" already',
+        r'"affinity" is also set by the factor "isolation"',
     ),
-    "a command among the settings": (("nice = -20", 'command = "true"'), "make it a factor of its own"),
+    "a command among the settings": (("nice = -20", 'command = "true"'), "make it a separate factor"),
     "no kernel for a level without one of its own": (
         ("[target]\nkernel = ", "[target]\nkernel_arguments = [] # "),
         "target.kernel: is missing",
     ),
-    "settings called like something else": (('"isolation"', '"kernel"'), '"kernel" has a meaning of its own'),
+    "settings called like something else": (('"isolation"', '"kernel"'), '"kernel" is reserved'),
     "an unknown parameter": (('"workload.size"', '"workload.sise"'), 'no parameter "sise"; did you mean size'),
     "a baseline that is no level": (
         ('"isolation"', '"isolation"\nbaseline = "none"'),
-        '"none" is not among the levels',
+        'found "none", which is not a level',
     ),
     "levels that are not those of the settings": (
         ('"isolation"', '"isolation"\nlevels = ["plain"]'),
-        "settings must say for each of the levels",
+        "settings must have one table for each level",
     ),
     "a line feed for the kernel's command line": (('"isolcpus=1 ', '"a\\nb '), "expected words for the kernel's"),
 }
@@ -219,11 +221,11 @@ def test_in_a_guest_every_trial_is_set_up_and_cleaned_up(resolved: Resolve) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('"slow one"]', '"slow two"]'), 'no variant "slow two"; expected one of slow one, fast one'),
-        (('name = "fast one"', 'name = "slow one"'), 'there is a variant "slow one" already'),
-        (('"command"\nlevels = ["fast one", "slow one"]', '"nice"\nlevels = [0, 1]'), "no factor chooses among them"),
-        (("[workload]", '[workload]\nkind = "matrix"'), 'expected either kind = "…" or command = '),
-        (('"/jobs/0/iops"', '"jobs/0/iops"'), "workload.metric.*pointer: .*is no JSON pointer"),
+        (('"slow one"]', '"slow two"]'), 'variant "slow two" not found; expected one of slow one, fast one'),
+        (('name = "fast one"', 'name = "slow one"'), 'the variant "slow one" is given twice'),
+        (('"command"\nlevels = ["fast one", "slow one"]', '"nice"\nlevels = [0, 1]'), "variants require the factor"),
+        (("[workload]", '[workload]\nkind = "matrix"'), 'expected kind = "…" or command = '),
+        (('"/jobs/0/iops"', '"jobs/0/iops"'), "workload.metric.*pointer: .*is not a JSON pointer"),
     ],
 )
 def test_wrong_variants_are_refused(resolved: Resolve, change: tuple[str, str], message: str) -> None:

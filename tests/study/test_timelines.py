@@ -89,10 +89,10 @@ def test_other_timelines_are_another_measurement(resolved: Callable[[str], Resol
     [
         ('key = "nr_written"\ntake = "d', 'key = "nr_dirtied"\ntake = "d', 14, 'does not read "nr_dirtied"'),
         ('source = "vmstat"\nkeys', 'source = "stat"\nkeys', 9, 'stat has no figure "nr_dirty"'),
-        ('"nr_w*"', '"nr_*n"', 9, "has a * that is not at the end"),
+        ('"nr_w*"', '"nr_*n"', 9, "has a * before its end"),
         ('"nr_w*"', '""', 9, "is empty"),
-        ('name = "write-rate"', 'name = "write-delay"', 18, 'there is a metric "write-delay" already'),
-        ('name = "write-rate"', 'name = "elapsed"', 18, 'there is a metric "elapsed" already'),
+        ('name = "write-rate"', 'name = "write-delay"', 18, 'the metric "write-delay" already exists'),
+        ('name = "write-rate"', 'name = "elapsed"', 18, 'the metric "elapsed" already exists'),
         ('metrics = ["write-delay"]', 'metrics = ["write-dely"]', 26, "did you mean write-delay"),
         ('take = "delay"', 'take = "lateness"', 15, "expected 'delay', 'growth'"),
         ('source = "vmstat"\nkeys', 'source = "cpuinfo"\nkeys', 8, "expected 'vmstat', 'meminfo'"),
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_said_with_its_line(read: Read, old: str, new: str, lin
 
 def test_a_source_that_nobody_samples_and_a_process_that_is_gone(read: Read) -> None:
     text = STUDY.replace('source = "vmstat"\nkey ', 'source = "process"\nsince = "end"\nkey ', 1)
-    with pytest.raises(RequestError, match=r"(?s)gone after its end.*no sampler reads process"):
+    with pytest.raises(RequestError, match=r"(?s)does not exist after its end.*no sampler reads process"):
         read(text)
 
 

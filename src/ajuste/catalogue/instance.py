@@ -16,7 +16,7 @@ def split_name(text: str) -> tuple[str, str | None]:
     """The name and what stands in brackets behind it (``None``: nothing). Raises RequestError for other brackets."""
     match = _NAME.fullmatch(text.strip())
     if not match:
-        raise RequestError(f"{text!r} is no name of a tunable; expected NAME or NAME[INSTANCE]")
+        raise RequestError(f"{text!r} is not the name of a tunable; expected NAME or NAME[INSTANCE]")
     return match[1].strip(), match[2] if match[2] is None else match[2].strip()
 
 
@@ -26,12 +26,12 @@ def instance(parts: Mapping[str, Part], tunable: Tunable, text: str) -> Tunable:
     Raises RequestError with an example for what can be no such thing.
     """
     if not tunable.parts:
-        raise RequestError(f"there is only one {tunable.name}; leave out [{text}]")
+        raise RequestError(f"{tunable.name} has no instances; remove [{text}]")
     words = [text] if len(tunable.parts) == 1 else text.split("/")
     read = [parts[name].read(word) for name, word in zip(tunable.parts, words, strict=False)]
     names = [name for name in read if name is not None]
     if len(words) != len(tunable.parts) or len(names) != len(words):
-        raise RequestError(f"{text!r} names no {kind(parts, tunable)}; expected {one_of_several(parts, tunable)}")
+        raise RequestError(f"{text!r} is not a {kind(parts, tunable)}; expected {one_of_several(parts, tunable)}")
     return tunable.instance(dict(zip(tunable.parts, names, strict=True)))
 
 
@@ -47,16 +47,16 @@ def kind(parts: Mapping[str, Part], tunable: Tunable) -> str:
 
 def one_of_several(parts: Mapping[str, Part], tunable: Tunable) -> str:
     """How an instance is written, in words."""
-    return f"something like {example(parts, tunable).name}"
+    return f"a name such as {example(parts, tunable).name}"
 
 
 def missing(parts: Mapping[str, Part], tunable: Tunable, there: tuple[str, ...] = ()) -> RequestError:
     """The error for a tunable that there is several times where one must be named. ``there`` are those of the
     machine."""
-    said = f"there is one {tunable.name} for each {kind(parts, tunable)}; say which one: {tunable.name}[…]"
+    said = f"{tunable.name} requires an instance, one for each {kind(parts, tunable)}: {tunable.name}[…]"
     if there:
         return RequestError(f"{said}; this machine has {', '.join(there)}", hint=f"write {tunable.name}[{there[0]}]")
-    return RequestError(said, hint=f"for example {example(parts, tunable).name}")
+    return RequestError(said, hint=f"name one, such as {example(parts, tunable).name}")
 
 
 # The names that a tunable goes by: its own, the one that sysctl(8) has for it, and its path.

@@ -52,17 +52,17 @@ def check_parameter(name: str, parameter: Parameter, text: str) -> str:
     if parameter.type == "flag":
         if asked.lower() in ON_WORDS | OFF_WORDS:
             return "1" if asked.lower() in ON_WORDS else "0"
-        raise RequestError(f"{name} = {text!r} is neither on nor off; give 0 or 1")
+        raise RequestError(f"{name} = {text!r}: expected 0 (off) or 1 (on)")
     if parameter.type == "choice":
         return _choice(name, asked, tuple(parameter.choices))
     if parameter.type == "file":
         if _FILE.fullmatch(asked):
             return asked
-        raise RequestError(f"{name} = {text!r} is no plain name of a file: letters, digits and . _ + @ - / only")
-    limits = f"it is {parameter.minimum} … {parameter.maximum}{_in(parameter.unit)}"
+        raise RequestError(f"{name} = {text!r}: expected a file name of letters, digits and . _ + @ - / only")
+    limits = _limits(parameter.minimum, parameter.maximum, parameter.unit)
     number = _number(name, asked, parameter.unit, limits)
     if not _inside(number, parameter.minimum, parameter.maximum):
-        raise RequestError(f"{name} = {number} is out of range; {limits}")
+        raise RequestError(f"{name} = {number} is out of range; expected {limits}")
     return str(number)
 
 
@@ -72,7 +72,7 @@ def _switch(tunable: Tunable, asked: str) -> str:
         return off
     if asked.lower() in ON_WORDS | {on.lower()}:
         return on
-    raise RequestError(f"{tunable.name} = {asked!r} is neither on nor off; give 0 or 1")
+    raise RequestError(f"{tunable.name} = {asked!r}: expected 0 (off) or 1 (on)")
 
 
 def _choice(name: str, asked: str, choices: tuple[str, ...]) -> str:
@@ -80,7 +80,7 @@ def _choice(name: str, asked: str, choices: tuple[str, ...]) -> str:
         return asked.lower()
     near = process.extractOne(asked.lower(), choices, score_cutoff=60)
     raise RequestError(
-        f"{name} = {asked!r} is none of its choices: {', '.join(choices)}",
+        f"{name} = {asked!r}: expected one of {', '.join(choices)}",
         hint=f"did you mean {near[0]}?" if near else None,
     )
 
@@ -90,7 +90,7 @@ def _integer(tunable: Tunable, asked: str) -> str:
         return asked
     number = _number(tunable.name, asked, tunable.unit, _range(tunable))
     if str(number) not in tunable.special and not _inside(number, tunable.minimum, tunable.maximum):
-        raise RequestError(f"{tunable.name} = {number} is out of range; {_range(tunable)}")
+        raise RequestError(f"{tunable.name} = {number} is out of range; expected {_range(tunable)}")
     return str(number)
 
 
@@ -99,13 +99,13 @@ def _number(name: str, asked: str, unit: str, limits: str) -> int:
         number = whole_number(asked, unit)
     except WrongStep:
         raise RequestError(
-            f"{name} = {asked!r} is no whole number{_of(unit)}: it goes in steps of {step(unit)}"
+            f"{name} = {asked!r} is not a whole number{_of(unit)}; expected steps of {step(unit)}"
         ) from None
     if number is not None:
         return number
     if given := unit_of(asked):
-        raise RequestError(f"{name} = {asked!r}: {given} is no unit of it; {limits}")
-    raise RequestError(f"{name} = {asked!r} is not a whole number; {limits}")
+        raise RequestError(f"{name} = {asked!r}: {given} is the wrong unit; expected {limits}")
+    raise RequestError(f"{name} = {asked!r} is not a whole number; expected {limits}")
 
 
 def _integers(tunable: Tunable, asked: str) -> str:
@@ -137,7 +137,9 @@ def cpus_of(tunable: Tunable, asked: str) -> list[int]:
         match = _CPU_RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
-            raise RequestError(f"{tunable.name} = {asked!r} is no list of CPUs; expected something like 0, 0,2 or 0-3")
+            raise RequestError(
+                f"{tunable.name} = {asked!r} is not a list of CPUs; expected a list such as 0, 0,2 or 0-3"
+            )
         cpus.update(range(first, last + 1))
     return sorted(cpus)
 
@@ -155,10 +157,18 @@ def _inside(value: int, minimum: int | None, maximum: int | None) -> bool:
 
 
 def _range(tunable: Tunable) -> str:
-    words = f"it is {tunable.minimum} … {tunable.maximum}{_in(tunable.unit)}"
+    words = _limits(tunable.minimum, tunable.maximum, tunable.unit)
     for value, meaning in tunable.special.items():
         words += f", or {value} ({meaning})"
     return words
+
+
+def _limits(minimum: int | None, maximum: int | None, unit: str) -> str:
+    if minimum is not None and maximum is not None:
+        return f"between {minimum} and {maximum}{_in(unit)}"
+    if minimum is not None:
+        return f"at least {minimum}{_in(unit)}"
+    return f"up to {maximum}{_in(unit)}" if maximum is not None else "a whole number"
 
 
 def _of(unit: str) -> str:
@@ -182,7 +192,7 @@ def check_parameters(kind: WorkloadKind, given: Mapping[str, str]) -> dict[str, 
             near = process.extractOne(name, list(kind.parameters), score_cutoff=50)
             known = ", ".join(kind.parameters) or "none"
             raise RequestError(
-                f"the workload {kind.name} has no parameter {name!r}; it has {known}",
+                f"the workload {kind.name} has no parameter {name!r}; expected one of {known}",
                 hint=f"did you mean {near[0]}?" if near else None,
             )
     return {

@@ -55,7 +55,7 @@ class Catalogue:
         name, chosen = instance.split_name(text)
         found = names.find(self.tunables, self.parts, name)
         if found is None:
-            raise _unknown("tunable", name, list(self.tunables), "ajuste tunables lists them all")
+            raise _unknown("tunable", name, list(self.tunables), "list all with ajuste tunables")
         tunable, said_by_path = found
         which = said_by_path if chosen is None else chosen
         return tunable if which is None else self.instance(tunable, which)
@@ -72,7 +72,7 @@ class Catalogue:
         """The workload ``name``. Raises RequestError with the nearest names."""
         if name in self.workloads:
             return self.workloads[name]
-        raise _unknown("workload", name, list(self.workloads), f"there are {', '.join(self.workloads)}")
+        raise _unknown("workload", name, list(self.workloads), f"use one of {', '.join(self.workloads)}")
 
     def search(self, words: list[str]) -> list[Tunable]:
         """The tunables that have every one of ``words`` in name, title, subsystem or explanation, best first.
@@ -164,7 +164,10 @@ def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
         for number, values in enumerate(_tables(path, text, table)):
             entry = _entry(path, number, table, values, model)
             if entry.name in entries:
-                raise AjusteError(f"a second {table} {entry.name}", place=Place(Path(path.name), field=entry.name))
+                raise AjusteError(
+                    f"{table} {entry.name} is given twice; expected different names",
+                    place=Place(Path(path.name), field=entry.name),
+                )
             entries[entry.name] = entry
     return entries
 
@@ -175,7 +178,7 @@ def _tables(path: Traversable, text: str, table: str) -> list[object]:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
-        raise AjusteError(f"not TOML: {error}", place=Place(file, int(line[1]) if line else None)) from error
+        raise AjusteError(f"not valid TOML: {error}", place=Place(file, int(line[1]) if line else None)) from error
     found = content.pop(table, [])
     if content or not isinstance(found, list):
         raise AjusteError(f"expected only [[{table}]] tables, found {', '.join(content)}", place=Place(file))
@@ -205,9 +208,7 @@ _LONGEST_NAME: Final = 100
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:
     sought = name[:_LONGEST_NAME]  # comparing longer ones takes long, and they are near to none
     near = [hit[0] for hit in process.extract(sought, known, scorer=fuzz.WRatio, limit=3, score_cutoff=70)]
-    return RequestError(
-        f"no {kind} is called {name!r}", hint=f"did you mean {' or '.join(near)}?" if near else otherwise
-    )
+    return RequestError(f"{kind} {name!r} not found", hint=f"did you mean {' or '.join(near)}?" if near else otherwise)
 
 
 def _score(tunable: Tunable, words: list[str]) -> int:

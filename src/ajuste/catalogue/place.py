@@ -112,12 +112,10 @@ def _last_before(version: KernelVersion) -> str:
 
 def _absent(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion) -> RequestError:
     other = counterpart(tunables, tunable, version)
-    hint = f"choose a kernel that has it, for example with --kernel; ajuste tunables show {tunable.name} says more"
+    hint = f"choose a kernel that has it with --kernel; see ajuste tunables show {tunable.name}"
     if other:
-        hint = (
-            f"its counterpart in {version} is {other.name}, which is related but different: ask for it by its own name"
-        )
-    message = f"Linux {version} has no {tunable.name}; kernels that have it: {kernels(tunable)}"
+        hint = f"use {other.name}, a related but different tunable of Linux {version}"
+    message = f"{tunable.name} is not supported by Linux {version}; kernels that have it: {kernels(tunable)}"
     return RequestError(message + (f". {tunable.removed}" if tunable.removed else ""), hint=hint)
 
 

@@ -55,7 +55,7 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="COMMAND [ARGUMENT]...",
-        help="What is measured: a program with its arguments (no shell reads them), or a workload of the catalogue.",
+        help="The command to measure: a program with arguments (run without a shell), or a workload of the catalogue.",
         show_default=False,
     ),
 ]
@@ -71,25 +71,31 @@ def ablate(
         str | None, option("tuned:NAME, tuned@SUITE:NAME, sysctl:FILE or a path.", "PROFILE", "--profile")
     ] = None,
     study: Annotated[
-        str | None, option("Measure what this study measures, instead of a command.", "STUDY", "--study")
+        str | None, option("Measure the workload of this study instead of a command.", "STUDY", "--study")
     ] = None,
-    kernel: Annotated[str | None, option("The kernel of a guest to run it in.", "KERNEL")] = None,
+    kernel: Annotated[str | None, option("Run in a guest with this kernel.", "KERNEL")] = None,
     vm: Vm = False,
     clock: Clock = None,
     memory: Memory = None,
-    background: Annotated[list[str] | None, option("A load beside it (repeatable).", "COMMAND")] = None,
+    background: Annotated[
+        list[str] | None, option("Run this command in the background (repeatable).", "COMMAND")
+    ] = None,
     setup: Setup = None,
     prepare: Prepare = None,
     cleanup: Cleanup = None,
     file: Files = None,
-    metric: Annotated[list[str] | None, option("What decides, as for `ajuste compare` (repeatable).", "METRIC")] = None,
+    metric: Annotated[
+        list[str] | None, option("Metric that decides, as for `ajuste compare` (repeatable).", "METRIC")
+    ] = None,
     min_effect: MinEffect = None,
     confidence: Confidence = None,
-    max_time: Annotated[str | None, option("Stop then, decided or not; 30m.", "DURATION")] = None,
-    blocks: Annotated[str | None, option("Blocks; each has all that is compared.", "N or MIN..MAX")] = None,
+    max_time: Annotated[str | None, option("Stop after this time, decided or not (default: 30m).", "DURATION")] = None,
+    blocks: Annotated[
+        str | None, option("Number of blocks; each block has all configurations.", "N or MIN..MAX")
+    ] = None,
     timeout: Timeout = None,
     seed: SeedOfOrder = None,
-    name: Annotated[str | None, option("What `ajuste report` will know it by; ablate.", "NAME")] = None,
+    name: Annotated[str | None, option("Name for `ajuste report` (default: ablate).", "NAME")] = None,
     as_root: AsRoot = False,
     ignore_failure: IgnoreFailure = False,
     accept_risk: AcceptRisk = False,
@@ -105,13 +111,13 @@ def ablate(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Find out which lines of a profile matter for a command, and share out what the whole does among them.
+    """Find which lines of a profile matter for a command, and how much each contributes.
 
     Each line is tried alone, as the only one left out, and on the way from nothing to the whole profile, in randomised
     blocks until every line is decided: helps, harms, useless, or depends on the others.
     """
     if profile is None:
-        raise RequestError("which profile?", hint="--profile tuned:throughput-performance, for example")
+        raise RequestError("--profile is required", hint="give one, such as --profile tuned:throughput-performance")
     check_report(report)
     known = catalogue()
     means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk)
@@ -142,7 +148,10 @@ def ablate(
     tell = not (as_json or dry_run or quiet)
     if study is not None:
         if words or save:
-            raise RequestError("--study brings its own command", hint="leave out the command and --save")
+            raise RequestError(
+                "--study conflicts with COMMAND and --save: the study has its own command",
+                hint="remove the command and --save, or remove --study",
+            )
         chosen = _of_study(chosen_study(study, known, kernel, seed), profile, known, means, tell=tell)
     else:
         chosen = _of_command(request, known, means, save, command, tell=tell)
@@ -165,7 +174,9 @@ def _of_command(
     request: Request, known: Catalogue, means: RunOptions, save: Path | None, command: str, *, tell: bool
 ) -> Study:
     if len(request.commands) > 1:
-        raise RequestError("an ablation is of one command", hint="ajuste compare measures several")
+        raise RequestError(
+            "found several commands; expected one", hint="use ajuste compare to measure several commands"
+        )
     (found,) = placed([request.profile or ""], profile_target(request, known), known, means, tell=tell)
     document, origin = adhoc_document(request, known, (found,))
     if not request.metric:  # The workload's own metric says enough; each more takes more blocks.

@@ -39,44 +39,46 @@ _MOST_CONFIDENCE: Final = 0.9999
 def analyse(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE", help="CSV, or what hyperfine, fio, perf stat, hackbench, LINPACK, … have written."
-        ),
+        typer.Argument(metavar="FILE", help="CSV, or output of hyperfine, fio, perf stat, hackbench, LINPACK, …"),
     ],
     name: Annotated[
-        Names, typer.Option(help="A configuration's name for each file, in their order (repeatable, or with commas).")
+        Names, typer.Option(help="Configuration name for each file, in order (repeatable, or separated by commas).")
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="What is compared with; the first configuration.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="Baseline configuration (default: the first).")] = None,
     lower: Annotated[
-        Names, typer.Option(metavar="METRIC", help="Lower is better (repeatable, or with commas).")
+        Names, typer.Option(metavar="METRIC", help="Lower is better (repeatable, or separated by commas).")
     ] = None,
     higher: Annotated[
-        Names, typer.Option(metavar="METRIC", help="Higher is better (repeatable, or with commas).")
+        Names, typer.Option(metavar="METRIC", help="Higher is better (repeatable, or separated by commas).")
     ] = None,
     metric: Annotated[
-        Names, typer.Option(metavar="METRIC", help="These decide; all (repeatable, or with commas).")
+        Names,
+        typer.Option(metavar="METRIC", help="Metrics that decide (default: all; repeatable, or separated by commas)."),
     ] = None,
     difference: Annotated[
         Names,
-        typer.Option(metavar="METRIC", help="Compare by differences, not ratios (repeatable, or with commas)."),
+        typer.Option(metavar="METRIC", help="Compare by differences, not ratios (repeatable, or separated by commas)."),
     ] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", metavar="FORMAT", help=f"Where it cannot be told: {', '.join(NAMES)}.")
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help=f"File format, if not detected: {', '.join(NAMES)}."),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(metavar="N", help="The N of perf stat -r N, where the file lacks it.")
+        int | None, typer.Option(metavar="N", help="The N of perf stat -r N, if the file lacks it.")
     ] = None,
     min_effect: Annotated[str, typer.Option(metavar="SHARE", help="The smallest effect that matters.")] = "2%",
-    confidence: Annotated[str, typer.Option(metavar="SHARE", help="Of all verdicts together.")] = "95%",
-    three_sigma: Annotated[bool, typer.Option("--three-sigma", help="Show what the 3-sigma rule says, too.")] = False,
+    confidence: Annotated[str, typer.Option(metavar="SHARE", help="Confidence of all verdicts together.")] = "95%",
+    three_sigma: Annotated[
+        bool, typer.Option("--three-sigma", help="Also show the verdict of the 3-sigma rule.")
+    ] = False,
     html: Annotated[
-        Path | None, typer.Option("--html", "-o", metavar="FILE", help="Where to write the HTML report.")
+        Path | None, typer.Option("--html", "-o", metavar="FILE", help="Write the HTML report to this file.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Verdicts for results that were measured elsewhere.
+    """Give verdicts on results measured elsewhere.
 
-    Several files are several configurations; the first is the baseline.
+    Each file is one configuration; the first is the baseline.
     """
     asked = FileRequest(format=format_, lower=lower or (), higher=higher or (), differences=difference or (), runs=runs)
     wanted = Wanted(
@@ -121,6 +123,6 @@ def _check_target(html: Path | None, files: Sequence[Path]) -> None:
     if html is None:
         return
     if html.is_dir() or not html.absolute().parent.is_dir():
-        raise RequestError(f"--html {html}: expected a file in a directory that is there")
+        raise RequestError(f"--html {html}: expected a file in an existing directory")
     if any(html.exists() and file.exists() and html.samefile(file) for file in files):
-        raise RequestError(f"--html {html}: this file is to be analysed, not to be written")
+        raise RequestError(f"--html {html}: this file is an input; expected another file")

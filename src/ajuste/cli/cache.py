@@ -20,7 +20,7 @@ from ajuste.report.console import Console
 
 app = typer.Typer(
     invoke_without_command=True,
-    help=examples("Show what Ajuste keeps to be quick the next time, or remove it.", "ajuste cache"),
+    help=examples("Show or clear Ajuste's caches.", "ajuste cache"),
 )
 
 _NAMES = (*KINDS, LEFTOVERS)
@@ -41,7 +41,7 @@ def show(context: typer.Context, as_json: Json = False) -> None:
         return
     console.print(_table(found))
     total = sum(kept.size_bytes for kept in found)
-    console.print(f"{_size(total)} in all. Beyond a limit, what was not used for longest is removed.")
+    console.print(f"{_size(total)} in all. Beyond its limit, the least recently used is removed.")
 
 
 @app.command("clear")
@@ -51,14 +51,14 @@ def clear_kinds(
         list[str] | None,
         typer.Argument(
             metavar="[KIND…]",
-            help="Kinds as `ajuste cache` lists them. Without any: all but built kernels and reports.",
+            help="Kinds, as listed by `ajuste cache` (default: all but built kernels and reports).",
             show_default=False,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what is kept, except what is in use. It is fetched or made again when it is needed."""
+    """Clear caches, except what is in use. Everything is fetched or built again when needed."""
     for name in kinds or ():
         _require_known(name)
     chosen = dict.fromkeys(kinds or (name for name in _NAMES if name not in ASKED_FOR))

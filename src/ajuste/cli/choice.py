@@ -48,9 +48,11 @@ def chosen_study(
     if target is not None:
         study = relocated(study, target, disk(study.disk) if target == "host" and disk and study.disk else "")
         if target == "vm" and not (kernel or study.kernels):
-            raise RequestError("--target vm: which kernel is to be booted?", hint="--kernel debian:6.12, for example")
+            raise RequestError("--target vm requires --kernel", hint="give one, such as --kernel debian:6.12")
     if kernel is not None and study.target.kind == "host":
-        raise RequestError(f"--kernel {kernel}: this machine has one kernel, the running one", hint="--target vm")
+        raise RequestError(
+            f"--kernel {kernel}: conflicts with --target host, which runs the running kernel", hint="--target vm"
+        )
     study = study.with_choices(kernel=kernels, seed=seed)
     return with_parameters(study, dict(_named(text) for text in parameter), catalogue) if parameter else study
 
@@ -58,7 +60,7 @@ def chosen_study(
 def require_disk_wanted(study: Study, disk: str | None) -> None:
     """Raises RequestError for a ``--disk`` that means nothing."""
     if disk is not None and (study.disk is None or study.target.kind != "host"):
-        why = "the study is about no disk" if study.disk is None else "the guest has a disk of its own"
+        why = "the study uses no disk" if study.disk is None else "the guest has its own disk"
         raise RequestError(f"--disk {disk}: {why}", hint=None if study.disk is None else "--target host")
 
 
@@ -67,7 +69,7 @@ def _kernels(text: str) -> tuple[str, ...]:
     for spec in specs:
         parse_spec(spec)
     if len(set(specs)) < len(specs):
-        raise RequestError(f"--kernel {text}: the same kernel is named twice; expected different ones")
+        raise RequestError(f"--kernel {text}: this kernel is named twice; expected different kernels")
     return specs
 
 
@@ -96,9 +98,12 @@ def chosen_cluster(
     if address is None and workers is None:
         return None
     if address is not None and workers is not None:
-        raise RequestError("--cluster and --workers are two places; expected one of them")
+        raise RequestError("--cluster and --workers are mutually exclusive")
     if jobs is not None:
-        raise RequestError("--jobs is for guests of this process", hint="leave it out: workers have their own number")
+        raise RequestError(
+            "--jobs conflicts with --cluster and --workers",
+            hint="remove --jobs; set the number with ajuste worker --threads",
+        )
     channel = None
     if address is not None:
         channel = chosen_channel("--cluster", address, keys, insecure=insecure)
@@ -116,8 +121,8 @@ def _require_machines(study: Study, workers: int | None) -> None:
         )
     if study.target.kind != "host":
         raise RequestError(
-            "guests by the clock of a machine cannot be shared out",
-            hint='leave --cluster out, or take clock = "virtual"',
+            "--cluster does not support guests under the wall clock",
+            hint='remove --cluster, or set clock = "virtual"',
         )
 
 
@@ -134,7 +139,7 @@ def placed(
 ) -> tuple[Placed, ...]:
     """As ``run.placement.placed_profiles``; with ``tell`` what came of it is printed."""
     if not all(spec.strip() for spec in specs):
-        raise RequestError("a profile is missing between commas", hint=f"expected {FORMS}")
+        raise RequestError("found an empty name between commas", hint=f"expected {FORMS}")
     console = Console(file=sys.stderr)
     if console.is_terminal:
         with console.telling() as say:
@@ -173,7 +178,7 @@ def built_kernels(
     """
     if source is None:
         if patches or options:
-            raise RequestError("of which kernel? patches and options need its source", hint="--source debian:6.1")
+            raise RequestError("--patch and --option require --source", hint="give one, such as --source debian:6.1")
         return kernel
     if not (patches or options):
         raise RequestError(
@@ -181,9 +186,9 @@ def built_kernels(
             hint="--patch FILE or --option NAME=VALUE; a kernel by itself: ajuste kernel build",
         )
     if kernel is not None:
-        raise RequestError(f"--source {source} gives the kernels; leave --kernel {kernel} out")
+        raise RequestError(f"--source {source} conflicts with --kernel {kernel}; remove one of them")
     if dry_run:
-        raise RequestError("--dry-run builds no kernels", hint="ajuste kernel build makes them ahead of time")
+        raise RequestError("--dry-run does not build kernels", hint="build them first with ajuste kernel build")
     from ajuste.kernel.building.build import BuildRequest, build_kernel
     from ajuste.report.progress import BuildProgress
 
@@ -191,5 +196,5 @@ def built_kernels(
         base = build_kernel(BuildRequest(source), home(), progress)
         changed = build_kernel(BuildRequest(source, settings=tuple(options), patches=tuple(patches)), home(), progress)
     if base.key == changed.key:
-        raise RequestError("with these changes it is the very same kernel: there is nothing to compare")
+        raise RequestError("these changes give the same kernel; there is nothing to compare")
     return f"{base.image.spec},{changed.image.spec}"

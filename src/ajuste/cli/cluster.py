@@ -11,7 +11,7 @@ from ajuste.cli.example import example, examples
 from ajuste.machine.home import home
 
 app = typer.Typer(
-    help=examples("Keys for machines that measure together.", "ajuste cluster keys"),
+    help=examples("Make the keys of a cluster.", "ajuste cluster keys"),
     no_args_is_help=True,
 )
 
@@ -25,10 +25,10 @@ def _group() -> None: ...
 def keys(
     directory: Annotated[
         Path | None,
-        typer.Argument(help="Where to; cluster-keys of the data directory if not given.", show_default=False),
+        typer.Argument(help="Output directory (default: cluster-keys in the data directory).", show_default=False),
     ] = None,
 ) -> None:
-    """Make keys for a scheduler, its workers and their coordinators, each in a file of its own.
+    """Make keys for a scheduler, its workers and its coordinators, one file each.
 
     Give every machine authority.pem and the file of what it is, and no other: a worker's key gives no orders.
     """

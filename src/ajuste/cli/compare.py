@@ -46,8 +46,8 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="COMMAND [ARGUMENT]... [-- COMMAND ...]",
-        help="What is measured: a program with its arguments (no shell reads them), or a workload of the catalogue. "
-        "Several, with -- before each, are compared with the first.",
+        help="The command to measure: a program with arguments (run without a shell), or a workload of the catalogue. "
+        "Separate several with --; each is compared with the first.",
         show_default=False,
     ),
 ]
@@ -65,25 +65,32 @@ def compare(
     words: Words = None,
     set_: Annotated[
         list[str] | None,
-        option("A tunable and its levels, or a range: 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", "--set"),
+        option("A tunable and its levels, or a range such as 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", "--set"),
     ] = None,
     profile: Annotated[
         str | None,
-        option("Profiles against the machine as it is: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", "--profile"),
+        option(
+            "Compare profiles with current settings: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", "--profile"
+        ),
     ] = None,
     nice: Annotated[str | None, option("Nice levels of the command.", "N,...")] = None,
-    policy: Annotated[str | None, option("Its scheduling policies.", "POLICY,...")] = None,
-    cpus: Annotated[str | None, option("CPUs it may run on: 0,0-1; a list has a plus: 0+2.", "CPUS,...")] = None,
-    cgroup_weight: Annotated[str | None, option("cpu.weight of a control group of its own.", "N,...")] = None,
-    kernel: Annotated[str | None, option("Kernels of a guest to run it in.", "KERNEL,...")] = None,
+    policy: Annotated[str | None, option("Scheduling policies of the command.", "POLICY,...")] = None,
+    cpus: Annotated[
+        str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...")
+    ] = None,
+    cgroup_weight: Annotated[str | None, option("cpu.weight of the command's control group.", "N,...")] = None,
+    kernel: Annotated[str | None, option("Run in a guest with these kernels.", "KERNEL,...")] = None,
     source: Annotated[
-        str | None, option("Build the kernel of a guest: debian:6.1, a directory or git:DIR@REVISION.", "SOURCE")
+        str | None, option("Build the guest's kernel from debian:6.1, a directory or git:DIR@REVISION.", "SOURCE")
     ] = None,
     patch: Annotated[
-        list[Path] | None, option("Compare it with what this patch makes of it (repeatable, a series).", "FILE")
+        list[Path] | None, option("Compare the kernel without and with this patch (repeatable; a series).", "FILE")
     ] = None,
     kernel_option: Annotated[
-        list[str] | None, option("... or with this option, as NUMA=n (repeatable).", "NAME=VALUE", "--option")
+        list[str] | None,
+        option(
+            "Compare the kernel without and with this option, such as NUMA=n (repeatable).", "NAME=VALUE", "--option"
+        ),
     ] = None,
     vm: Vm = False,
     clock: Clock = None,
@@ -92,13 +99,11 @@ def compare(
         bool, option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")
     ] = False,
     screen: Annotated[
-        bool, option("Find out which of many settings matter, from few combinations.", None, "--screen")
+        bool, option("Find which of many settings matter, from few combinations.", None, "--screen")
     ] = False,
-    baseline: Annotated[
-        list[str] | None, option("Compare with this level, not with the first.", "[NAME=]LEVEL")
-    ] = None,
+    baseline: Annotated[list[str] | None, option("Baseline level (default: the first).", "[NAME=]LEVEL")] = None,
     background: Annotated[
-        list[str] | None, option("A load beside it: a command, or spin (repeatable).", "COMMAND")
+        list[str] | None, option("Run this background load: a command, or spin (repeatable).", "COMMAND")
     ] = None,
     setup: Setup = None,
     prepare: Prepare = None,
@@ -107,21 +112,26 @@ def compare(
     metric: Annotated[
         list[str] | None,
         option(
-            "What decides: a known metric, or one read from the output, as NAME,UNIT,lower=regex:PATTERN or "
+            "Metric that decides: a known one, or one read from the output, such as NAME,UNIT,lower=regex:PATTERN or "
             "NAME,higher=json:/POINTER (repeatable).",
             "METRIC",
         ),
     ] = None,
     min_effect: MinEffect = None,
     confidence: Confidence = None,
-    max_time: Annotated[str | None, option("Stop then, decided or not; 5m.", "DURATION")] = None,
-    blocks: Annotated[str | None, option("Runs of each configuration.", "N or MIN..MAX")] = None,
+    max_time: Annotated[str | None, option("Stop after this time, decided or not (default: 5m).", "DURATION")] = None,
+    blocks: Annotated[
+        str | None, option("Number of blocks: one run of each configuration per block.", "N or MIN..MAX")
+    ] = None,
     warm_up: Annotated[
-        int | None, typer.Option(min=0, help="Blocks that are not counted; 1, in a guest 0.", show_default=False)
+        int | None,
+        typer.Option(
+            min=0, help="Number of warm-up blocks, which do not count (default: 1, in a guest 0).", show_default=False
+        ),
     ] = None,
     timeout: Timeout = None,
     seed: SeedOfOrder = None,
-    name: Annotated[str | None, option("What `ajuste report` will know it by; compare.", "NAME")] = None,
+    name: Annotated[str | None, option("Name for `ajuste report` (default: compare).", "NAME")] = None,
     as_root: AsRoot = False,
     ignore_failure: IgnoreFailure = False,
     workers: Workers = None,
@@ -136,9 +146,9 @@ def compare(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Measure a command, or compare it under several settings, or with others.
+    """Measure a command, or compare commands or settings.
 
-    Everything is measured in randomised blocks until the answer is known; afterwards all settings are what they were.
+    Measures in randomised blocks until the answer is known, then restores all settings.
     """
     kernel = built_kernels(
         source, patch or (), kernel_option or (), kernel=kernel, dry_run=dry_run, quiet=quiet or as_json

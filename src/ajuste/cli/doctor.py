@@ -26,13 +26,13 @@ from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
 
 @example("ajuste doctor --quick")
 def doctor(
-    quick: Annotated[bool, typer.Option("--quick", help="Take five seconds instead of half a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure for 5 s instead of 30 s.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find out how quiet this machine is: what can be measured here, what disturbs, and what to do.
+    """Check how quiet this machine is: what you can measure, what disturbs, and what to do.
 
-    Measures timers, other load, stolen time and the spread of a fixed job, and changes nothing. No experiment may go on
-    on this machine meanwhile: they would disturb each other.
+    Measures timers, other load, stolen time and the spread of a fixed job. Changes nothing. Run no experiment
+    at the same time: they would disturb each other.
     """
     with MachineLock("measurement"), _saying() as say, HostExecutor() as target:
         measured = measure(target, QUICK if quick else FULL, say)
@@ -66,11 +66,11 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
     with sheet(console) as out:
         _print_effects(out, diagnosis)
         disturbing = [finding for finding in diagnosis.findings if finding.severity in _MARKS]
-        out.heading("What disturbs, most important first")
+        out.heading("Disturbances, most important first")
         for finding in disturbing:
             _print_finding(out, finding)
         if not disturbing:
-            out.say("Nothing that was looked at.", indent=INDENT)
+            out.say("None found.", indent=INDENT)
         _print_busy(out, diagnosis)
         _print_rest(out, diagnosis)
         out.blank()
@@ -120,7 +120,7 @@ def _print_finding(out: Sheet, finding: NoiseFinding) -> None:
 def _print_busy(out: Sheet, diagnosis: Diagnosis) -> None:
     if not diagnosis.measured.busy:
         return
-    out.heading("Programs that used most CPU meanwhile, in per cent of one CPU")
+    out.heading("Programs that used most CPU meanwhile (% of one CPU)")
     table = plain_table(header=False)
     table.add_column(justify="right")
     table.add_column(overflow="fold")
@@ -133,7 +133,7 @@ def _print_rest(out: Sheet, diagnosis: Diagnosis) -> None:
     quiet = [finding for finding in diagnosis.findings if finding.severity == "none"]
     unknown = [finding for finding in diagnosis.findings if finding.severity == "unknown"]
     if quiet:
-        out.heading("What does not disturb")
+        out.heading("No disturbance")
         for finding in quiet:
             out.say(f"{finding.said}.", style="dim", indent=INDENT)
     if unknown:

@@ -53,10 +53,10 @@ def _done(work: Callable[[], object]) -> int:
         return error.exit_code
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        _say(error.format_message(), f"{context.command_path} --help says more" if context else None)
+        _say(error.format_message(), f"see {context.command_path} --help" if context else None)
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        _say("interrupted", "what a run has measured is kept: the same command goes on where it stopped")
+        _say("interrupted", "measurements are kept; run the same command again to resume")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away; what remains in the buffers has nowhere to go.

@@ -29,30 +29,30 @@ from ajuste.study.resolved import ResolvedStudy
     "ajuste export granularity sched_min_granularity_ns=750000000 --format tuned --output profiles",
 )
 def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
     configuration: Annotated[
-        str | None, typer.Argument(help="The configuration; the best that is better than the baseline if not given.")
+        str | None, typer.Argument(help="The configuration (default: the best that beats the baseline).")
     ] = None,
     format: Annotated[
         Format, typer.Option("--format", help="tuned: a profile; sysctl.d: a file; systemd: a unit; ansible; shell.")
     ] = "shell",
     output: Annotated[
-        Path | None, typer.Option(help="The directory to write the files to; they are printed if not given.")
+        Path | None, typer.Option(help="Write the files to this directory (default: print them).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the configuration that the verdicts of RUN support as a profile, a file or a script.
+    """Write the winning configuration of RUN as a profile, a file or a script.
 
-    With the evidence in its comments, and with the way back. What is not known to be better is not exported.
+    Comments give the evidence and how to undo it. Only proven improvements are exported.
     """
     with Store(home().store_url) as store:
         chosen = _chosen(store, store.find_run(run), configuration)
     rendered = RENDER[format](chosen)
     if not rendered.files:
-        why = "; ".join(f"{one.what}: {one.why}" for one in rendered.left_out) or "it sets what the baseline sets"
+        why = "; ".join(f"{one.what}: {one.why}" for one in rendered.left_out) or "it has the baseline's settings"
         raise RequestError(
-            f"nothing of {visible_line(chosen.configuration)} can be said in the format {format}: {visible_line(why)}",
+            f"the format {format} supports no setting of {visible_line(chosen.configuration)}: {visible_line(why)}",
             hint=_other_formats(chosen, format),
         )
     if output is not None:
@@ -85,7 +85,9 @@ def _other_formats(export: Export, format: Format) -> str | None:
 def _write(files: tuple[ExportFile, ...], directory: Path, force: bool) -> None:
     there = [directory / file.name for file in files if (directory / file.name).exists()]
     if there and not force:
-        raise RequestError(f"{there[0]} is there already; nothing was written", hint="--force writes over it")
+        raise RequestError(
+            f"{there[0]} exists; nothing was written", hint="use --force to overwrite it, or choose another directory"
+        )
     try:
         for file in files:
             path = directory / file.name
@@ -93,7 +95,9 @@ def _write(files: tuple[ExportFile, ...], directory: Path, force: bool) -> None:
             write_text(path, file.text)
             path.chmod(0o755 if file.executable else 0o644)
     except OSError as error:
-        raise RequestError(f"--output {directory}: {error.strerror}: {error.filename}") from error
+        raise RequestError(
+            f"--output {directory}: {error.strerror}: {error.filename}", hint="choose a directory that you can write to"
+        ) from error
 
 
 def _show(rendered: Rendered, output: Path | None) -> None:

@@ -34,7 +34,7 @@ _MOST_BYTES: Final = 64 << 20
 def inventory(
     diff: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="What differs: each a run, a file of --json, or now (this machine)."),
+        typer.Option(metavar="A B", help="Show differences; each a run, a file of --json, or now (this machine)."),
     ] = None,
     area: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Show only this area, such as CPU or Disks (repeatable).")
@@ -43,7 +43,7 @@ def inventory(
 ) -> None:
     """Show what this machine is: processor, kernel, memory, disks, mounts, network, limits.
 
-    Nothing that names the machine, its user or a device's serial number or address is read.
+    Names of the machine and its users, serial numbers and addresses are never read.
     """
     console = Console(file=sys.stdout)
     if diff is None:
@@ -70,15 +70,15 @@ def _inventory(name: str) -> Inventory:
         return take_inventory(programs=True)
     path = Path(name)
     if path.is_file():
-        return _from_document(_read(path), name, "it is no inventory; make one with: ajuste inventory --json > FILE")
+        return _from_document(_read(path), name, "it is not an inventory; make one with ajuste inventory --json > FILE")
     try:
         with Store(home().store_url) as store:
             environment = store.find_run(name).environment
     except RequestError as error:
         raise RequestError(
-            f"{name!r} is no run in the store, no file and not now", hint="ajuste report without a name lists the runs"
+            f"{name!r} not found; expected a run in the store, a file or now", hint="list runs with ajuste report"
         ) from error
-    return _from_document(environment.get("inventory"), name, "it was measured before inventories were kept")
+    return _from_document(environment.get("inventory"), name, "it is older than inventories; compare a newer run")
 
 
 def _read(path: Path) -> Any:
@@ -87,7 +87,9 @@ def _read(path: Path) -> Any:
         with path.open("rb") as file:
             document = json.loads(file.read(_MOST_BYTES))
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path} is not JSON: {error}", hint="ajuste inventory --json > FILE writes one") from error
+        raise RequestError(
+            f"{path} is not JSON: {error}", hint="write one with ajuste inventory --json > FILE"
+        ) from error
     if isinstance(document, dict) and isinstance(document.get("environment"), dict):
         return document["environment"].get("inventory")
     return document
@@ -95,13 +97,16 @@ def _read(path: Path) -> Any:
 
 def _from_document(document: Any, name: str, otherwise: str) -> Inventory:
     if not isinstance(document, dict) or "inventory" not in document:
-        raise RequestError(f"{name} has no inventory: {otherwise}")
+        raise RequestError(f"{name} has no inventory: {otherwise}", hint="give a run, a file of --json or now")
     try:
         return Inventory.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise RequestError(f"the inventory of {name} is malformed: {where}: {first['msg']}") from error
+        raise RequestError(
+            f"the inventory of {name} is malformed: {where}: {first['msg']}",
+            hint="write it again with ajuste inventory --json > FILE",
+        ) from error
 
 
 # How ``ajuste inventory`` looks on a terminal.
@@ -109,7 +114,7 @@ def _from_document(document: Any, name: str, otherwise: str) -> Inventory:
 
 _WIDEST_LABEL: Final = 30
 _MARKS: Final = {"high": ("!!", "bold red"), "medium": ("! ", "yellow"), "low": ("  ", "dim")}
-_MEANINGS: Final = "!! can by itself change results, ! matters for some workloads, unmarked: seldom"
+_MEANINGS: Final = "!! can change results, ! matters for some workloads, unmarked rarely matters"
 
 
 def print_inventory(inventory: Inventory, console: Console, areas: Sequence[str] = ()) -> None:
@@ -137,7 +142,7 @@ def print_comparison(comparison: InventoryComparison, a: str, b: str, console: C
     """What differs, grouped by area, most important first."""
     with sheet(console) as out:
         if not comparison.differences:
-            out.say(f"{visible_line(a)} and {visible_line(b)} do not differ in anything that was compared.")
+            out.say(f"{visible_line(a)} and {visible_line(b)} do not differ.")
         else:
             out.say(f"{count_of(len(comparison.differences), 'difference')}: {visible_line(a)} → {visible_line(b)}")
             out.say(_MEANINGS, style="dim")

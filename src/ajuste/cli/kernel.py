@@ -32,7 +32,7 @@ QEMU = "qemu"
 
 app = typer.Typer(
     no_args_is_help=True,
-    help=examples("List, fetch, build, prove and compare kernels to boot, and fetch QEMU.", "ajuste kernel list"),
+    help=examples("List, fetch, build, prove and compare kernels; fetch QEMU.", "ajuste kernel list"),
 )
 
 app.command("build")(build)
@@ -41,7 +41,7 @@ app.command("diff")(diff)
 app.command("bisect")(bisect)
 
 Refresh = Annotated[
-    bool, typer.Option("--refresh", help="Fetch the package lists anew, and the newest kernel of a series.")
+    bool, typer.Option("--refresh", help="Update the package lists and fetch the newest kernel of each series.")
 ]
 
 
@@ -52,9 +52,9 @@ def list_kernels(
     every: Annotated[
         bool, typer.Option("--all", help="Show every version, not only the newest of each series.")
     ] = False,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Fetch the package lists anew.")] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Update the package lists.")] = False,
 ) -> None:
-    """Show the kernels that can be booted: what to type for each, its scheduler, and whether it is fetched already."""
+    """List the kernels you can boot: what to type, the scheduler, and whether it is cached."""
     place = home()
     mine = built_kernels(place)
     kernels = available_kernels(place, telling(), every=every, refresh=refresh)
@@ -80,9 +80,9 @@ def list_kernels(
     if mine:
         console.print("Built here", style="bold")
         console.print(_built_table(mine))
-    print("debian:7 is the newest 7.x; a kernel of your own is path:VMLINUZ,modules=DIR")
+    print("debian:7 is the newest 7.x; use your kernel as path:VMLINUZ,modules=DIR")
     print("or built, as mine:NAME: ajuste kernel build")
-    print(f"QEMU {qemu.version} is fetched" if qemu else "QEMU 10 is fetched with: ajuste kernel fetch qemu")
+    print(f"QEMU {qemu.version} is fetched" if qemu else "fetch QEMU 10 with: ajuste kernel fetch qemu")
 
 
 app.command("prove")(prove_kernel)
@@ -95,7 +95,7 @@ def fetch(
     as_json: Json = False,
     refresh: Refresh = False,
 ) -> None:
-    """Fetch kernels (or QEMU 10, as qemu) into the cache, and say where they are. What is cached needs no network."""
+    """Fetch kernels (or QEMU 10, as qemu) into the cache and print their paths. Cached ones need no network."""
     for spec in specs:
         if spec != QEMU:
             parse_spec(spec)

@@ -39,22 +39,25 @@ from ajuste.run.bisection.session import BisectionResult, Step
 )
 def bisect(
     good: Annotated[str, typer.Option(metavar="KERNEL", help="debian:5.10, mine:NAME, a .config, git:DIR@REVISION.")],
-    bad: Annotated[str, typer.Option(metavar="KERNEL", help="The same, with the difference that is sought.")],
-    study: Annotated[str, typer.Option(metavar="STUDY", help="What is measured: a built-in study or a study file.")],
+    bad: Annotated[str, typer.Option(metavar="KERNEL", help="The same; the kernel that shows the difference.")],
+    study: Annotated[str, typer.Option(metavar="STUDY", help="A built-in study or a study file.")],
     metric: Annotated[
-        str | None, typer.Option(metavar="METRIC", help="What decides; the study's first metric if not given.")
+        str | None, typer.Option(metavar="METRIC", help="Metric that decides (default: the study's first).")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="What .config files are built from: debian:6.1, a directory.")
+        str | None, typer.Option(metavar="SOURCE", help="Source to build .config files from: debian:6.1, a directory.")
     ] = None,
     config: Annotated[
-        str, typer.Option(metavar="CONFIG", help="How revisions are built: lab, lab-ext, distro or a .config.")
+        str,
+        typer.Option(
+            metavar="CONFIG", help="Configuration to build revisions with: lab, lab-ext, distro or a .config."
+        ),
     ] = "lab",
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="OPTION=VALUE", help="And with this option (repeatable).")
+        list[str] | None, typer.Option("--set", metavar="OPTION=VALUE", help="Also set this option (repeatable).")
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Of versions every one there is, not only the newest of each series.")
+        bool, typer.Option("--all", help="Test every version, not only the newest of each series.")
     ] = False,
     seed: Seed = None,
     parameter: Parameter = None,
@@ -62,10 +65,10 @@ def bisect(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Find the version, the options or the commit that a difference between two kernels came with.
+    """Find the version, options or commit that causes a difference between two kernels.
 
-    Every step is a study of its own with a verdict, so that noise does not mislead the search. The same command goes on
-    where it stopped.
+    Each step is a study with a verdict, so noise does not mislead the search. Run the same command again to
+    resume.
     """
     from ajuste.run.bisection.bisect import Ask, Workshop
     from ajuste.run.bisection.bisect import bisect as carry_out
@@ -121,7 +124,7 @@ _SAID: Final[dict[Outcome, str]] = {
     "absent": "not there",
     "undecided": "undecided",
     "unusable": "not measured",
-    "impossible": "no such kernel",
+    "impossible": "kernel not found",
 }
 
 
@@ -149,7 +152,9 @@ def print_found(found: BisectionResult, console: Console) -> None:
         if found.kind != "versions":
             built = sum(step.kernel.startswith("mine:bisect-") for step in found.steps)
             out.say(
-                f"{count_of(built, 'kernel')} built for this: see ajuste kernel list, ajuste kernel remove", style="dim"
+                f"{count_of(built, 'kernel')} built for this: list them with ajuste kernel list, delete them with "
+                "ajuste kernel remove",
+                style="dim",
             )
 
 

@@ -29,28 +29,29 @@ def build(
         str,
         typer.Option(
             metavar="CONFIG",
-            help="lab (small, what experiments need), lab-ext (and sched_ext), distro (as Debian's own) or a .config.",
+            help="lab (small, for experiments), lab-ext (with sched_ext), distro (as Debian's) or a .config.",
         ),
     ] = "lab",
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="OPTION=VALUE", help="An option, as NUMA=n (repeatable).")
+        list[str] | None,
+        typer.Option("--set", metavar="OPTION=VALUE", help="Set this option, such as NUMA=n (repeatable)."),
     ] = None,
     patch: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="A patch (repeatable, applied in that order).")
+        list[Path] | None, typer.Option(metavar="FILE", help="Apply this patch (repeatable, in order).")
     ] = None,
     scheduler: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A BPF scheduler's program to keep with it, as scx_bpfland (repeatable)."),
+        typer.Option(metavar="FILE", help="Keep this BPF scheduler with the kernel, such as scx_bpfland (repeatable)."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="It is then mine:NAME; if not given, from what was asked for.")
+        str | None, typer.Option(metavar="NAME", help="Name the kernel mine:NAME (default: from the options).")
     ] = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Look for a newer source of the series.")] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Check for a newer source of the series.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Build a kernel to boot. What was compiled before is not compiled again, and a kernel that was built before is
-    there at once. Sources of your own are only read; building runs their Makefiles.
+    """Build a kernel to boot. Earlier builds and compiled objects are reused.
+    Your sources are only read; building runs their Makefiles.
     """
     request = BuildRequest(source, config, tuple(set_ or ()), tuple(patch or ()), name, refresh, tuple(scheduler or ()))
     with BuildProgress(quiet=quiet) as progress:
@@ -67,7 +68,7 @@ def build(
 def remove(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of built kernels, with or without mine:.")],
 ) -> None:
-    """Remove kernels that were built. What was compiled for them is kept for the next build."""
+    """Remove built kernels. Compiled objects are kept for the next build."""
     for name in names:
         remove_built(name.removeprefix(f"{BUILT}:"), home())
 

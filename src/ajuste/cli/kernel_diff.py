@@ -28,24 +28,25 @@ from ajuste.report.sheet import INDENT, Sheet, sheet
 )
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A kernel (debian:6.1, mine:NAME), a .config, or running.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same; what differs is told from A to B.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same; changes are shown from A to B.")],
     only: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only options whose name, menu or file has TEXT.")
+        str | None, typer.Option(metavar="TEXT", help="Show only options whose name, menu or file contains TEXT.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Show every option, however many there are.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show every option.")] = False,
     source: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="Sources that tell why: debian:6.1 (fetched if need be), a directory, git:DIR@REV (repeatable).",
+            help="Kernel source that explains changes: debian:6.1 (fetched if needed), a directory, git:DIR@REV "
+            "(repeatable).",
             show_default=False,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what differs between the build options of two kernels, by subsystem, and what each difference comes from.
+    """Show how the build options of two kernels differ, by subsystem, and why.
 
-    Why an option has its value is told by the kernel's source, where it is here (`ajuste kernel build` fetches it).
+    The reasons need the kernel's source; `ajuste kernel build` fetches it.
     """
     from ajuste.kernel.difference.compare import compare
     from ajuste.kernel.difference.named import kconfig_sources, named_config
@@ -81,12 +82,12 @@ MOST_SHOWN: Final = 60
 _MOST_OF_A_GROUP: Final = 6
 
 _COUNTED: Final[dict[Reason, str]] = {
-    "asked": "asked for",
+    "asked": "set explicitly",
     "follows": "following from others",
-    "default": "by another default",
-    "rules": "by other rules of the source",
-    "compiler": "by other tools",
-    "unknown": "whose reason is not known",
+    "default": "from another default",
+    "rules": "from other rules in the source",
+    "compiler": "from other tools",
+    "unknown": "of unknown cause",
 }
 
 
@@ -105,7 +106,7 @@ def print_difference(difference: KernelDifference, console: Console, *, every: b
         _print_lacking(out, difference)
         if short:
             out.blank()
-            out.say("--all shows every option, --only TEXT those of a subsystem", style="dim")
+            out.say("use --all for every option, --only TEXT for a subsystem", style="dim")
 
 
 def _print_side(out: Sheet, letter: str, side: Side) -> None:
@@ -123,16 +124,16 @@ def _summary(difference: KernelDifference, only: str) -> str:
     neither = counts.pop("in_neither")
     which = f" with {visible_line(only)!r}" if only else ""
     if not total:
-        text = f"No option{which} is otherwise in B."
+        text = f"No options{which} differ in B."
     else:
         parts = [f"{counts[reason]:,} {words}" for reason, words in _COUNTED.items() if reason in counts]
-        text = f"{count_of(total, 'option')}{which} {'is' if total == 1 else 'are'} otherwise in B: {', '.join(parts)}."
+        text = f"{count_of(total, 'option')}{which} {'differs' if total == 1 else 'differ'} in B: {', '.join(parts)}."
     new = sum(change.kind == "new" for change in difference.effective)
     gone = sum(change.kind == "gone" for change in difference.effective)
     if new or gone:
-        text += f" {new:,} of them A's version does not have, {gone:,} B's does not."
+        text += f" {new:,} of them are new in B's version, {gone:,} are gone."
     if neither:
-        text += f" {neither:,} more are on in neither, but could be chosen in one."
+        text += f" {neither:,} more are off in both, but available in only one."
     return text
 
 
@@ -158,7 +159,7 @@ def _print_change(out: Sheet, change: OptionDifference, *, with_help: bool) -> N
 def _print_neither(out: Sheet, difference: KernelDifference) -> None:
     names = [change.name for change in difference.changes if change.in_neither]
     if names:
-        out.heading(f"On in neither, but to be chosen in one ({len(names):,})")
+        out.heading(f"Off in both, available in only one ({len(names):,})")
         out.say(", ".join(names), style="dim", indent=INDENT)
 
 

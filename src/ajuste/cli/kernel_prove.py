@@ -27,18 +27,18 @@ def prove_kernel(
         typer.Argument(
             metavar="[FEATURE…]",
             help="numa, mptcp, kyber, bfq, preempt, rt, hz, autogroup, sched_ext, cgroup2, psi; no-numa to prove that "
-            "it is absent, hz=250 or preempt=voluntary for a value. All that can be told if none is named.",
+            "it is absent, hz=250 or preempt=voluntary for a value. Default: all.",
         ),
     ] = None,
     arguments: Annotated[
         list[str] | None,
-        typer.Option("--argument", metavar="WORD", help="A word for the kernel's command line (repeatable)."),
+        typer.Option("--argument", metavar="WORD", help="Add a word to the kernel's command line (repeatable)."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Boot a kernel and show what it has: evidence from the running kernel, with its configuration beside it.
+    """Boot a kernel and prove its features: evidence from the running kernel, beside its configuration.
 
-    Exit code 1 if something that was named is not so.
+    Exit code 1 if a named feature does not hold.
     """
     from ajuste.kernel.fetch import fetch_kernel
     from ajuste.run.proofs.prove import prove

@@ -32,7 +32,7 @@ class Showing:
 def check_report(path: Path | None) -> None:
     """Whether a report can be written there. Raises RequestError."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise RequestError(f"--report {path}: expected a file in a directory that is there")
+        raise RequestError(f"--report {path}: expected a file in an existing directory")
 
 
 def unless_going_on(fresh: bool) -> Callable[[Experiment, Store], bool]:

@@ -12,52 +12,49 @@ StudyName = Annotated[
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(
-        help="Another kernel than the study's, such as debian:6.12 or mine:NAME; several, with commas between."
-    ),
+    typer.Option(help="Override the study's kernel, such as debian:6.12 or mine:NAME; separate several with commas."),
 ]
 Target = Annotated[
     Literal["vm", "host"] | None,
-    typer.Option(help="Elsewhere than the study says: in a guest, or on this machine by its own clock."),
+    typer.Option(help="Override the study's target: vm (a guest) or host (this machine)."),
 ]
 Disk = Annotated[
     str | None,
     typer.Option(
         metavar="DEVICE",
-        help="With --target host: the disk that a study about one may overwrite. Without it a loop device is made.",
+        help="With --target host: the disk the study may overwrite (default: a loop device).",
     ),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Another seed than the study's.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Override the study's seed.")]
 Parameter = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE", help="Another value of a parameter of the workload than the study's (repeatable)."
-    ),
+    typer.Option(metavar="NAME=VALUE", help="Override a parameter of the study's workload (repeatable)."),
 ]
 Without = Annotated[
     list[str] | None,
-    typer.Option(metavar="FACTOR=LEVEL", help="Leave out a level of one of the study's factors (repeatable)."),
+    typer.Option(metavar="FACTOR=LEVEL", help="Leave out a level of a factor of the study (repeatable)."),
 ]
-Report = Annotated[Path | None, typer.Option(help="Where to write the HTML report.")]
+Report = Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
+    int | None,
+    typer.Option(min=1, help="Number of guests to run in parallel under the virtual clock (default: number of CPUs)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 AcceptRisk = Annotated[
     bool,
-    typer.Option("--accept-risk", help="Set on this machine even values that can hang it (`ajuste plan` names them)."),
+    typer.Option("--accept-risk", help="Allow values that can hang this machine (`ajuste plan` lists them)."),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Share trials out among N processes of this machine.", show_default=False),
+    typer.Option(min=1, metavar="N", help="Distribute trials to N processes on this machine.", show_default=False),
 ]
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Share trials out among the workers of a scheduler: tls://HOST:8786; on hosts: whole blocks.",
+        help="Distribute trials (on hosts, whole blocks) to the workers of a scheduler: tls://HOST:8786.",
         show_default=False,
     ),
 ]
@@ -66,10 +63,10 @@ ClusterKeys = Annotated[
     typer.Option(
         "--cluster-keys",
         metavar="DIRECTORY",
-        help="Keys for tls:// (see `ajuste cluster keys`); default: cluster-keys of the data directory.",
+        help="Keys for tls://, made by `ajuste cluster keys` (default: cluster-keys in the data directory).",
         show_default=False,
     ),
 ]
 Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Allow tcp://, where anyone can listen in and give orders; not for root.")
+    bool, typer.Option("--insecure", help="Allow tcp://, where anyone can listen and run commands; not as root.")
 ]

@@ -31,26 +31,22 @@ from ajuste.study.problem import nearest
     "ajuste report messages --markdown messages.md",
 )
 def report(
-    run: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the HTML report there.")] = None,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")] = None,
     pictures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write every picture of the report into that directory.")
+        Path | None, typer.Option(metavar="DIR", help="Write every picture of the report to this directory.")
     ] = None,
-    form: Annotated[
-        PictureFormat, typer.Option("--format", help="Of the pictures: drawings (svg) or pixels (png).")
-    ] = "svg",
+    form: Annotated[PictureFormat, typer.Option("--format", help="Format of the pictures: svg or png.")] = "svg",
     markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what was found there as Markdown.")
+        Path | None, typer.Option(metavar="FILE", help="Write the results to this file as Markdown.")
     ] = None,
     metric: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="With --markdown: show these metrics (repeatable).")
     ] = None,
-    trials: Annotated[bool, typer.Option("--trials", help="Show what every trial said, as it was kept.")] = False,
+    trials: Annotated[bool, typer.Option("--trials", help="Show the output of every trial.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a run of the store again; without RUN list all runs."""
+    """Show a run from the store; without RUN, list all runs."""
     place = home()
     with Store(place.store_url) as store:
         if run is None:
@@ -76,12 +72,12 @@ def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
         if name not in known:
             raise RequestError(
                 f"--metric: {visible(name)!r} was not measured{nearest(name, known)}",
-                hint=f"measured were {', '.join(map(visible, known))}",
+                hint=f"give one of {', '.join(map(visible, known))}",
             )
     try:
         write_text(path, as_markdown(results, metrics))
     except OSError as error:
-        raise RequestError(f"{path}: {error.strerror or error}", hint="--markdown FILE must be writable") from error
+        raise RequestError(f"{path}: {error.strerror or error}", hint="choose a FILE that you can write") from error
 
 
 def _list(store: Store, as_json: bool) -> None:
@@ -93,7 +89,7 @@ def _list(store: Store, as_json: bool) -> None:
         typer.echo(json.dumps(rows, indent=2))
         return
     if not rows:
-        typer.echo("There are no runs yet; `ajuste studies` lists studies, `ajuste run STUDY` carries one out.")
+        typer.echo("There are no runs yet. List studies with `ajuste studies`; run one with `ajuste run STUDY`.")
     for row in rows:
         typer.echo(f"{row['run']}  {row['study']}  seed {row['seed']}  {row['created']}  {row['stopped']}")
 

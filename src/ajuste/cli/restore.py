@@ -37,25 +37,23 @@ from ajuste.model.visible import visible_line
 def restore(
     places: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[JOURNAL|DIR…]", help="Journals, or directories of them; all if none is given."),
+        typer.Argument(metavar="[JOURNAL|DIR…]", help="Journals, or directories of journals (default: all)."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be put back.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be restored; change nothing.")] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Only compare the machine with what it was before the last run.")
+        bool, typer.Option("--verify", help="Compare this machine with its state before the last run; change nothing.")
     ] = False,
-    give_up: Annotated[
-        bool, typer.Option("--discard", help="Remove these journals, whatever they would put back.")
-    ] = False,
+    give_up: Annotated[bool, typer.Option("--discard", help="Remove these journals without restoring.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Put back what an experiment on this machine left changed.
+    """Restore what an experiment left changed on this machine.
 
-    That is needed only if its agent and the agent's guardian were both killed.
+    You need this only if the agent and its guardian were both killed.
     """
     if verify and (places or dry_run or give_up):
         raise RequestError(
-            "--verify conflicts with --dry-run, --discard and JOURNAL: it puts nothing back",
-            hint="leave one of them out",
+            "--verify conflicts with --dry-run, --discard and JOURNAL",
+            hint="remove --verify, or the others",
         )
     with MachineLock("restoration") as lock:
         for note in lock.found:
@@ -90,30 +88,30 @@ def _scope(places: list[Path] | None) -> Scope:
 
 def _discard(places: list[Path], *, dry_run: bool) -> None:
     if not places or dry_run:
-        raise RequestError("--discard needs the journals to remove", hint="name them: ajuste restore --discard JOURNAL")
+        raise RequestError("--discard requires JOURNAL", hint="name them: ajuste restore --discard JOURNAL")
     discard(places)
     for place in places:
-        typer.echo(visible_line(f"Removed {place}; what it said was not put back."))
+        typer.echo(visible_line(f"Removed {place}; its settings were not restored."))
 
 
 def _not_all() -> RunError:
     return RunError(
-        "not everything was put back; what is left stays in its journal",
-        hint="mend what stands in the way, and run `ajuste restore` again; "
-        "for a journal that cannot be read, check the values by hand, then run `ajuste restore --discard JOURNAL`",
+        "not everything was restored; the rest stays in its journal",
+        hint="fix the cause and run `ajuste restore` again; for an unreadable journal, check the values by hand, "
+        "then run `ajuste restore --discard JOURNAL`",
     )
 
 
 def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...]) -> None:
     if not journals and not events:
-        typer.echo("There is nothing to put back.")
+        typer.echo("Nothing to restore.")
     for event in events:
         match event:
             case {"event": "restored", "tunable": name, "found": found, "value": value}:
                 was = "as it was" if found == value else f"it was {found}"
                 typer.echo(visible_line(f"{name} is {value} ({was})"))
             case {"event": "failed", "message": message}:
-                typer.echo(visible_line(f"not put back: {message}"))
+                typer.echo(visible_line(f"not restored: {message}"))
             case {"event": "journal", "path": path, "state": state}:
                 message = event.get("message")
                 typer.echo(visible_line(f"{path}: {state}{f', {message}' if message else ''}"))
@@ -128,7 +126,7 @@ def _show_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...]
     else:
         _tell_steps(journals, allowed)
     if refused or any(journal.stands_in_the_way and journal.state != "left" for journal in journals):
-        raise RunError("not everything can be put back", hint="run `ajuste restore` for what can")
+        raise RunError("not everything can be restored", hint="run `ajuste restore` to restore the rest")
 
 
 def _document(journal: JournalLeft, allowed: tuple[Location, ...]) -> dict[str, Any]:
@@ -138,7 +136,7 @@ def _document(journal: JournalLeft, allowed: tuple[Location, ...]) -> dict[str, 
 
 def _tell_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...]) -> None:
     if not journals:
-        typer.echo("There is nothing to put back.")
+        typer.echo("Nothing to restore.")
     for journal in journals:
         typer.echo(visible_line(f"{journal.path}: {journal.state}{f', {journal.message}' if journal.message else ''}"))
         for step in journal.old_values:
@@ -176,8 +174,8 @@ def show_verification(home: Home, *, as_json: bool) -> None:
         typer.echo(visible_line(f"All {found.checked} tunables that were read are as they were {before}."))
     else:
         typer.echo(visible_line(f"{len(found.differences)} of {found.checked} tunables differ from {before}."))
-        _show_differences("Written by Ajuste, and not as before:", own)
-        _show_differences("Changed since, not by Ajuste:", others)
+        _show_differences("Written by Ajuste, and not restored:", own)
+        _show_differences("Changed since, but not by Ajuste:", others)
     if own:
         raise RunError(
             f"{len(own)} of the tunables that Ajuste wrote {'is' if len(own) == 1 else 'are'} not as before the run",

@@ -50,10 +50,10 @@ def run(
     parameter: Parameter = None,
     without: Without = None,
     disk: Disk = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Measure anew what is in the store already.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's run.")] = False,
     report: Report = None,
     jobs: Jobs = None,
-    snapshot: Annotated[bool, typer.Option(help="Start every trial from one snapshot, or boot for each.")] = True,
+    snapshot: Annotated[bool, typer.Option(help="Start every trial from one snapshot, or boot for each trial.")] = True,
     workers: Workers = None,
     cluster: ClusterAddress = None,
     cluster_keys: ClusterKeys = None,
@@ -62,11 +62,11 @@ def run(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Carry out STUDY to a verdict and a report.
+    """Run STUDY to a verdict and a report.
 
     Boots its kernel, measures in randomised blocks, and stops when the answer is known.
 
-    What was measured is kept whatever happens: the same command goes on where it stopped, and shows a finished run.
+    All measurements are kept. Run the same command again to resume, or to show a finished run.
     """
     check_report(report)
     known = catalogue()

@@ -19,7 +19,7 @@ def save_study(document: Mapping[str, Any], path: Path, command: str) -> None:
     try:
         write_text(path, study_text(_absolute(document), command))
     except OSError as failure:
-        raise RequestError(f"--save {path}: {failure.strerror}") from None
+        raise RequestError(f"--save {path}: {failure.strerror}", hint="choose a file that you can write") from None
 
 
 def study_text(document: Mapping[str, Any], command: str) -> str:

@@ -17,16 +17,16 @@ def scheduler(
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Where to listen: tls://HOST:8786, a name or number of this machine.",
+            help="Listen at tls://HOST:8786, a name or IP address of this machine.",
             show_default=False,
         ),
     ],
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
 ) -> None:
-    """Pass trials on from `--cluster` to every `ajuste worker`, until it is interrupted.
+    """Distribute trials from `--cluster` to every `ajuste worker`, until interrupted.
 
-    It needs no rights and keeps nothing; only who has a key of the cluster gets in.
+    Needs no privileges and stores nothing. Only holders of a cluster key can connect.
     """
     channel = chosen_channel("--listen", listen, cluster_keys, insecure=insecure)
     from ajuste.executor.cluster.channel import listen_at

@@ -13,5 +13,5 @@ from ajuste.study.read import json_schema
 
 @example("ajuste schema > study.schema.json")
 def schema() -> None:
-    """Print the JSON Schema of study files, so that an editor completes and checks them."""
+    """Print the JSON Schema of study files, for completion and checks in an editor."""
     typer.echo(json.dumps(json_schema(catalogue()), indent=2, ensure_ascii=False))

@@ -21,7 +21,7 @@ from ajuste.store.salvage import salvage as salvage_store
 
 app = typer.Typer(
     help=examples(
-        "Check the store of all runs, and keep what is intact of a damaged one.",
+        "Check the store of all runs, or salvage a damaged one.",
         "ajuste store check",
         "ajuste store salvage -o salvaged.sqlite",
     ),
@@ -32,7 +32,7 @@ app = typer.Typer(
 @app.command()
 @example("ajuste store check", "ajuste store check --json")
 def check(as_json: Json = False) -> None:
-    """Verify every checksum and count of the store, and its file. The exit code is 1 if anything is damaged."""
+    """Verify the store's file and every checksum and count. Exit code 1 if anything is damaged."""
     url = home().store_url
     found = inspect_store(url)
     if as_json:
@@ -44,25 +44,25 @@ def check(as_json: Json = False) -> None:
             typer.echo(f"  {visible_line(line)}")
         if found.unverified_before:
             count = count_of(len(found.unverified_before), "run")
-            typer.echo(f"{count} were measured before there were checksums: earlier damage would not be noticed.")
+            typer.echo(f"{count} are older than checksums; damage before the upgrade goes unnoticed.")
     if found.damaged:
         raise RunError(
-            f"the store {shown(url)} is damaged", hint="ajuste store salvage -o FILE keeps all that is intact"
+            f"the store {shown(url)} is damaged", hint="run ajuste store salvage -o FILE to save all that is intact"
         )
 
 
 @app.command()
 @example("ajuste store salvage -o salvaged.sqlite")
 def salvage(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The new store, a file of SQLite.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The new store, an SQLite file.")],
     as_json: Json = False,
 ) -> None:
-    """Make a new store of all that is intact in a damaged one, and list what is lost.
+    """Copy all that is intact in a damaged store to a new one, and list what is lost.
 
-    The damaged store is never changed. A run that has lost trials can go on: the same command measures them again.
+    The damaged store is not changed. To measure lost trials again, run the run's command again.
     """
     if not output.absolute().parent.is_dir():
-        raise RequestError(f"--output {output}: expected a file in a directory that is there")
+        raise RequestError(f"--output {output}: expected a file in an existing directory")
     done = salvage_store(home().store_url, output)
     if as_json:
         typer.echo(json.dumps({"store": str(output), **asdict(done)}, indent=2))
@@ -70,4 +70,4 @@ def salvage(
     typer.echo(f"{count_of(done.runs, 'run')} and {count_of(done.trials, 'trial')} are in {visible_line(str(output))}.")
     for line in done.lost:
         typer.echo(f"lost: {visible_line(line)}")
-    typer.echo("Use it with AJUSTE_STORE, or put it in the place of the old one.")
+    typer.echo("Set AJUSTE_STORE to it, or replace the old store with it.")

@@ -56,7 +56,7 @@ def print_list(found: list[Tunable], console: Console, *, grouped: bool) -> None
     for subsystem, group in groupby(found, key=lambda tunable: tunable.subsystem):
         console.print(subsystem, style="bold")
         console.print(Padding(_rows(list(group), width), (0, 0, 1, 2)))
-    console.print("ajuste tunables show NAME explains one, with its value; --kernel K asks a guest with that kernel")
+    console.print("ajuste tunables show NAME explains one, with its value; --kernel K shows it for that kernel")
 
 
 def print_sheet(sheet: TunableSheet, console: Console) -> None:
@@ -125,7 +125,7 @@ def _value(sheet: TunableSheet) -> Text:
     machine = f"on {sheet.on}" + (f" (Linux {sheet.kernel}, {_cpus(sheet.cpus)})" if sheet.kernel else "")
     if current.value is None:
         return Text(current.problem, style="yellow") + Text(f"\n{machine}", style="dim")
-    shown = _with_unit(current.value, sheet.tunable) if current.value else "empty: this machine cannot do it"
+    shown = _with_unit(current.value, sheet.tunable) if current.value else "empty: not supported by this machine"
     which = f"{sheet.read_as} " if sheet.read_as != sheet.tunable.name else ""
     return Text(shown, style="bold") + Text(f"  {which}{machine}", style="dim")
 

@@ -43,22 +43,20 @@ def tunables(
     as_json: Json = False,
     kernel: Kernel = None,
     here: Annotated[
-        bool, typer.Option("--here", help="Those of this machine, with their values and what locks them.")
+        bool, typer.Option("--here", help="List the tunables of this machine, with their values and what locks them.")
     ] = False,
 ) -> None:
-    """List the settings that Ajuste knows, or those that the kernel K has; `show NAME` explains one of them.
+    """List the settings that Ajuste knows, or those of kernel K; `show NAME` explains one.
 
     Example: $ ajuste tunables --here
     """
     if context.invoked_subcommand is not None:
         if as_json or kernel or here:
             command = f"ajuste tunables {context.invoked_subcommand}"
-            raise RequestError(
-                f"write the options after {context.invoked_subcommand}", hint=f"{command} --help says more"
-            )
+            raise RequestError(f"write the options after {context.invoked_subcommand}", hint=f"see {command} --help")
         return
     if here and kernel:
-        raise RequestError("--here is this machine, with its own kernel; leave out --kernel")
+        raise RequestError("--here and --kernel are mutually exclusive")
     if here:
         with HostExecutor() as target:
             list_here(tunables_here(target, catalogue(), list(catalogue().tunables.values()), HostMachine()), as_json)
@@ -70,7 +68,7 @@ def tunables(
 @app.command()
 @example("ajuste tunables search dirty pages")
 def search(
-    words: Annotated[list[str], typer.Argument(metavar="WORD…", help="All of them must be found.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORD…", help="Words to search for; all must match.")],
     as_json: Json = False,
 ) -> None:
     """Find settings by words in their names and explanations, best first.
@@ -79,16 +77,16 @@ def search(
     """
     found = catalogue().search(words)
     if not found:
-        raise RequestError(f"nothing is known about {' '.join(words)}", hint="ajuste tunables lists all there is")
+        raise RequestError(f"no tunable matches {' '.join(words)}", hint="list all with ajuste tunables")
     _list(found, None, as_json, grouped=False)
 
 
 @app.command()
 @example("ajuste tunables show vm.swappiness", "ajuste tunables show sched_min_granularity_ns --kernel debian:5.10")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="For one of several: NAME[cpu0].")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tunable; for one instance, NAME[cpu0].")],
     kernel: Kernel = None,
-    cpus: Annotated[int, typer.Option("--cpus", min=1, max=16, help="CPUs of the guest with kernel K.")] = 1,
+    cpus: Annotated[int, typer.Option("--cpus", min=1, max=16, help="Number of CPUs of the guest.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Explain one setting, with its value on this machine, or in a guest with the kernel K.

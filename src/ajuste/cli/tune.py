@@ -48,8 +48,8 @@ def tune(
     objective: Annotated[
         list[str] | None,
         typer.Option(
-            help="A metric that is to become better; the study's first if not given. With two of them the choice "
-            "between both is shown. Of one without a better direction say which: context-switches=lower.",
+            help="Metric to improve (default: the study's first). With two, the trade-off between both is shown. "
+            "Append =lower or =higher to a metric without a better direction: context-switches=lower.",
             metavar="METRIC",
             show_default=False,
         ),
@@ -57,22 +57,23 @@ def tune(
     constraint: Annotated[
         list[str] | None,
         typer.Option(
-            help="What must hold, against the baseline (elapsed@p95 <= +5%) or absolutely (repeatable).",
+            help="A condition that must hold, relative to the baseline (elapsed@p95 <= +5%) or absolute (repeatable).",
             metavar="'METRIC <= VALUE'",
             show_default=False,
         ),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Trials in all, with those of the baseline; 80.", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Number of trials, including the baseline's (default: 80).", show_default=False),
     ] = None,
     sampler: Annotated[
         SamplerName | None,
-        typer.Option(help="What suggests the next configurations; gp, a Gaussian process.", show_default=False),
+        typer.Option(help="Search method (default: gp, a Gaussian process).", show_default=False),
     ] = None,
     kernel: Kernel = None,
     seed: Seed = None,
     target: Target = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Search anew what was searched already.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Search again; do not use the store's search.")] = False,
     report: Report = None,
     jobs: Jobs = None,
     workers: Workers = None,
@@ -88,7 +89,7 @@ def tune(
     Searches all combinations of its factors' levels, and within their ranges; replicates the promising ones against the
     baseline; and checks the choice in fresh blocks, which alone give its verdict.
 
-    What was measured is kept whatever happens: the same command goes on where it stopped, and shows a finished search.
+    All measurements are kept. Run the same command again to resume, or to show a finished search.
     """
     check_report(report)
     known = catalogue()
@@ -97,8 +98,8 @@ def tune(
     where = chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure)
     if where is not None and chosen.target.kind == "host":
         raise RequestError(
-            "a search by the clock of a machine goes block by block on one machine: each block follows from the last",
-            hint="leave --cluster out; `ajuste compare --cluster` checks on many machines what was found",
+            "--cluster does not support a search under the wall clock: each block depends on the last",
+            hint="remove --cluster; check the result on many machines with `ajuste compare --cluster`",
         )
     means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk, cluster=where)
     named = command_line()

@@ -28,17 +28,20 @@ from ajuste.study.problem import nearest
 
 @example("ajuste why granularity", "ajuste why talk --json")
 def why(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study, whose newest run is meant.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
     configuration: Annotated[
         str | None,
-        typer.Argument(metavar="CONFIGURATION", help="Its name; if not given, the best one, or what differs most."),
+        typer.Argument(
+            metavar="CONFIGURATION",
+            help="The configuration to explain (default: the best, or the one that differs most).",
+        ),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the HTML report of the run there.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Record anew what was recorded already.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write the HTML report of the run to this file.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Record again; do not use the store's recording.")] = False,
     accept_risk: AcceptRisk = False,
     as_json: Json = False,
 ) -> None:
-    """Say why a configuration differs from the baseline.
+    """Explain why a configuration differs from the baseline.
 
     Records what the kernel's scheduler does in one more trial of both, with the run's own machine and seed, and says
     what changed: switches and their causes, how long runs and waits last, who preempts whom. The recordings are kept
@@ -60,7 +63,7 @@ def why(
     else:
         print_explanation(results, explanation, Console(file=sys.stdout))
     if not explanation.sentences:
-        raise RunError("what the scheduler does could not be recorded", hint="docs/why.md says what it takes")
+        raise RunError("the scheduler could not be recorded", hint="see docs/why.md for the requirements")
 
 
 def _say(text: str) -> None:
@@ -79,7 +82,7 @@ def _chosen(results: Results, configuration: str | None) -> str:
             )
         return chosen
     if configuration not in names:
-        baseline = "the baseline, which others are compared with"
+        baseline = "the baseline; expected another configuration"
         what = baseline if any(one.name == configuration for one in results.configurations) else "no configuration"
         raise RequestError(
             f"{configuration!r} is {what}{nearest(configuration, names)}",

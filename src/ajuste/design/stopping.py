@@ -85,12 +85,12 @@ def stop(
         if nothing and all(nothing):
             missing = _named(open_ones) if open_ones else ", ".join(mean.metric for mean in unknown)
             pairs = "pair of trials" if open_ones else "trial"
-            return Stop("failed", f"after {_blocks(blocks)} there is no clean {pairs} for {missing}")
+            return Stop("failed", f"found no clean {pairs} for {missing} after {_blocks(blocks)}")
     still = _still(open_ones) if not means else _still_unknown(unknown)
     if blocks >= limits.max_blocks:
-        return Stop("budget", f"the budget of {_blocks(limits.max_blocks)} is spent; {still}")
+        return Stop("budget", f"reached the limit of {_blocks(limits.max_blocks)}; {still}")
     if minutes >= limits.max_minutes:
-        return Stop("time", f"the budget of {_time(limits.max_minutes)} is spent after {_blocks(blocks)}; {still}")
+        return Stop("time", f"reached the limit of {_time(limits.max_minutes)} after {_blocks(blocks)}; {still}")
     return None
 
 
@@ -98,14 +98,14 @@ def stop_refining(surfaces: KnownSurface, blocks: int, minutes: float, limits: S
     """Whether to stop a study that is refined: when its surfaces are known, or the budget is spent."""
     done = f"{_blocks(blocks)}, with {surfaces.measured} of {surfaces.points} configurations measured"
     if surfaces.worst <= 1 and blocks >= limits.min_blocks and 60 * minutes >= limits.min_seconds:
-        return Stop("decided", f"the surface is known everywhere as well as was asked for after {done}")
-    still = f"somewhere the surface is {surfaces.worst:.1f} times less sure than was asked for"
+        return Stop("decided", f"the surface has the requested precision everywhere after {done}")
+    still = f"the largest error of the surface is {surfaces.worst:.1f} times the requested one"
     if surfaces.worst <= 1:
-        still = "the surface is known as well as was asked for"
+        still = "the surface has the requested precision"
     if blocks >= limits.max_blocks:
-        return Stop("budget", f"the budget is spent after {done}; {still}")
+        return Stop("budget", f"reached the limit of blocks after {done}; {still}")
     if minutes >= limits.max_minutes:
-        return Stop("time", f"the budget of {_time(limits.max_minutes)} is spent after {done}; {still}")
+        return Stop("time", f"reached the limit of {_time(limits.max_minutes)} after {done}; {still}")
     return None
 
 
@@ -141,8 +141,8 @@ def wants_repeat(attempts: Sequence[Trial], clock: Clock) -> bool:
 
 def _decided(findings: Sequence[Finding], blocks: int) -> str:
     if not findings:
-        return f"{_blocks(blocks)} were measured, and there is nothing to compare"
-    said = "every verdict is in" if len(findings) > 1 else "the verdict is in"
+        return f"measured {_blocks(blocks)}; there is nothing to compare"
+    said = "all verdicts decided" if len(findings) > 1 else "the verdict is decided"
     return f"{said} after {_blocks(blocks)}{_spread(findings)}"
 
 
@@ -153,13 +153,13 @@ def _spread(findings: Sequence[Finding]) -> str:
 
 
 def _known(means: Sequence[Mean], blocks: int) -> str:
-    return f"{'the mean is' if len(means) == 1 else 'all means are'} known well enough after {_runs(blocks)}"
+    return f"{'the mean has' if len(means) == 1 else 'all means have'} the requested precision after {_runs(blocks)}"
 
 
 def _still_unknown(unknown: Sequence[Mean]) -> str:
     if not unknown:
-        return "every mean is known well enough, though from less than the least that was asked for"
-    return f"the mean of {', '.join(mean.metric for mean in unknown)} is not yet known as well as was asked for"
+        return "all means have the requested precision, but fewer than the minimum of runs"
+    return f"the mean of {', '.join(mean.metric for mean in unknown)} lacks the requested precision"
 
 
 def _time(minutes: float) -> str:
@@ -169,8 +169,8 @@ def _time(minutes: float) -> str:
 
 def _still(open_ones: list[Finding]) -> str:
     if not open_ones:
-        return "every verdict is in, though from fewer blocks than the least that were asked for"
-    return "one verdict is still open" if len(open_ones) == 1 else f"{len(open_ones)} verdicts are still open"
+        return "all verdicts decided, but with fewer than the minimum of blocks"
+    return "one verdict is undecided" if len(open_ones) == 1 else f"{len(open_ones)} verdicts are undecided"
 
 
 def _blocks(count: int) -> str:

@@ -55,8 +55,8 @@ def machine_mirrors(source: KernelSource) -> dict[str, str]:
     """
     if shutil.which("apt-get") is None:
         raise RequestError(
-            "apt-get was not found; kernels of a distribution are fetched with it",
-            hint="install apt and dpkg, or give a kernel of your own as path:VMLINUZ",
+            "apt-get not found; it is required to fetch a distribution's kernels",
+            hint="install apt and dpkg, or use your kernel as path:VMLINUZ",
         )
     known = [target for target in _targets() if target.origin == source.origin]
     if not known:
@@ -172,11 +172,11 @@ class Apt:
             if len(missing) == len({s.suite for s in self.sources}):
                 self._raise_unless_full(update.stderr)
                 raise RunError(
-                    f"no package list could be fetched: {_first_error(update.stderr)}", hint=self._hint(update.stderr)
+                    f"could not fetch any package list: {_first_error(update.stderr)}", hint=self._hint(update.stderr)
                 )
             failed = update.returncode != 0 or "failed to fetch" in update.stderr.lower()
             if failed:
-                self._say(f"not all package lists could be fetched: {_first_error(update.stderr)}")
+                self._say(f"could not fetch all package lists: {_first_error(update.stderr)}")
             stamp = _Stamp(sources=self._fingerprint(), time_s=time.time(), complete=not failed and not missing)
             self._stamp.write_text(stamp.model_dump_json(), encoding="utf-8")
 
@@ -236,8 +236,8 @@ class Apt:
 
     def _hint(self, stderr: str) -> str:
         if "NO_PUBKEY" in stderr or "not signed" in stderr:
-            return f"install the package {self._keyring_package}, which has the keys of the archive"
-        return "is the network up, and does apt-get update work on this machine?"
+            return f"install the package {self._keyring_package}, which has the archive's keys"
+        return "check the network, and that apt-get update works on this machine"
 
     def _suites(self, names: list[str]) -> dict[tuple[str, str], tuple[str, ...]]:
         found: dict[tuple[str, str], tuple[str, ...]] = {}

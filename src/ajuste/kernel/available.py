@@ -63,7 +63,7 @@ def _listed(source: KernelSource, home: Home, say: Say, refresh: bool, anyway: b
     except AjusteError as error:
         if refresh or not anyway:
             raise
-        say(f"only cached kernels of {source.name} are listed: {error.message}")
+        say(f"listing only cached kernels of {source.name}: {error.message}")
         return []
 
 

@@ -143,7 +143,7 @@ def find_damage(directory: Path, read: Iterable[str] = ()) -> str | None:
         except OSError:
             return f"{name} is missing"
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
-            return f"{name} is no file"
+            return f"{name} is not a file"
         if found.st_size != size_bytes:
             return f"{name} has {found.st_size} bytes instead of {size_bytes}"
     return next((damage for name in read if (damage := differs(directory, name, digests))), None)
@@ -157,12 +157,12 @@ def find_any_damage(directory: Path) -> str | None:
 def differs(directory: Path, name: str, digests: Mapping[str, str]) -> str | None:
     """What is wrong with one file by its checksum, in words, or None."""
     if name not in digests:
-        return f"{CHECKSUMS} does not have {name}"
+        return f"{CHECKSUMS} lacks {name}"
     try:
         found = _digest(directory / name)
     except OSError as error:
         return f"{name} cannot be read: {error.strerror}"
-    return None if found == digests[name] else f"{name} is not what it was (its SHA-256 differs)"
+    return None if found == digests[name] else f"{name} changed (its SHA-256 differs)"
 
 
 def put_in_place(entry: Path, place: Path, aside: Path) -> None:
@@ -181,7 +181,7 @@ def _digest(file: Path) -> str:
 # Disk space: asked for before anything is fetched.
 
 
-HINT = "free some space, or let AJUSTE_HOME name a directory on another disk"
+HINT = "free some space, or set AJUSTE_HOME to a directory on another disk"
 
 _UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG)
 
@@ -197,14 +197,15 @@ def require_space(directory: Path, needed_bytes: int, purpose: str) -> None:
     free = status.f_bavail * status.f_frsize
     if free < needed_bytes:
         raise RequestError(
-            f"not enough disk space for {purpose}: it needs {_mb(needed_bytes)} in {directory}, {_mb(free)} are free",
+            f"not enough disk space for {purpose}: {directory} has {_mb(free)} free; expected at least "
+            f"{_mb(needed_bytes)}",
             hint=HINT,
         )
 
 
 def out_of_space(directory: Path, purpose: str) -> RequestError:
     """The error for a disk that filled up meanwhile."""
-    return RequestError(f"the disk became full while fetching {purpose} into {directory}", hint=HINT)
+    return RequestError(f"no disk space left for {purpose} in {directory}", hint=HINT)
 
 
 @contextmanager
@@ -219,7 +220,7 @@ def keeping_in(directory: Path, what: str) -> Iterator[None]:
         unmade = error.errno == errno.ENOENT and directory.is_relative_to(error.filename or "/nowhere")
         if error.errno in _UNUSABLE or unmade:
             raise RequestError(
-                f"cannot keep {what} in {directory}: {error.strerror} ({error.filename})",
-                hint="let AJUSTE_HOME name a directory that you may write",
+                f"cannot store {what} in {directory}: {error.strerror} ({error.filename})",
+                hint="set AJUSTE_HOME to a directory you can write to",
             ) from error
         raise

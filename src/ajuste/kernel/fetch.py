@@ -109,10 +109,10 @@ def _from_mirror(
             return _fetch(candidate, directory, apt, home, say)
         except PackageGone as error:
             gone = str(error)
-            say(f"{candidate.packages[0]} is listed, but the mirror does not have it: trying the next newest")
+            say(f"{candidate.packages[0]} not found on the mirror: trying the next newest")
     raise RunError(
-        f"no kernel {spec} could be downloaded; the lists name {len(candidates)}, and the last one tried gave: {gone}",
-        hint="try again with --refresh, or another kernel: ajuste kernel list --all",
+        f"could not download {spec}: tried {len(candidates)} listed kernels; the last gave: {gone}",
+        hint="try again with --refresh, or choose another kernel from ajuste kernel list --all",
     )
 
 
@@ -124,7 +124,7 @@ def _fetch(candidate: Candidate, directory: Path, apt: Apt, home: Home, say: Say
         put_in_place(temporary / "kernel", directory, aside=temporary / "damaged")
     entry = read_entry(directory)
     if entry is None:
-        raise RunError(f"the kernel that was put into {directory} cannot be read back")
+        raise RunError(f"cannot read back the kernel stored in {directory}")
     hold(directory)
     make_room(KERNELS, home)
     return entry.image
@@ -136,18 +136,20 @@ def _not_found(
     version = wanted.version or wanted.release
     suites = {suite for series in source.series if series.may_have(version) for suite in series.suites}
     lacking = sorted(suites.intersection(apt.missing_suites()))
-    text = f"the package lists of {source.name} have no kernel {spec}"
+    text = f"kernel {spec} not found in the package lists of {source.name}"
     if lacking:
-        text += f"; lists of {', '.join(lacking)} could not be fetched"
+        text += f"; could not fetch the lists of {', '.join(lacking)}"
     alike = [c.upstream for c in known if c.flavour == wanted.flavour and c.series.may_have(version)]
     listed = ", ".join(f"{source.name}:{upstream}" for upstream in list(dict.fromkeys(alike))[:3])
-    return RequestError(text, hint=(f"there is {listed}, …; " if listed else "") + "see: ajuste kernel list --all")
+    return RequestError(
+        text, hint=(f"choose one of {listed}, …; " if listed else "") + "list them with ajuste kernel list --all"
+    )
 
 
 def _open_file(spec: str, wanted: KernelFile) -> KernelImage:
     vmlinuz = wanted.vmlinuz.expanduser().absolute()
     if not vmlinuz.is_file():
-        raise RequestError(f"{spec!r}: there is no file {vmlinuz}")
+        raise RequestError(f"{spec!r}: file {vmlinuz} not found", hint="give an existing file as path:VMLINUZ")
     release = read_release(vmlinuz)
     config = vmlinuz.parent / f"config-{release}"
     return KernelImage(
@@ -168,6 +170,6 @@ def _modules_directory(spec: str, given: Path, release: str) -> Path:
     if directory.is_dir() and (directory.name == release or (directory / "modules.builtin").is_file()):
         return directory
     raise RequestError(
-        f"{spec!r}: {directory} has no modules of {release}; expected the directory lib/modules/{release} or one above",
-        hint="make modules_install INSTALL_MOD_PATH=DIR puts them into DIR/lib/modules",
+        f"{spec!r}: no modules of {release} in {directory}; expected the directory lib/modules/{release} or a parent",
+        hint="install them with make modules_install INSTALL_MOD_PATH=DIR, into DIR/lib/modules",
     )

@@ -47,8 +47,8 @@ def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, 
     source = kernel_sources().get(image.spec.partition(":")[0])
     if source is None or not image.package:
         raise RequestError(
-            f"{image.spec}: a module can be built only for a kernel of a distribution, whose headers are packaged",
-            hint="--kernel debian:5.10, for example",
+            f"{image.spec}: building a module requires a distribution's kernel, such as debian:5.10",
+            hint="use --kernel debian:5.10",
         )
     version = image.package.split(" ")[1]
     # The makefiles name their place: by one name, whatever links lead to the cache.
@@ -65,14 +65,15 @@ def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, 
             packages = _packages(f"linux-headers-{image.release}", version, apt)
             if not packages:
                 raise RequestError(
-                    f"the package lists of {source.name} have no linux-headers-{image.release} {version}, which a "
-                    "module for this kernel is built with",
-                    hint=f"a newer kernel has some: ajuste kernel fetch {image.spec} --refresh",
+                    f"package linux-headers-{image.release} {version} not found in the lists of "
+                    f"{source.name}; a module "
+                    "for this kernel requires it",
+                    hint=f"fetch a newer kernel: ajuste kernel fetch {image.spec} --refresh",
                 )
             _fetch(packages, directory, image, apt, say)
     headers = _read(directory, image, to_build=to_build)
     if headers is None:
-        raise RunError(f"the headers that were put into {directory} cannot be read back")
+        raise RunError(f"cannot read back the headers stored in {directory}")
     make_room(HEADERS, home)
     return headers
 
@@ -137,8 +138,8 @@ def _fetch(packages: list[Package], directory: Path, image: KernelImage, apt: Ap
             put_in_place(tree, directory, aside=temporary / "damaged")
     except PackageGone as gone:
         raise RunError(
-            f"the headers of {image.release} are listed, but the mirror does not have them: {gone}",
-            hint=f"a newer kernel has some: ajuste kernel fetch {image.spec} --refresh",
+            f"the headers of {image.release} were not found on the mirror: {gone}",
+            hint=f"fetch a newer kernel: ajuste kernel fetch {image.spec} --refresh",
         ) from gone
 
 

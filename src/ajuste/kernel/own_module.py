@@ -63,8 +63,8 @@ def _require_programs(name: str) -> None:
     if lacking:
         packages = " ".join(sorted(set(lacking.values())))
         raise RequestError(
-            f"building the kernel module {name} takes {', '.join(sorted(lacking))}, which this machine does not have",
-            hint=f"apt install {packages}   (from Ajuste's own tree: setup/system kernel)",
+            f"building the kernel module {name} requires {', '.join(sorted(lacking))}, not found on this machine",
+            hint=f"install them: apt install {packages} (in Ajuste's source tree: setup/system kernel)",
         )
 
 
@@ -93,7 +93,7 @@ def _build(name: str, sources: Path, headers: Headers, module: Path) -> None:
         # What is left does not depend on the directory that it was built in.
         stripped = _run(["strip", "--strip-debug", str(built)])
         if stripped.returncode:
-            raise RunError(f"the module {name} could not be stripped: {stripped.stdout.strip()[:300]}")
+            raise RunError(f"could not strip the module {name}: {stripped.stdout.strip()[:300]}")
         entry = Path(directory) / "entry"
         entry.mkdir()
         built.rename(entry / built.name)
@@ -119,7 +119,7 @@ def _failure(name: str, headers: Headers, said: str) -> RunError:
     shown = first_error(said.splitlines()) or ["make gave no reason"]
     below = "\n".join(shown[1:])
     if "unrecognized command-line option" in shown[0]:
-        below = f"the kernel was built by a newer compiler than this machine's, {compiler().partition(';')[0]}"
+        below = f"the kernel was built with a newer compiler than this machine's, {compiler().partition(';')[0]}"
     return RunError(
         f"the module {name} does not build with {headers.packages[0]}: {shown[0]}",
         hint=below if below.strip() else None,
@@ -163,5 +163,5 @@ def _without(wanting: ResolvedConfiguration, resolved: ResolvedStudy) -> str | N
         level = wanting.configuration.levels[factor.name]
         needing = {c.configuration.levels[factor.name] for c in resolved.configurations if c.modules}
         if needing == {level} and level != factor.baseline:
-            return f'or leave out what needs it: --without "{factor.name}={level}"'
+            return f'or leave out the level that needs it: --without "{factor.name}={level}"'
     return None

@@ -62,7 +62,7 @@ def fetch_qemu(home: Home, say: Say = _silent, *, refresh: bool = False) -> Qemu
     disk is too full, RunError where fetching fails.
     """
     if platform.machine() != "x86_64":
-        raise RequestError(f"QEMU is fetched for x86_64 machines only; this is {platform.machine()}")
+        raise RequestError(f"fetching QEMU is supported only on x86_64; this machine is {platform.machine()}")
     root = home.cache / "qemu"
     with keeping_in(root, "QEMU"):
         if not refresh and (image := _from_cache(root, say)):
@@ -110,8 +110,8 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
     choices = _choose(apt, source, suites)
     if not choices:
         missing = sorted(set(apt.missing_suites()).intersection(suites))
-        lacking = f"; lists of {', '.join(missing)} could not be fetched" if missing else ""
-        raise RequestError(f"no QEMU {source.minimum} or later in {', '.join(suites)}{lacking}")
+        lacking = f"; could not fetch the lists of {', '.join(missing)}" if missing else ""
+        raise RequestError(f"found no QEMU of at least {source.minimum} in {', '.join(suites)}{lacking}")
     gone = ""
     for packages in choices:
         directory = root / packages[0].version.rpartition(":")[2]
@@ -121,8 +121,8 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
             return _fetch(packages, directory, apt, suites, home, say)
         except PackageGone as error:
             gone = str(error)
-            say(f"{packages[0]} is listed, but the mirror does not have it: trying the next newest")
-    raise RunError(f"no QEMU {source.minimum} could be downloaded: {gone}", hint="try again with --refresh")
+            say(f"{packages[0]} not found on the mirror: trying the next newest")
+    raise RunError(f"could not download QEMU {source.minimum}: {gone}", hint="try again with --refresh")
 
 
 def _codename() -> str:
@@ -164,7 +164,7 @@ def _fetch(
         put_in_place(entry, directory, aside=temporary / "damaged")
     image = _read(directory)
     if image is None:
-        raise RunError(f"the QEMU that was put into {directory} cannot be read back")
+        raise RunError(f"cannot read back the QEMU stored in {directory}")
     hold(directory)
     make_room(CACHED, home)
     return image
@@ -175,7 +175,7 @@ def _arrange(tree: Path, entry: Path) -> None:
     (entry / "firmware").mkdir(parents=True)
     program = tree / "usr/bin" / PROGRAM
     if not program.is_file():
-        raise RunError(f"the package of QEMU has no {PROGRAM}")
+        raise RunError(f"the QEMU package lacks {PROGRAM}")
     program.rename(entry / PROGRAM)
     for folder in ("usr/share/qemu", "usr/share/seabios"):
         for file in sorted((tree / folder).glob("*")):
@@ -252,7 +252,7 @@ def add_missing_libraries(
     while missing:
         level = _dependencies(level, seen, apt, suites)
         if not level:
-            raise RunError(f"{package} needs libraries that this machine lacks: {', '.join(missing)}")
+            raise RunError(f"{package} requires libraries not found on this machine: {', '.join(missing)}")
         seen.update(p.name for p in level)
         say(f"downloading libraries of {package.name} ({sum(p.size_bytes for p in level) / 1e6:.0f} MB)")
         into.mkdir(exist_ok=True)

@@ -79,7 +79,7 @@ def check_name(name: str) -> str:
     """``name``, if it can be one of a built kernel. Raises RequestError."""
     if not _NAME.fullmatch(name):
         raise RequestError(
-            f"{name!r} cannot name a kernel; expected letters, digits and . _ + -, beginning with a letter or a digit"
+            f"{name!r} is not a kernel name; expected letters, digits and . _ + -, starting with a letter or digit"
         )
     return name
 
@@ -95,29 +95,29 @@ def parse_spec(text: str) -> KernelSpec:
     if colon and kind in sources:
         return _packaged(text, sources[kind], rest)
     if not colon:
-        raise RequestError(f"{text!r} is no kernel; expected {FORMS}", hint=_guess(text.strip()))
+        raise RequestError(f"{text!r} is not a kernel; expected {FORMS}", hint=_guess(text.strip()))
     kinds = [*sources, BUILT, "path"]
     near = process.extractOne(kind, kinds, score_cutoff=60)
     raise RequestError(
-        f"{kind!r} is no known source of kernels; there are {', '.join(kinds)}",
-        hint=f"did you mean {near[0]}:{rest}?" if near else f"write for example {FORMS}",
+        f"unknown kernel source {kind!r}; expected one of {', '.join(kinds)}",
+        hint=f"did you mean {near[0]}:{rest}?" if near else f"write {FORMS}",
     )
 
 
 def _guess(text: str) -> str:
     if _VERSION.match(text):
         return f"did you mean debian:{text}?"
-    return f"for a file write path:{text}" if "/" in text else "see: ajuste kernel list"
+    return f"write path:{text} for a file" if "/" in text else "list kernels with ajuste kernel list"
 
 
 def _kernel_file(text: str, rest: str) -> KernelFile:
     vmlinuz, comma, modules = rest.partition(",modules=")
     if not vmlinuz:
-        raise RequestError(f"{text!r} names no file; expected path:VMLINUZ or path:VMLINUZ,modules=DIR")
+        raise RequestError(f"{text!r} lacks a file; expected path:VMLINUZ or path:VMLINUZ,modules=DIR")
     if comma and not modules:
-        raise RequestError(f"{text!r} names no modules directory; expected path:VMLINUZ,modules=DIR")
+        raise RequestError(f"{text!r} lacks the modules directory; expected path:VMLINUZ,modules=DIR")
     if "\0" in rest:
-        raise RequestError(f"{text!r} has a NUL character in a path")
+        raise RequestError(f"{text!r} has a NUL character; expected a path without it")
     return KernelFile(vmlinuz=Path(vmlinuz), modules=Path(modules) if modules else None)
 
 
@@ -126,7 +126,7 @@ def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
     if slash and flavour not in source.flavours:
         near = process.extractOne(flavour, list(source.flavours), score_cutoff=50)
         raise RequestError(
-            f"{text!r}: {source.name} has no kernel flavour {flavour!r}; there are {', '.join(source.flavours)}",
+            f"{text!r}: flavour {flavour!r} not found in {source.name}; expected one of {', '.join(source.flavours)}",
             hint=f"did you mean {source.name}:{version}/{near[0]}?" if near else None,
         )
     if _VERSION.fullmatch(version):
@@ -135,13 +135,13 @@ def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
     named = source.flavour_of(version)
     if named and _RELEASE.fullmatch(version):
         if slash and flavour != named:
-            raise RequestError(f"{text!r}: the release is of flavour {named}, not {flavour}")
+            raise RequestError(f"{text!r}: flavour {flavour} conflicts with the release's flavour; expected {named}")
         _check_series(text, source, version)
         return PackagedKernel(source=source.name, release=version, flavour=named)
     raise RequestError(
-        f"{text!r}: {version!r} is no kernel version; expected something like {source.name}:5.10, "
+        f"{text!r}: {version!r} is not a kernel version; expected a version such as {source.name}:5.10, "
         f"{source.name}:6.12.94 or {source.name}:7",
-        hint="see: ajuste kernel list",
+        hint="list kernels with ajuste kernel list",
     )
 
 
@@ -150,8 +150,8 @@ def _check_series(text: str, source: KernelSource, version: str) -> None:
     if not any(series.may_have(version) for series in source.series):
         near = _nearest(source, version)
         raise RequestError(
-            f"{text!r}: {source.name} suites have no kernel {version}; there are {source.series_names()}",
-            hint=f"the nearest is {source.name}:{near}; see: ajuste kernel list",
+            f"{text!r}: kernel {version} not found in {source.name}; expected one of {source.series_names()}",
+            hint=f"try {source.name}:{near}, or list kernels with ajuste kernel list",
         )
 
 

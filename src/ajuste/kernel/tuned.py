@@ -64,7 +64,7 @@ def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
                 raise type(failure)(f"tuned is not installed, and {failure.message}", hint=_HINT) from None
         if tree := _read(folder):
             return tree
-    raise RunError(f"the tuned that was put into {folder} cannot be read back", hint=_HINT)
+    raise RunError(f"cannot read back the tuned stored in {folder}", hint=_HINT)
 
 
 def _read(folder: Path) -> TunedTree | None:
@@ -91,7 +91,7 @@ def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
     known = [package for package in apt.packages(["tuned"]) if not suite or suite in package.suites]
     if not known:
         suites = ", ".join(dict.fromkeys(source.suite for source in apt.sources))
-        raise RequestError(f"there is no tuned in {suite or suites}")
+        raise RequestError(f"tuned not found in {suite or suites}", hint=_HINT)
     package = max(known, key=lambda one: Version(one.version))
     require_space(folder.parent, _BYTES + package.installed_bytes, "tuned")
     say(f"downloading {package}")
@@ -102,7 +102,7 @@ def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
             (temporary / "entry" / "tree").mkdir(parents=True)
             unpack(apt.download([package], temporary / "packages"), temporary / "entry" / "tree")
         except PackageGone as gone:
-            raise RunError(f"the mirror does not have it: {gone}") from None
+            raise RunError(f"not found on the mirror: {gone}") from None
         record = _Record(package=str(package), suite=suite or (package.suites[0] if package.suites else ""))
         (temporary / "entry" / _RECORD).write_text(record.model_dump_json(), encoding="utf-8")
         write_inventory(temporary / "entry")

@@ -22,7 +22,9 @@ from ajuste.model.kernel import KernelImage
 def unpack(packages: Iterable[Path], into: Path) -> None:
     """Extract package files; nothing of them is run. Source: dpkg-deb(1)."""
     if shutil.which("dpkg-deb") is None:
-        raise RequestError("dpkg-deb was not found; packages are extracted with it", hint="install dpkg")
+        raise RequestError(
+            "dpkg-deb not found; it is required to extract packages", hint="install it: apt install dpkg"
+        )
     for package in packages:
         extraction = subprocess.run(
             ["dpkg-deb", "-x", package, into], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
@@ -50,7 +52,7 @@ def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
         f"usr/lib/modules/{release}/vmlinuz.unsigned",
     )
     if image is None or modules is None:
-        raise RunError(f"the packages {', '.join(p.name for p in candidate.packages)} have no image or no modules")
+        raise RunError(f"the packages {', '.join(p.name for p in candidate.packages)} lack an image or modules")
     config = _first(tree, f"boot/config-{release}", f"usr/lib/modules/{release}/config")
     into.mkdir()
     image.rename(into / "vmlinuz")
@@ -60,7 +62,7 @@ def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
     modules.rename(into / "lib/modules" / release)
     said = read_release(into / "vmlinuz")
     if said != release:
-        raise RunError(f"{candidate.packages[0]} has a kernel that calls itself {said}, not {release}")
+        raise RunError(f"{candidate.packages[0]} has kernel {said}; expected {release}")
     described = KernelImage(
         spec=f"{candidate.source}:{release}",
         release=release,
@@ -96,21 +98,25 @@ def read_release(vmlinuz: Path) -> str:
         with vmlinuz.open("rb") as file:
             head = file.read(65 * 512 + _LONGEST_VERSION)
     except OSError as error:
-        raise RequestError(f"cannot read the kernel {vmlinuz}: {error.strerror}") from error
+        raise RequestError(
+            f"cannot read kernel {vmlinuz}: {error.strerror}", hint="check that the file exists and is readable"
+        ) from error
     marked = head[_BOOT_FLAG : _BOOT_FLAG + 2] == b"\x55\xaa" and head[_MAGIC : _MAGIC + 4] == b"HdrS"
     if not marked or len(head) < _KERNEL_VERSION + 2:
         raise RequestError(
-            f"{vmlinuz} is no x86 kernel image (bzImage): {_what(head)}",
-            hint="a kernel tree has it as arch/x86/boot/bzImage, a system as /boot/vmlinuz-RELEASE",
+            f"{vmlinuz} is not an x86 kernel image (bzImage): {_what(head)}",
+            hint="use arch/x86/boot/bzImage of a kernel tree, or /boot/vmlinuz-RELEASE of a system",
         )
     (pointer,) = struct.unpack_from("<H", head, _KERNEL_VERSION)
     # The pointer counts from 0x200 and is only valid within the setup sectors (0 means 4, for old boot loaders).
     if pointer == 0 or pointer >= 0x200 * (head[_SETUP_SECTS] or 4):
-        raise RequestError(f"{vmlinuz} does not say which release it is (no version string in its header)")
+        raise RequestError(f"{vmlinuz} has no version string in its header; expected a bzImage with its release")
     text = head[pointer + 0x200 :].partition(b"\0")[0]
     release = text[:_LONGEST_VERSION].split(b" ")[0].decode("ascii", "replace")
     if not release[:1].isdigit() or not release.isprintable() or "/" in release:
-        raise RequestError(f"{vmlinuz} has no sensible version string in its header: {release[:60]!r}")
+        raise RequestError(
+            f"{vmlinuz} has the version string {release[:60]!r} in its header; expected a kernel release"
+        )
     return release
 
 
@@ -121,7 +127,7 @@ def _what(head: bytes) -> str:
         return "it is a gzip file"
     if head[0x38:0x3C] == b"ARM\x64":
         return "it is a kernel for arm64"
-    return "it is empty" if not head else 'there is no "HdrS" at offset 0x202'
+    return "it is empty" if not head else '"HdrS" is missing at offset 0x202'
 
 
 # Packages of the mirror, unpacked beside where something of theirs is to be kept.

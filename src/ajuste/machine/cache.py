@@ -71,18 +71,18 @@ KINDS: Final = {
     kind.name: kind
     for kind in (
         Kind(KERNELS, "fetched kernels", lambda home: home.kernels, limit_bytes=8 * _GIB),
-        Kind(BUILT, "kernels built here", _in_cache("built"), "?" * 64, 20 * _GIB),
-        Kind(OBJECTS, "trees that kernels are built in", _in_cache("build"), "?" * 16, 60 * _GIB, _lock_inside),
-        Kind(SNAPSHOTS, "machines that have booted", lambda home: home.booted, "*.snapshot", 2 * _GIB),
-        Kind(MODULES, "modules built for kernels", _in_cache("modules"), limit_bytes=_GIB // 4),
-        Kind(HEADERS, "headers of kernels", _in_cache("headers"), limit_bytes=4 * _GIB),
-        Kind(SOURCES, "sources of kernels", _in_cache("sources"), limit_bytes=16 * _GIB),
+        Kind(BUILT, "built kernels", _in_cache("built"), "?" * 64, 20 * _GIB),
+        Kind(OBJECTS, "kernel build trees", _in_cache("build"), "?" * 16, 60 * _GIB, _lock_inside),
+        Kind(SNAPSHOTS, "booted machines (snapshots)", lambda home: home.booted, "*.snapshot", 2 * _GIB),
+        Kind(MODULES, "kernel modules", _in_cache("modules"), limit_bytes=_GIB // 4),
+        Kind(HEADERS, "kernel headers", _in_cache("headers"), limit_bytes=4 * _GIB),
+        Kind(SOURCES, "kernel sources", _in_cache("sources"), limit_bytes=16 * _GIB),
         Kind(QEMU, "fetched QEMU", _in_cache("qemu"), limit_bytes=_GIB),
-        Kind(TUNED, "fetched profiles of tuned", _in_cache("tuned"), limit_bytes=_GIB // 4),
-        Kind(LISTS, "lists of packages", _in_cache("apt"), limit_bytes=2 * _GIB, locks=_lock_inside),
-        Kind(COMPILER, "ccache, which has a limit of its own", lambda home: home.cache, "ccache", locks=_build_locks),
+        Kind(TUNED, "fetched tuned profiles", _in_cache("tuned"), limit_bytes=_GIB // 4),
+        Kind(LISTS, "package lists", _in_cache("apt"), limit_bytes=2 * _GIB, locks=_lock_inside),
+        Kind(COMPILER, "ccache, with its own limit", lambda home: home.cache, "ccache", locks=_build_locks),
         Kind(CLUSTER, "files sent to workers", _in_cache("cluster"), limit_bytes=2 * _GIB),
-        Kind(REPORTS, "HTML reports; `ajuste report` writes one again", lambda home: home.reports, "*.html", _GIB),
+        Kind(REPORTS, "HTML reports; `ajuste report` writes them again", lambda home: home.reports, "*.html", _GIB),
     )
 }
 """All that is kept, with its limit."""
@@ -137,7 +137,7 @@ def survey(home: Home) -> list[Kept]:
         _kept(kind.name, kind.what, str(kind.place(home)), kind.limit_bytes, _entries(kind, home))
         for kind in KINDS.values()
     ]
-    return [*found, _kept(LEFTOVERS, "what killed commands left behind", "", None, _leftovers(home))]
+    return [*found, _kept(LEFTOVERS, "remains of killed commands", "", None, _leftovers(home))]
 
 
 def clear(names: Iterable[str], home: Home, *, dry_run: bool = False) -> list[Cleared]:

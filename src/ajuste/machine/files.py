@@ -22,7 +22,7 @@ from ajuste.model.error import RequestError
 SUDO: Final = ("SUDO_UID", "SUDO_GID")
 """What sudo(8) says of the one who called it."""
 
-SUDO_HINT: Final = "call Ajuste by sudo itself, or unset SUDO_UID and SUDO_GID to run the commands as root"
+SUDO_HINT: Final = "call Ajuste with sudo, or unset SUDO_UID and SUDO_GID to run commands as root"
 
 _LARGEST_ID: Final = 2**32 - 2
 _MOST_LINKS: Final = 40
@@ -52,11 +52,11 @@ def _number(name: str, environment: Mapping[str, str]) -> int:
     text = environment.get(name)
     if text is None:
         other = next(one for one in SUDO if one != name)
-        raise RequestError(f"{other} is set and {name} is not: who called sudo is unknown", hint=SUDO_HINT)
+        raise RequestError(f"{other} is set and {name} is not; expected both or none", hint=SUDO_HINT)
     if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _LARGEST_ID:
         return int(text)
     raise RequestError(
-        f"{name} = {text[:40]!r} is no number of a user or group; it must be between 0 and {_LARGEST_ID}",
+        f"{name} = {text[:40]!r} is not a user or group ID; expected a number between 0 and {_LARGEST_ID}",
         hint=SUDO_HINT,
     )
 
@@ -93,7 +93,7 @@ def require_own(directory: Path, environment: Mapping[str, str] = os.environ) ->
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _refused(directory, at / part, f"cannot be looked at: {error.strerror}") from None
+            raise _refused(directory, at / part, f"is not accessible: {error.strerror}") from None
         _require_owner(directory, at / part, found, trusted)
         if not stat.S_ISLNK(found.st_mode):
             at = at / part
@@ -101,7 +101,7 @@ def require_own(directory: Path, environment: Mapping[str, str] = os.environ) ->
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise _refused(directory, at / part, "is one of too many links")
+            raise _refused(directory, at / part, "has too many symbolic links")
         target = Path(os.readlink(at / part))  # noqa: PTH115 - its parts are wanted as they are
         rest = [*target.parts[target.is_absolute() :], *rest]
         at = Path("/") if target.is_absolute() else at
@@ -112,7 +112,7 @@ def _require_owner(directory: Path, at: Path, found: os.stat_result, trusted: _T
     # Root follows no link of the user who called sudo either.
     if found.st_uid in (trusted.links if is_link else trusted.directories):
         return
-    raise _refused(directory, at, f"{'is a link of' if is_link else 'belongs to'} {user_name(found.st_uid)}")
+    raise _refused(directory, at, f"{'is a link owned by' if is_link else 'belongs to'} {user_name(found.st_uid)}")
 
 
 def _require_closed(directory: Path, at: Path, found: os.stat_result, *, last: bool) -> None:
@@ -120,9 +120,9 @@ def _require_closed(directory: Path, at: Path, found: os.stat_result, *, last: b
     if found.st_mode & stat.S_ISVTX and not last:
         return
     if found.st_mode & stat.S_IWOTH:
-        raise _refused(directory, at, "can be written by every user", f"chmod o-w {at}")
+        raise _refused(directory, at, "is writable by every user", f"chmod o-w {at}")
     if found.st_mode & stat.S_IWGRP and not _is_private(found.st_gid, found.st_uid):
-        raise _refused(directory, at, "can be written by other users of its group", f"chmod g-w {at}")
+        raise _refused(directory, at, "is writable by other users of its group", f"chmod g-w {at}")
 
 
 def _is_private(gid: int, uid: int) -> bool:
@@ -138,10 +138,8 @@ def _is_private(gid: int, uid: int) -> bool:
 
 def _refused(directory: Path, at: Path, why: str, mend: str = "") -> RequestError:
     where = f"{directory}: {at}" if at != directory else str(at)
-    advice = "choose another place with AJUSTE_HOME"
-    return RequestError(
-        f"Ajuste cannot keep its files in {where} {why}", hint=f"{mend}, or {advice}" if mend else advice
-    )
+    advice = "set AJUSTE_HOME to another directory"
+    return RequestError(f"cannot store files in {where} {why}", hint=f"{mend}, or {advice}" if mend else advice)
 
 
 def _trusted(environment: Mapping[str, str]) -> _Trusted:
@@ -174,8 +172,8 @@ def write_text(path: Path, text: str) -> None:
         owners = trusted.links if stat.S_ISLNK(found.st_mode) else trusted.directories
         if os.geteuid() == 0 and found.st_uid not in owners:
             raise RequestError(
-                f"{path} belongs to {user_name(found.st_uid)}; it is not written over",
-                hint="choose another name, or remove it first",
+                f"{path} belongs to {user_name(found.st_uid)}; it is not overwritten",
+                hint="choose another name, or remove the file",
             )
         flags = os.O_TRUNC | (0 if stat.S_ISLNK(found.st_mode) else os.O_NOFOLLOW)
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
@@ -207,7 +205,7 @@ def open_kept(file: Path) -> BufferedReader:
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(file))
+            raise OSError(errno.EINVAL, "it is not a regular file", str(file))
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)

@@ -33,8 +33,8 @@ def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Pa
             return program
     searched = ", ".join(str(place) for place in places)
     raise RequestError(
-        f"the program {name} was not found in {searched}",
-        hint="set AJUSTE_NATIVE to the directory that has it" if chosen else "build it with: cargo build --release",
+        f"program {name} not found in {searched}",
+        hint="set AJUSTE_NATIVE to its directory" if chosen else "build it with: cargo build --release",
     )
 
 
@@ -43,8 +43,8 @@ def module_source(name: str) -> Path:
     directory = _TREE / "native" / "module" / _MODULES[name]
     if not (directory / "Kbuild").is_file():
         raise RequestError(
-            f"the sources of the kernel module {name} were not found in {directory}",
-            hint="they are in Ajuste's source tree; run it from there (make setup)",
+            f"sources of the kernel module {name} not found in {directory}",
+            hint="run Ajuste from its source tree (make setup)",
         )
     return directory
 

@@ -55,8 +55,8 @@ class MachineSession:
         except OSError as error:
             self._remove()
             raise RequestError(
-                f"no directory for a machine can be made in {self._sessions}: {error.strerror}",
-                hint="set AJUSTE_HOME to a directory that can be written",
+                f"cannot create a directory in {self._sessions}: {error.strerror}",
+                hint="set AJUSTE_HOME to a directory you can write to",
             ) from error
         # A session of its own, so that Ctrl-C at the terminal does not reach it.
         self._guardian = subprocess.Popen(

@@ -60,7 +60,7 @@ class Collector:
     def add_summary(self, configuration: str, metric: Metric, summary: Summarised, line: int | None = None) -> None:
         place = Place(self.file, line=line)
         if (configuration, metric.name) in self._summaries:
-            raise RequestError(f"{metric.name} of {configuration} is there twice", place=place)
+            raise RequestError(f"{metric.name} of {configuration} is given twice; expected one value", place=place)
         for value in (summary.mean, summary.sem):
             require_computable(value, metric.name, place)
         require_possible([summary.mean], metric, [place])
@@ -85,10 +85,11 @@ class Collector:
     def table(self) -> Table:
         """Raises RequestError if nothing was found."""
         if self.empty:
-            raise RequestError(f"there is no result in it ({self.format})", place=Place(self.file))
+            raise RequestError(f"found no results ({self.format}); expected at least one", place=Place(self.file))
         for configuration, metric in self._values.keys() & self._summaries.keys():
             raise RequestError(
-                f"{metric} of {configuration} is there both as single values and as a summary", place=Place(self.file)
+                f"{metric} of {configuration} has single values and a summary; expected only one of them",
+                place=Place(self.file),
             )
         samples: dict[tuple[str, str], Sample] = {
             cell: Values(tuple(values), tuple(self._blocks.get(cell, ()))) for cell, values in self._values.items()
@@ -125,7 +126,7 @@ def require_possible(values: Sequence[float], metric: Metric, places: Sequence[P
     raise RequestError(
         f"{metric.name} is {values[place]:g}{unit and f' {metric.unit}'}; expected at least 0",
         place=places[place],
-        hint="take the row out; a column of differences needs a name such as change, and no unit of a time or count",
+        hint="remove the row; for differences, name the column change, without a unit of time or count",
     )
 
 
@@ -138,7 +139,9 @@ def require_so_many(configurations: int, metrics: int, place: Place) -> None:
     ):
         if count > most:
             raise RequestError(
-                f"more than {most} {what}", place=place, hint="split the file, or leave out what is not compared"
+                f"more than {most} {what}; expected at most {most}",
+                place=place,
+                hint="split the file, or remove what you do not compare",
             )
 
 
@@ -153,12 +156,10 @@ def require_computable(value: float, name: str, place: Place) -> None:
         raise RequestError(
             f"{name} is {value}; expected a finite number",
             place=place,
-            hint="take the row out, or write what was measured; nothing is left out silently",
+            hint="remove the row, or write the measured value",
         )
     if value and not 1 / LARGEST < abs(value) < LARGEST:
-        raise RequestError(
-            f"{name} is {value:g}; expected a number that can be computed with, between 1e-100 and 1e100", place=place
-        )
+        raise RequestError(f"{name} is {value:g}; expected a number between 1e-100 and 1e100", place=place)
 
 
 def joined(tables: Iterable[tuple[Path, Table]]) -> Table:
@@ -189,19 +190,20 @@ def _require_same_unit(one: Metric, other: Metric, file: Path) -> None:
         raise RequestError(
             f"{one.name} is in {other.unit or 'no unit'} here and in {one.unit or 'no unit'} in another file",
             place=Place(file),
-            hint="give it one unit, or two names",
+            hint="use one unit, or two metric names",
         )
 
 
 def _both(one: Sample, other: Sample, cell: tuple[str, str], file: Path) -> Sample:
     if not isinstance(one, Values) or not isinstance(other, Values):
         raise RequestError(
-            f"{cell[1]} of {cell[0]} is in several files, of which one has only a summary",
+            f"{cell[1]} of {cell[0]} is in several files, and one has only a summary",
             place=Place(file),
-            hint="give each file a name of its own with --name",
+            hint="give each file its own name with --name",
         )
     if bool(one.blocks) != bool(other.blocks):
         raise RequestError(
-            f"{cell[1]} of {cell[0]} is in several files, of which only one names blocks", place=Place(file)
+            f"{cell[1]} of {cell[0]} is in several files, and only one has blocks; expected blocks in all or none",
+            place=Place(file),
         )
     return Values(one.values + other.values, one.blocks + other.blocks)

@@ -27,7 +27,7 @@ CONFIGURATION: Final = "configuration"
 BLOCK: Final = "block"
 MOST_COLUMNS: Final = MOST_METRICS + 2
 _HEAD: Final = re.compile(r"^(?P<name>.*?)\s*[\[(](?P<unit>[^\[\]()]{0,20})[\])]$")
-_NAMES: Final = "if these are the names of configurations, call the column configuration"
+_NAMES: Final = "if these are configuration names, name the column configuration"
 _SUMMARIES: Final = ("command", "mean", "stddev", "median")
 _LONGEST_FIELD: Final = 4096
 _FEWER: Final = "split the file, or leave out what is not compared"
@@ -45,19 +45,22 @@ def read(text: str, name: str, file: Path) -> Table:
     _check_head(head, Place(file, line))
     if set(_SUMMARIES) <= set(head):
         raise RequestError(
-            "mean and stddev of hyperfine, without the number of runs",
+            "mean and stddev of hyperfine lack the number of runs",
             place=Place(file, line),
-            hint="hyperfine --export-json has every run",
+            hint="use hyperfine --export-json, which has every run",
         )
     metrics = {index: metric_of(field) for index, field in enumerate(head) if field not in (CONFIGURATION, BLOCK)}
     if not metrics:
-        raise RequestError("there is no column of a metric", place=Place(file, line))
+        raise RequestError("the metric column is missing; expected at least one", place=Place(file, line))
     _check_names(list(metrics.values()), Place(file, line))
     columns, lines = _columns(rows, len(head), file)
     groups = _groups(_column(columns, head, CONFIGURATION), name, lines, file)
     blocks = _column(columns, head, BLOCK)
     if blocks is not None and "" in blocks:
-        raise RequestError("the block has no name", place=Place(file, lines[blocks.index("")], BLOCK))
+        raise RequestError(
+            "found a block without a name; expected a name in every row",
+            place=Place(file, lines[blocks.index("")], BLOCK),
+        )
     found = Collector(FORMAT, file)
     for index, metric in metrics.items():
         hint = None if CONFIGURATION in head else _NAMES
@@ -76,7 +79,9 @@ def _columns(rows: Iterator[tuple[int, list[str]]], count: int, file: Path) -> t
     lines = []
     for line, row in rows:
         if len(row) != count:
-            raise RequestError(f"{len(row)} fields, but the first line names {count}", place=Place(file, line))
+            raise RequestError(
+                f"found {len(row)} fields; expected {count}, as in the first line", place=Place(file, line)
+            )
         lines.append(line)
         for column, field in zip(columns, row, strict=True):
             column.append(field)
@@ -100,7 +105,7 @@ def number(field: str, name: str, separator: str, place: Place, hint: str | None
     if separator != "," and text.count(",") == 1 and "." not in text:
         text = text.replace(",", ".")
     if not text:
-        raise RequestError(f"{name} is empty", place=place, hint="take the row out if it was not measured")
+        raise RequestError(f"{name} is empty", place=place, hint="remove the row if it was not measured")
     if len(text) > _LONGEST_FIELD or not _is_number(text):
         raise RequestError(f"{name} is {field.strip()[:40]!r}; expected a number", place=place, hint=hint)
     require_computable(float(text), name, place)
@@ -138,7 +143,10 @@ def _groups(names: list[str] | None, name: str, lines: Sequence[int], file: Path
     for place, configuration in enumerate(names):
         groups.setdefault(configuration, []).append(place)
     if "" in groups:
-        raise RequestError("the configuration has no name", place=Place(file, lines[groups[""][0]], CONFIGURATION))
+        raise RequestError(
+            "found a configuration without a name; expected a name in every row",
+            place=Place(file, lines[groups[""][0]], CONFIGURATION),
+        )
     return dict(groups)
 
 
@@ -151,18 +159,16 @@ def _check_head(head: list[str], place: Place) -> None:
     if len(head) > MOST_COLUMNS:
         raise RequestError(f"{len(head)} columns; expected at most {MOST_COLUMNS}", place=place, hint=_FEWER)
     if twice := _twice(head):
-        raise RequestError(f"the column {twice!r} is there twice", place=place)
+        raise RequestError(f"the column {twice!r} is given twice; expected different names", place=place)
     if "" in head:
-        raise RequestError(f"column {head.index('') + 1} has no name", place=place)
+        raise RequestError(f"column {head.index('') + 1} has no name; expected a name", place=place)
     if head and all(_is_number(field) for field in head):
-        raise RequestError(
-            "the first line has numbers; expected the names of the columns, such as configuration,time", place=place
-        )
+        raise RequestError("the first line has numbers; expected column names, such as configuration,time", place=place)
 
 
 def _check_names(metrics: list[Metric], place: Place) -> None:
     if twice := _twice([metric.name for metric in metrics]):
-        raise RequestError(f"two columns are of the metric {twice!r}", place=place)
+        raise RequestError(f"two columns have the metric {twice!r}; expected one", place=place)
 
 
 def _twice(names: Sequence[str]) -> str | None:
@@ -188,4 +194,6 @@ def rows_of(text: str, separator: str, file: Path) -> Iterator[tuple[int, list[s
             if row and (row[0].strip() or any(map(str.strip, row))):
                 yield reader.line_num, row
     except csv.Error as error:
-        raise RequestError(f"no valid CSV: {error}", place=Place(file, reader.line_num)) from None
+        raise RequestError(
+            f"not valid CSV: {error}", place=Place(file, reader.line_num), hint="check the quotes and separators"
+        ) from None

@@ -44,7 +44,7 @@ def _thread(output: str) -> dict[str, Any]:
         raise ParseError(f"cyclictest printed no JSON: {excerpt(output)}") from error
     threads = document.get("thread") if isinstance(document, dict) else None
     if not isinstance(threads, dict) or len(threads) != 1 or not isinstance(threads.get("0"), dict):
-        raise ParseError(f"cyclictest's results are not of one thread: {excerpt(output)}")
+        raise ParseError(f"cyclictest printed results of several threads; expected one: {excerpt(output)}")
     return dict(threads["0"])
 
 

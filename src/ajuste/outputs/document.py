@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.outputs.collector import utf8
+
+_WHOLE: Final = "give one complete JSON document"
 
 
 class DocumentNode:
@@ -39,7 +41,7 @@ class DocumentNode:
         """A member that must be there."""
         found = self.get(name)
         if found is None:
-            raise RequestError(f"{name} is missing", place=self.place)
+            raise RequestError(f"{name} is required", place=self.place)
         return found
 
     def items(self) -> list[DocumentNode]:
@@ -59,7 +61,7 @@ class DocumentNode:
         try:
             return float(self.value)
         except OverflowError:
-            raise self.wrong("a number that is not so large") from None
+            raise self.wrong("a smaller number") from None
 
     def text(self) -> str:
         if not isinstance(self.value, str):
@@ -78,7 +80,7 @@ def parse_document(text: str, file: Path) -> DocumentNode:
         return DocumentNode(json.loads(text), file)
     except json.JSONDecodeError as error:
         raise RequestError(
-            f"no valid JSON: {error.msg} (column {error.colno})", place=Place(file, error.lineno)
+            f"not valid JSON: {error.msg} (column {error.colno})", place=Place(file, error.lineno), hint=_WHOLE
         ) from None
     except (RecursionError, ValueError) as error:
-        raise RequestError(f"no valid JSON: {str(error)[:80]}", place=Place(file)) from None
+        raise RequestError(f"not valid JSON: {str(error)[:80]}", place=Place(file), hint=_WHOLE) from None

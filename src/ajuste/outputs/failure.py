@@ -27,7 +27,7 @@ def figure(text: str, what: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ParseError(f"{excerpt(text)} is no number for {what}")
+        raise ParseError(f"{excerpt(text)} is not a number for {what}")
     return value
 
 
@@ -38,5 +38,5 @@ def finite(value: float, what: str) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ParseError(f"{excerpt(str(value))} is no finite number for {what}")
+        raise ParseError(f"{excerpt(str(value))} is not a finite number for {what}")
     return number

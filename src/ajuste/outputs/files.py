@@ -41,10 +41,11 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequ
     """
     if names and len(names) != len(files):
         raise RequestError(
-            f"--name: {len(names)} names for {len(files)} files", hint="give it once for each file, or never"
+            f"--name: found {len(names)} names for {len(files)} files; expected one for each file",
+            hint="give --name once for each file, or not at all",
         )
     if not all(name.strip() for name in names):
-        raise RequestError("--name: a name is empty")
+        raise RequestError("--name: found an empty name; expected a name for each file")
     wanted = asked or FileRequest()
     require_runs(wanted.runs, files[0])
     chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names(files)]
@@ -56,9 +57,12 @@ def _text(file: Path) -> str:
     try:
         found = file.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise RequestError("is no ordinary file", place=Place(file))
+            raise RequestError("is not a regular file; expected a regular file", place=Place(file))
         if found.st_size > LARGEST_BYTES:
-            raise RequestError(f"has more than {LARGEST_BYTES >> 20} MiB", place=Place(file))
+            raise RequestError(
+                f"is larger than {LARGEST_BYTES >> 20} MiB; expected at most {LARGEST_BYTES >> 20} MiB",
+                place=Place(file),
+            )
         data = file.read_bytes()
     except OSError as error:
         raise RequestError(error.strerror or str(error), place=Place(file)) from None
@@ -73,11 +77,11 @@ def _decoded(data: bytes, file: Path) -> str:
         text = data.decode(encoding or "utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        wrong = f"byte {data[error.start]:#04x} is no UTF-8" if encoding is None else f"is no whole {encoding}"
+        wrong = f"byte {data[error.start]:#04x} is not UTF-8" if encoding is None else f"is not complete {encoding}"
         raise RequestError(wrong, place=Place(file, line), hint="convert it: iconv -t UTF-8") from None
     if "\0" in text:
         place = Place(file, text.count("\n", 0, text.index("\0")) + 1)
-        raise RequestError("has a NUL: it is no text, or UTF-16 without its mark", place=place)
+        raise RequestError("has a NUL byte; expected text in UTF-8, or in UTF-16 with a byte order mark", place=place)
     return text
 
 
@@ -87,7 +91,7 @@ def _names(files: Sequence[Path]) -> list[str]:
         names = [str(name(file)) for file in files]
         if len(set(names)) == len(names):
             return names
-    raise RequestError("a file is named twice", hint="give each a name of its own with --name")
+    raise RequestError("a file is given twice; expected different files", hint="give each its own name with --name")
 
 
 def split_names(words: Collection[str], table: Table) -> tuple[str, ...]:
@@ -109,10 +113,10 @@ def _directed(table: Table, words: FileRequest) -> Table:
     for option, names in (("--lower", asked.lower), ("--higher", asked.higher), ("--difference", asked.differences)):
         for name in names:
             if name not in known:
-                raise RequestError(f"{option} {name}: there is no such metric; there are {', '.join(known[:20])}")
+                raise RequestError(f"{option} {name}: metric not found; expected one of {', '.join(known[:20])}")
     both = set(asked.lower) & set(asked.higher)
     if both:
-        raise RequestError(f"{min(both)} is named by --lower and by --higher")
+        raise RequestError(f"{min(both)} is in --lower and --higher, which are mutually exclusive")
     return replace(table, metrics=tuple(_as_asked(metric, asked) for metric in table.metrics))
 
 

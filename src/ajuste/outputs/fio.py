@@ -107,13 +107,13 @@ def _run(output: str) -> _Run:
     opening = _OPENING.search(output)
     closing = _CLOSING.search(output, opening.end()) if opening else None
     if not opening or not closing:
-        raise ParseError(f"fio printed no JSON document: {excerpt(output)}")
+        raise ParseError(f"fio did not print JSON: {excerpt(output)}")
     try:
         return _Run.model_validate_json(output[opening.start() : closing.end()])
     except ValidationError as failure:
         first = failure.errors()[0]
         words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise ParseError(f"fio's JSON is not as expected: {excerpt(words, 160)}") from None
+        raise ParseError(f"fio printed unexpected JSON: {excerpt(words, 160)}") from None
     except RecursionError:
         raise ParseError("fio's JSON is nested too deeply") from None
 
@@ -193,9 +193,9 @@ class FioLatency(BaseModel):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.N and not self.min * (1 - _ROUNDING) - 1e-6 <= self.mean <= self.max * (1 + _ROUNDING) + 1e-6:
-            raise ValueError("the mean is not between the least and the greatest latency")
+            raise ValueError("the mean is not between the minimum and the maximum latency")
         if self.bins and sum(self.bins.values()) != self.N:
-            raise ValueError("the bins do not hold as many latencies as there are")
+            raise ValueError("the bins do not add up to the number of latencies")
         return self
 
     def percentiles(self) -> dict[str, float]:

@@ -52,7 +52,9 @@ def read(document: DocumentNode, name: str, file: Path) -> Table:
     for job in jobs:
         error = job.get("error")
         if error is not None and error.number():
-            raise RequestError(f"this job failed with error {error.value}", place=error.place)
+            raise RequestError(
+                f"this job failed with error {error.value}; expected a job without errors", place=error.place
+            )
     for direction in DIRECTIONS:
         parts = [part for job in jobs if (part := job.get(direction)) and _ios(part) > 0]
         for metric, value in _figures(direction, parts) if parts else ():

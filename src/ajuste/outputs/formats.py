@@ -77,7 +77,7 @@ DOCUMENTS: Final[tuple[DocumentFormat, ...]] = (
 NAMES: Final = tuple(dict.fromkeys((*(one.name for one in reversed(TEXTS)), *(one.name for one in DOCUMENTS))))
 """What ``--format`` takes."""
 KNOWN: Final = (
-    "known are CSV, the JSON of hyperfine, fio, pyperf and Google Benchmark, perf stat (text, -j or -x), a LINPACK "
+    "give CSV, the JSON of hyperfine, fio, pyperf and Google Benchmark, perf stat (text, -j or -x), a LINPACK "
     "table, hackbench"
 )
 
@@ -88,7 +88,7 @@ def read_source(source: ResultSource, chosen: str | None = None) -> Table:
     if not source.text.strip():
         raise RequestError("the file is empty", place=place, hint=KNOWN)
     if chosen is not None and chosen not in NAMES:
-        raise RequestError(f"--format {chosen}: there is no such format; there are {', '.join(NAMES)}")
+        raise RequestError(f"--format {chosen}: format not found; expected one of {', '.join(NAMES)}")
     documents = [one for one in DOCUMENTS if chosen in (None, one.name)]
     texts = [one for one in TEXTS if chosen in (None, one.name)]
     for text in texts:
@@ -110,4 +110,4 @@ def _document(source: ResultSource, documents: list[DocumentFormat]) -> Table:
             return one.read(document, source.name, source.file)
     if len(documents) == 1:
         raise RequestError(f"this is not {documents[0].title}", place=Place(source.file), hint=KNOWN)
-    raise RequestError("a JSON document of an unknown kind", place=Place(source.file), hint=KNOWN)
+    raise RequestError("unknown JSON document", place=Place(source.file), hint=KNOWN)

@@ -20,7 +20,7 @@ def parse(output: str) -> dict[str, float]:
     """
     found = _LINE.findall(output)
     if len(found) != 1:
-        raise ParseError(f"frames printed {len(found)} lines of results instead of one: {excerpt(output)}")
+        raise ParseError(f"frames printed {len(found)} lines of results , expected one: {excerpt(output)}")
     due, drawn, in_time, elapsed, *times = (figure(text, "frames") for text in found[0])
     if not in_time <= drawn <= due or not due or not elapsed:
         raise ParseError(f"frames printed figures that contradict each other: {excerpt(output)}")

@@ -15,7 +15,7 @@ def parse(output: str) -> dict[str, float]:
     """
     found = [(figure(frames, "frames"), figure(rate, "the frame rate")) for frames, rate in _LINE.findall(output)]
     if not found:
-        raise ParseError(f"glxgears counted no frames, which it does five seconds after the first: {excerpt(output)}")
+        raise ParseError(f"glxgears printed no frame rate; it needs at least five seconds: {excerpt(output)}")
     if not all(frames and rate for frames, rate in found):
         raise ParseError(f"glxgears drew nothing: {excerpt(output)}")
     return {"glxgears.rate": sum(frames for frames, _ in found) / sum(frames / rate for frames, rate in found)}

@@ -34,7 +34,11 @@ def read(document: DocumentNode, name: str, file: Path) -> Table:
             aggregates = True
             continue
         if (failed := one.get("error_occurred")) and failed.value:
-            raise RequestError("this benchmark failed", place=one.place, hint="measure it again without failures")
+            raise RequestError(
+                "this benchmark failed; expected results without failures",
+                place=one.place,
+                hint="fix the failure and measure again",
+            )
         title = (one.get("run_name") or one.need("name")).text()
         unit = (one.get("time_unit") or one.need("time_unit")).text()
         if unit not in _SECONDS:
@@ -45,6 +49,8 @@ def read(document: DocumentNode, name: str, file: Path) -> Table:
                 found.add(name, metric, time.number() * _SECONDS[unit])
     if aggregates and found.empty:
         raise RequestError(
-            "there are only aggregates in it", place=Place(file), hint="without --benchmark_report_aggregates_only"
+            "found only aggregates; expected every repetition",
+            place=Place(file),
+            hint="measure without --benchmark_report_aggregates_only",
         )
     return found.table()

@@ -50,5 +50,5 @@ def read(text: str, name: str, file: Path) -> Table:
         if time := _RUN.match(line[:200]):
             found.add(name, TIME, float(time["seconds"]), line=number)
         elif _BEGUN.match(line):
-            raise RequestError(f"no time: {line.strip()[:60]!r}", place=Place(file, number))
+            raise RequestError(f"found {line.strip()[:60]!r}; expected a time", place=Place(file, number))
     return found.table()

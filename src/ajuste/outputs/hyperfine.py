@@ -32,9 +32,9 @@ def read(document: DocumentNode, name: str, file: Path) -> Table:
         times = result.get("times")
         if times is None:
             raise RequestError(
-                f"{command} has no times, only a summary without the number of runs",
+                f"{command} has only a summary; expected the times of its runs",
                 place=result.place,
-                hint="hyperfine --export-json writes them",
+                hint="use hyperfine --export-json, which has every run",
             )
         listed = result.get("exit_codes")
         codes = [code.value for code in listed.items()] if listed else []
@@ -42,7 +42,7 @@ def read(document: DocumentNode, name: str, file: Path) -> Table:
             raise RequestError(
                 f"{sum(map(bool, codes))} of {len(codes)} runs of {command} failed",
                 place=result.place,
-                hint="measure it again without failures; what a failed run took says nothing",
+                hint="fix the failure and measure again",
             )
         for time in times.items():
             found.add(command, TIME, time.number())

@@ -81,5 +81,7 @@ def read(text: str, name: str, file: Path) -> Table:
         elif row := _CLASSIC_ROW.match(line[:200]):
             found.add(name, SPEED, float(row["kflops"].replace(",", ".")), line=number)
         elif inside and _BEGUN.match(line):
-            raise RequestError(f"no whole row of the table: {line.strip()[:60]!r}", place=Place(file, number))
+            raise RequestError(
+                f"found {line.strip()[:60]!r}; expected a complete row of the table", place=Place(file, number)
+            )
     return found.table()

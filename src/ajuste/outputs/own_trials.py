@@ -37,12 +37,14 @@ def read(text: str, name: str, file: Path) -> Table:
     places = {column: start + index for index, column in enumerate(DESIGN)}
     metrics = {index: _known(metric_of(head[index])) for index in range(start + len(DESIGN), len(head))}
     if len({metric.name for metric in metrics.values()}) < len(metrics):
-        raise RequestError("two columns are of one metric", place=Place(file, 1))
+        raise RequestError("two columns have the same metric; expected one", place=Place(file, 1))
     found = Collector(FORMAT, file)
     left_out: Counter[str] = Counter()
     for line, row in rows:
         if len(row) != len(head):
-            raise RequestError(f"{len(row)} fields, but the first line names {len(head)}", place=Place(file, line))
+            raise RequestError(
+                f"found {len(row)} fields; expected {len(head)}, as in the first line", place=Place(file, line)
+            )
         status = row[places["status"]]
         if status != "ok" or row[places["warm_up"]] == "yes":
             left_out["warm-up trials" if row[places["warm_up"]] == "yes" else f"{status[:40]} trials"] += 1
@@ -55,7 +57,7 @@ def read(text: str, name: str, file: Path) -> Table:
             found.add(_plain(row[0]), metric, value, block=row[places["block"]], line=line)
     if left_out:
         said = ", ".join(f"{what} ({count})" for what, count in left_out.items())
-        found.notes.append(f"{utf8(file.name)}: left out, as Ajuste has marked them: {said}.")
+        found.notes.append(f"{utf8(file.name)}: left out, because Ajuste marked them: {said}.")
     return found.table()
 
 
@@ -64,7 +66,9 @@ def _design(head: Sequence[str], file: Path) -> int:
     for start in range(1, len(head) - len(DESIGN) + 1):
         if tuple(head[start : start + len(DESIGN)]) == DESIGN:
             return start
-    raise RequestError(f"the columns {', '.join(DESIGN)} are not there together", place=Place(file, 1))
+    raise RequestError(
+        f"found only some of the columns {', '.join(DESIGN)}; expected all of them", place=Place(file, 1)
+    )
 
 
 def _known(metric: Metric) -> Metric:

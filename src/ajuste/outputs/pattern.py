@@ -36,9 +36,9 @@ def check_pattern(pattern: str) -> None:
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as failure:
-        raise RequestError(f"no regular expression: {failure}") from None
+        raise RequestError(f"not a regular expression: {failure}; expected the syntax of Python") from None
     if compiled.groups < 1:
-        raise RequestError("the pattern has no group; put what is the number in ( )")
+        raise RequestError("the pattern has no group; expected the number in ( )")
 
 
 def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, float]:
@@ -79,6 +79,6 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
 def _too_slow(patterns: Sequence[Pattern]) -> ParseError:
     names = ", ".join(pattern.metric for pattern in patterns)
     return ParseError(
-        f"searching for {names} took more than {SECONDS} s; a pattern backtracks without end",
-        hint="avoid repetitions within repetitions, such as (a+)+",
+        f"searching for {names} took more than {SECONDS} s; a pattern backtracks too much",
+        hint="avoid nested repetitions, such as (a+)+",
     )

@@ -73,9 +73,9 @@ def add_event(
         return
     if runs is None:
         raise RequestError(
-            "this is a summary of several runs, but not of how many",
+            "found a summary of several runs; the number of runs is missing",
             place=Place(found.file, line),
-            hint="say it with --runs N: the N of perf stat -r N",
+            hint="give it with --runs N: the N of perf stat -r N",
         )
     sem = abs(scaled) * spread_percent / 100
     found.add_summary(configuration, metric, Summarised(runs, scaled, sem), line)
@@ -88,4 +88,4 @@ def _direction(event: str) -> Direction:
 def require_runs(runs: int | None, file: Path) -> None:
     """Raises RequestError for a number of runs that no summary can have."""
     if runs is not None and runs < 2:
-        raise RequestError(f"--runs {runs}: a summary is of at least 2 runs", place=Place(file))
+        raise RequestError(f"--runs {runs}: expected at least 2", place=Place(file))

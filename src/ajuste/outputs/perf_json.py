@@ -44,7 +44,7 @@ def _add(found: Collector, skipped: NotCounted, name: str, event: DocumentNode, 
     for key, option in (("interval", "-I"), ("cpu", "-A"), ("thread", "--per-thread")):
         if event.get(key) is not None:
             raise RequestError(
-                f"{option} splits a run into parts, which are no repetitions", place=Place(found.file, line)
+                f"{option} is not supported: parts of a run are not repetitions", place=Place(found.file, line)
             )
     if isinstance(text, str) and text.startswith("<not"):
         skipped.add(event.need("event").text())

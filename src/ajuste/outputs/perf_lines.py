@@ -41,7 +41,9 @@ def read(text: str, name: str, file: Path, runs: int | None) -> Table:
         place = Place(file, line_number)
         fields = line[:_LONGEST_LINE].split(separator)
         if len(fields) < _FEWEST_FIELDS:
-            raise RequestError(f"{len(fields)} fields; perf stat -x writes at least {_FEWEST_FIELDS}", place=place)
+            raise RequestError(
+                f"found {len(fields)} fields; expected at least {_FEWEST_FIELDS}, as perf stat -x writes", place=place
+            )
         value, unit, event, spread = (field.strip() for field in fields[:4])
         if value.startswith("<not"):
             skipped.add(event)
@@ -50,8 +52,7 @@ def read(text: str, name: str, file: Path, runs: int | None) -> Table:
             raise RequestError(
                 "expected a value, its unit and an event",
                 place=place,
-                hint="with a timestamp, for each CPU, or with decimal commas between commas it is not read; "
-                "use -x';' and neither -I nor -A",
+                hint="use -x';' without -I and -A: timestamps, CPUs and decimal commas are not supported",
             )
         percent = spread.removesuffix("%") if spread.endswith("%") else None
         add_event(
@@ -69,7 +70,7 @@ def read(text: str, name: str, file: Path, runs: int | None) -> Table:
 
 def _figure(text: str, place: Place) -> float:
     if not _NUMBER.match(text):
-        raise RequestError(f"{text[:40]!r} is no number", place=place)
+        raise RequestError(f"{text[:40]!r} is not a number; expected a number", place=place)
     return number(text, "," in text, place)
 
 

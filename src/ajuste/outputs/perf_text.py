@@ -40,7 +40,11 @@ def read(text: str, name: str, file: Path, runs: int | None) -> Table:
     """Each block of the text is one value of each event, or with ``-r N`` a summary of N runs (``runs``, if given,
     is believed rather than what perf printed)."""
     if _INTERVALS.search(text):
-        raise RequestError("perf stat -I: intervals of a run are no repetitions", place=Place(file), hint="use -r")
+        raise RequestError(
+            "perf stat -I is not supported: intervals of a run are not repetitions",
+            place=Place(file),
+            hint="use perf stat -r N",
+        )
     found = Collector(FORMAT, file)
     skipped = NotCounted(file)
     lines = text.splitlines()
@@ -55,7 +59,10 @@ def read(text: str, name: str, file: Path, runs: int | None) -> Table:
         elif missing := _NOT_COUNTED.match(line):
             skipped.add(missing["event"])
         elif _PART.match(line):
-            raise RequestError("parts of a run (-A, --per-...) are no repetitions", place=Place(file, number))
+            raise RequestError(
+                "perf stat -A and --per-... are not supported: parts of a run are not repetitions",
+                place=Place(file, number),
+            )
         elif figure := _figure(line, comma, Place(file, number), counted):
             add_event(
                 found,
@@ -119,4 +126,4 @@ def number(text: str, comma: bool, place: Place) -> float:
     try:
         return float(plain)
     except ValueError:
-        raise RequestError(f"{text!r} is no number", place=place) from None
+        raise RequestError(f"{text!r} is not a number; expected a number", place=place) from None

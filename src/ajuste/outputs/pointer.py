@@ -29,9 +29,9 @@ class Pointer(BaseModel):
 def check_pointer(pointer: str) -> None:
     """Raises RequestError for what is no JSON pointer."""
     if not pointer.startswith("/"):
-        raise RequestError(f'"{pointer}" is no JSON pointer; it begins with a slash, as in /jobs/0/write/iops')
+        raise RequestError(f'"{pointer}" is not a JSON pointer; expected a slash first, as in /jobs/0/write/iops')
     if not _FORM.fullmatch(pointer):
-        raise RequestError(f'"{pointer}" is no JSON pointer; ~ is written ~0 in it, and a slash in a name ~1')
+        raise RequestError(f'"{pointer}" is not a JSON pointer; expected ~0 for ~, and ~1 for a slash in a name')
 
 
 def follow(document: Any, pointer: str) -> Any:
@@ -60,7 +60,7 @@ def pointed(pointers: Sequence[Pointer], streams: dict[str, str]) -> dict[str, f
     for one in pointers:
         value = follow(documents[one.stream], one.pointer)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ParseError(f'{one.pointer} is {_kind(value)}, and no number for "{one.metric}"')
+            raise ParseError(f'{one.pointer} is {_kind(value)}; expected a number for "{one.metric}"')
         metrics[one.metric] = finite(value, f'"{one.metric}"')
     return metrics
 
@@ -73,7 +73,7 @@ def _document(text: str, stream: str) -> Any:
         raise ParseError(f"the JSON document on {stream} is nested too deeply") from None
     except ValueError as failure:
         reason = failure.msg if isinstance(failure, json.JSONDecodeError) else "a number with too many digits"
-        raise ParseError(f"{stream} is no JSON document ({reason}): {excerpt(text) if text else 'empty'}") from None
+        raise ParseError(f"{stream} is not a JSON document ({reason}): {excerpt(text) if text else 'empty'}") from None
 
 
 def _kind(value: Any) -> str:

@@ -24,4 +24,4 @@ def parser(name: str) -> Parser:
     try:
         return PARSERS[name]
     except KeyError:
-        raise RequestError(f'there is no parser "{name}"; expected one of {", ".join(PARSERS)}') from None
+        raise RequestError(f'parser "{name}" not found; expected one of {", ".join(PARSERS)}') from None

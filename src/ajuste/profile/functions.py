@@ -110,7 +110,7 @@ def call(name: str, arguments: Sequence[str], facts: MachineFacts) -> str | None
 
 
 _OF_THE_MACHINE: Final[Mapping[str, str]] = {
-    "exec": "runs a program; Ajuste runs nothing of a profile",
+    "exec": "runs a program; Ajuste runs no program of a profile",
     "calc_isolated_cores": "depends on the machine's packages and cores",
     "check_net_queue_count": "depends on the machine's network devices",
     "cpulist2devs": "names devices of the machine",
@@ -118,7 +118,7 @@ _OF_THE_MACHINE: Final[Mapping[str, str]] = {
     "package2cpus": "depends on the machine's packages and cores",
     "package2uncores": "depends on the machine's packages and cores",
     "intel_recommended_pstate": "depends on the machine's processor",
-    "log": "only writes into tuned's log",
+    "log": "writes only to tuned's log",
 }
 
 
@@ -134,7 +134,7 @@ def _assertion_non_equal(arguments: Sequence[str], facts: MachineFacts) -> None:
 
 def _cpuinfo_check(arguments: Sequence[str], facts: MachineFacts) -> str:
     if facts.cpuinfo is None:
-        raise CannotCompute("${f:cpuinfo_check} asks for the processor, which the guest emulates")
+        raise CannotCompute("${f:cpuinfo_check} depends on the processor, which the guest emulates")
     for pattern, value in zip(arguments[::2], arguments[1::2], strict=False):
         if re.search(pattern, facts.cpuinfo, re.MULTILINE):
             return value
@@ -216,7 +216,7 @@ def _with_functions(text: str, facts: MachineFacts) -> str:
             inner = text[start + 2 : place]
             calls += 1
             if calls > _MOST_CALLS:
-                raise Refused(f"more than {_MOST_CALLS} functions in one value")
+                raise Refused(f"found more than {_MOST_CALLS} functions in one value")
             if not kept and inner.startswith("f:"):
                 given = _call(inner, facts)
                 if given is not None:
@@ -224,7 +224,7 @@ def _with_functions(text: str, facts: MachineFacts) -> str:
                     place = start + len(given) - 1
         place += 1
     if any(not kept and text.startswith("${f:", start) for kept, start in begun):
-        raise Refused("a ${f:… without its closing }")
+        raise Refused("found ${f:… without a closing }")
     return text
 
 

@@ -35,14 +35,20 @@ def read_text(path: Path) -> str:
     """The text of a profile's file. Raises RequestError for what cannot be read, or is far too large for one."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise RequestError(f"has more than {_MOST_BYTES} bytes; that is no profile", place=Place(path))
+            raise RequestError(
+                f"has more than {_MOST_BYTES} bytes; expected a profile of at most {_MOST_BYTES}", place=Place(path)
+            )
         text = path.read_text(encoding="utf-8")
     except OSError as failure:
-        raise RequestError(f"cannot be read: {failure.strerror}", place=Place(path)) from None
+        raise RequestError(
+            f"cannot be read: {failure.strerror}", place=Place(path), hint="check that the file exists and is readable"
+        ) from None
     except UnicodeDecodeError:
-        raise RequestError("is no text in UTF-8", place=Place(path)) from None
+        raise RequestError("is not valid UTF-8; expected a text file", place=Place(path)) from None
     if text.count("\n") > _MOST_LINES:
-        raise RequestError(f"has more than {_MOST_LINES} lines; that is no profile", place=Place(path))
+        raise RequestError(
+            f"has more than {_MOST_LINES} lines; expected a profile of at most {_MOST_LINES}", place=Place(path)
+        )
     return text
 
 

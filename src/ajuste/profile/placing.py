@@ -152,7 +152,7 @@ def _of_line(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, in
         return
     name = OPTIONS.get((line.plugin, line.option))
     if name is None or name not in catalogue.tunables:
-        raise _Left("is no setting of the catalogue")
+        raise _Left("is not in the catalogue")
     for tunable in _instances(line, catalogue.tunables[name], catalogue, version, instances):
         yield Wish(line, tunable, line.value)
 
@@ -166,10 +166,10 @@ def _of_place(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, i
     try:
         tunable = catalogue.find_tunable(path)
     except RequestError:
-        raise _Left("is no setting of the catalogue") from None
+        raise _Left("is not in the catalogue") from None
     where = _place_of(tunable, catalogue, version)
     if where != path:
-        raise _Left(f"is not in this kernel, Linux {version}: {tunable.name} is at {where} there")
+        raise _Left(f"is not supported by Linux {version}, where {tunable.name} is at {where}")
     yield Wish(line, tunable, line.value)
 
 
@@ -187,7 +187,7 @@ def _of_pattern(
                 found = True
                 yield Wish(line, tunable, line.value)
     if not found:
-        raise _Left("matches no setting of the catalogue that this machine has")
+        raise _Left("matches no catalogue setting of this machine")
 
 
 def _may_match(template: str, pattern: str) -> bool:
@@ -204,7 +204,7 @@ def _of_pairs(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, i
     for word, value in zip(words[::2], words[1::2], strict=True):
         name = paired_tunable(line.option, word, catalogue.tunables)
         if name is None:
-            raise _Left(f"has {word}, which is no setting of the catalogue")
+            raise _Left(f"has {word}, which is not in the catalogue")
         for tunable in _instances(line, catalogue.tunables[name], catalogue, version, instances):
             yield Wish(line, tunable, value)
 
@@ -222,7 +222,7 @@ def _instances(
     if not chosen:
         kind = " of a ".join(catalogue.parts[part].title for part in reversed(tunable.parts))
         other = f", but for {line.devices}" if there else ""
-        raise _Left(f"has nothing to act on: no {kind} of this machine has {tunable.name}{other}")
+        raise _Left(f"has no effect: no {kind} of this machine has {tunable.name}{other}")
     for which in chosen:
         yield catalogue.instance(tunable, which)
 
@@ -243,7 +243,7 @@ def _place_of(tunable: Tunable, catalogue: Catalogue, version: KernelVersion) ->
     try:
         catalogue.locate(tunable, version)
     except RequestError as failure:
-        raise _Left(f"is not in this kernel: {failure.message}") from None
+        raise _Left(f"is not supported by this kernel: {failure.message}") from None
     return ""
 
 
@@ -325,7 +325,7 @@ def _notes(placed: Placed) -> list[str]:
     notes = [f"The profile {name}, from {placed.profile.origin}, sets here: {sets}."]
     if placed.unchanged:
         same = "; ".join(one.line.words for one in placed.unchanged)
-        notes.append(f"Lines of {name} that change nothing, as it is so already: {same}.")
+        notes.append(f"Lines of {name} that are already in effect: {same}.")
     if placed.unmapped:
         left = "; ".join(f"{one.line.words} ({one.reason.rstrip('.')})" for one in placed.unmapped)
         notes.append(f"Lines of {name} that are left out: {left}.")

@@ -62,7 +62,7 @@ def read_profile(spec: str, sources: Sources, facts: MachineFacts) -> Profile:
         return _of_sysctl(spec, spec.removeprefix("sysctl:"), sources)
     path = Path(spec)
     if not path.exists():
-        raise RequestError(f"there is no profile {spec!r}; expected {FORMS}", hint=_guess(spec, sources))
+        raise RequestError(f"profile {spec!r} not found; expected {FORMS}", hint=_guess(spec, sources))
     if path.is_dir() and not (path / tuned.FILE).is_file():
         return _of_sysctl(spec, spec, sources)
     file = path / tuned.FILE if path.is_dir() else path
@@ -74,7 +74,7 @@ def read_profile(spec: str, sources: Sources, facts: MachineFacts) -> Profile:
 
 def _guess(spec: str, sources: Sources) -> str | None:
     if spec in sources.installed.names() or re.fullmatch(r"[a-z]+-[a-z-]+", spec):
-        return f"a profile of tuned is tuned:{spec}"
+        return f"write tuned:{spec} for a tuned profile"
     return None
 
 
@@ -88,7 +88,7 @@ def _of_tuned(spec: str, suite: str, name: str, sources: Sources, facts: Machine
     if not found or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         near = process.extractOne(name, folders.names(), score_cutoff=55)
         raise RequestError(
-            f"{of} has no profile {name!r}; it has {', '.join(folders.names()) or 'none'}",
+            f"profile {name!r} not found in {of}; expected one of {', '.join(folders.names()) or 'none'}",
             hint=f"did you mean tuned:{near[0]}?" if near else None,
         )
     return tuned.read_tuned(found[0], folders, facts, spec=spec, origin=of)
@@ -103,9 +103,9 @@ def _of_sysctl(spec: str, text: str, sources: Sources) -> Profile:
     else:
         path = Path(text)
         if not path.exists():
-            raise RequestError(f"{spec}: there is no {text}", hint=f"expected {FORMS}")
+            raise RequestError(f"{spec}: {text} not found", hint=f"give {FORMS}")
         files = sysctld.files_of([path]) if path.is_dir() else [path]
         name, origin = path.name.removesuffix(".conf") or str(path), str(path)
     if not files:
-        raise RequestError(f"{spec}: there is no file *.conf in it")
+        raise RequestError(f"{spec}: file *.conf not found; expected a folder with *.conf files")
     return sysctld.read_sysctls(files, sources.known, name=name, spec=spec, origin=origin)

@@ -139,11 +139,11 @@ def _included(
         yield fresh[0]
     elif any(path in within for path in found) or len(within) >= _DEEPEST:
         circle = " → ".join(path.parent.name for path in (*within, *found[:1]))
-        raise RequestError(f"profiles include each other in a circle: {circle}", place=place)
+        raise RequestError(f"profiles include each other: {circle}; expected no circle", place=place)
     elif not found and not optional:
         near = process.extractOne(name, folders.names(), score_cutoff=60)
         raise RequestError(
-            f"includes the profile {name!r}, which is nowhere in {', '.join(map(str, folders.folders))}",
+            f"includes the profile {name!r}, not found in {', '.join(map(str, folders.folders))}",
             hint=f"did you mean {near[0]}?" if near else None,
             place=place,
         )
@@ -155,8 +155,8 @@ def _units(sections: Sections, text: str, path: Path) -> Iterator[_Unit]:
         if name != _VARIABLES and unit.plugin not in PLUGINS:
             near = process.extractOne(unit.plugin, PLUGINS, score_cutoff=60)
             raise RequestError(
-                f"the section [{name}] is of no plug-in of tuned: {unit.plugin!r}",
-                hint=f"did you mean {near[0]}?" if near else f"there are {', '.join(PLUGINS)}",
+                f"the section [{name}] has an unknown tuned plug-in: {unit.plugin!r}",
+                hint=f"did you mean {near[0]}?" if near else f"use one of {', '.join(PLUGINS)}",
                 place=unit.place,
             )
         yield unit
@@ -189,7 +189,7 @@ def _lines(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> It
     unless = _unmet(unit, variables, facts)
     devices = _expanded(unit.about["devices"], variables, facts) if "devices" in unit.about else "*"
     if "devices_udev_regex" in unit.about:
-        unless = unless or "is for devices that udev describes in some way (devices_udev_regex)"
+        unless = unless or "selects devices by udev properties (devices_udev_regex)"
     for name, option in unit.options.items():
         if name in _SKIPPED:
             continue
@@ -214,8 +214,8 @@ def _computed(line: ProfileLine, variables: Mapping[str, str], facts: MachineFac
 def _require_known(value: str, option: IniOption) -> None:
     if name := unknown(value):
         raise RequestError(
-            f"the variable ${{{name}}} is not defined, or its value cannot be computed here",
-            hint=f"write {name} = VALUE into the section [variables], or into a file that it includes",
+            f"the variable ${{{name}}} is not defined, or cannot be evaluated here",
+            hint=f"define {name} = VALUE in the section [variables], or in a file it includes",
             place=Place(option.file, option.number),
         )
 
@@ -237,11 +237,13 @@ def _unmet(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> st
         pattern = _expanded(unit.about[name], variables, facts)
         try:
             if text is None:
-                return "is for certain processors only (cpuinfo_regex), and the guest's is emulated"
+                return "is for certain processors only (cpuinfo_regex); the guest's is emulated"
             if not re.search(pattern, text, re.MULTILINE):
                 other = "processors" if name == "cpuinfo_regex" else "machines"
                 return f"is for other {other} ({name} = {pattern})"
         except re.error as failure:
             place = Place(unit.about[name].file, unit.about[name].number)
-            raise RequestError(f"{name} is no regular expression: {failure}", place=place) from None
+            raise RequestError(
+                f"{name} is not a regular expression: {failure}; expected the syntax of Python", place=place
+            ) from None
     return ""

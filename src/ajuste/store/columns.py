@@ -103,7 +103,7 @@ def naming(session: Session, run_id: str) -> Iterator[None]:
         yield
     except (DamageError, DatabaseError, sqlite3.DatabaseError, *UNREADABLE) as error:
         if isinstance(error, UNREADABLE) and not isinstance(error, UnicodeError):
-            error = DamageError(f"the trials of run {run_id} cannot be read: {error}")
+            error = DamageError(f"cannot read the trials of run {run_id}: {error}")
         raise _named(session, run_id) or error from None
 
 
@@ -155,7 +155,7 @@ def _read_together(session: Session, run_id: str) -> Iterator[Sequence[Any]]:
     if not count:
         return
     if not isinstance(last, int):
-        raise DamageError(f"the blocks of run {run_id} cannot be read")
+        raise DamageError(f"cannot read the blocks of run {run_id}")
     step = max(1, _AT_ONCE * (last + 1) // count)
     together = (
         *(aggregate_strings(cast(column, Text), ",") for column in _NUMBERS),
@@ -180,7 +180,7 @@ def _gather(gathering: Gathering, run_id: str, columns: Sequence[Any]) -> Sequen
     """Take rows, once they are verified; returns their checksums."""
     *figures, checks = columns
     if figures_checks(run_id, zip(*figures, strict=True)) != (found := list(checks)):
-        raise DamageError(f"the figures of run {run_id} are not what was kept: a checksum differs")
+        raise DamageError(f"the figures of run {run_id} are damaged: a checksum differs")
     block, position, attempt, warm_up, seed, status, metrics, not_supported, written, configuration, reason = figures
     gathering.extend(
         block=block,

@@ -20,8 +20,8 @@ from ajuste.store.schema import POSTGRESQL, SQLITE, STORE_VERSION, Base, TallyRo
 
 WRITING: Final = "ajuste_writing"
 """The execution option of connections that write: SQLite's lock for it is taken at once, not in the middle."""
-RECOVER: Final = "ajuste store check says what is damaged; ajuste store salvage -o FILE keeps all that is intact"
-_OTHER_PLACE: Final = "AJUSTE_STORE or AJUSTE_HOME names another place"
+RECOVER: Final = "list the damage with ajuste store check; save all that is intact with ajuste store salvage -o FILE"
+_OTHER_PLACE: Final = "set AJUSTE_STORE or AJUSTE_HOME to another place"
 _URLS: Final = "sqlite:////PATH/store.sqlite or postgresql://USER@HOST/DATABASE"
 _DRIVER: Final = "psycopg"
 _CHECKED_BYTES: Final = 16 << 20
@@ -48,7 +48,7 @@ def open_engine(url: str) -> Engine:
         raise unusable(url, error, "opened") from error
     except UnicodeError as error:  # The database quotes a damaged text in its message.
         engine.dispose()
-        raise unusable(url, DamageError(f"it has a text that is none: {error}"), "opened") from error
+        raise unusable(url, DamageError(f"it has invalid text: {error}"), "opened") from error
     except AjusteError:
         engine.dispose()
         raise
@@ -62,8 +62,8 @@ def connect(url: str) -> Engine:
         engine = create_engine(parsed, json_serializer=serialised)
     except ImportError as error:
         raise RequestError(
-            f"the store {shown(url)} needs the Python package {_DRIVER}, which is not installed",
-            hint="uv sync --extra postgresql, or pip install 'ajuste[postgresql]'",
+            f"the store {shown(url)} requires the Python package {_DRIVER}, which is not installed",
+            hint="run uv sync --extra postgresql, or pip install 'ajuste[postgresql]'",
         ) from error
     if engine.dialect.name == SQLITE:
         _make_directory(parsed)
@@ -95,7 +95,7 @@ def unusable(url: str, error: DatabaseError | DamageError, what: str) -> AjusteE
     if what == "opened" and (code in _NOT_ALLOWED or not code):
         return RequestError(f"the store {shown(url)} cannot be {what}: {said}", hint=_OTHER_PLACE)
     full = what == "written" or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-    hint = "is the disk full, or the database away? What was kept before is there" if full else RECOVER
+    hint = "check disk space and the database; earlier measurements are kept" if full else RECOVER
     return RunError(f"the store {shown(url)} cannot be {what}: {said}", hint=hint)
 
 
@@ -112,9 +112,9 @@ def _parse(url: str) -> URL:
             parsed = parsed.set(drivername=f"{POSTGRESQL}+{_DRIVER}")
         parsed.get_dialect()
     except (ArgumentError, NoSuchModuleError) as error:
-        raise RequestError("the URL of the store cannot be understood", hint=f"AJUSTE_STORE: {_URLS}") from error
+        raise RequestError("the store's URL is not valid", hint=f"set AJUSTE_STORE to {_URLS}") from error
     if name not in (SQLITE, POSTGRESQL):
-        raise RequestError(f"there is no store in {name}; expected {_URLS}")
+        raise RequestError(f"{name} is not a store; expected {_URLS}")
     return parsed
 
 
@@ -124,7 +124,7 @@ def _make_directory(url: URL) -> None:
     try:
         make_directory(Path(url.database).parent)
     except OSError as error:
-        raise RequestError(f"the directory of the store cannot be made: {error}", hint=_OTHER_PLACE) from error
+        raise RequestError(f"cannot create the store's directory: {error}", hint=_OTHER_PLACE) from error
 
 
 def _layout(session: Session) -> int:
@@ -133,16 +133,16 @@ def _layout(session: Session) -> int:
     if not tables & set(Base.metadata.tables):
         return 0
     if VersionRow.__tablename__ not in tables:
-        raise DamageError("it does not say which layout it has")
+        raise DamageError("its layout is missing")
     version = session.scalar(select(VersionRow.version)) or 1
     if version == STORE_VERSION:
         return version
     if version < 1 or (TallyRow.__tablename__ in tables and tally(session, STORE, LAYOUT).rows == STORE_VERSION):
-        raise DamageError(f"it says that it has layout {version}, and also {STORE_VERSION}")
+        raise DamageError(f"it has two layouts, {version} and {STORE_VERSION}")
     if version > STORE_VERSION:
         raise RequestError(
-            f"the store {session.get_bind().engine.url} has layout {version}, this Ajuste knows {STORE_VERSION}",
-            hint="use a newer Ajuste",
+            f"the store {session.get_bind().engine.url} has layout {version}; expected at most {STORE_VERSION}",
+            hint="use a newer version of Ajuste",
         )
     return version
 

@@ -100,7 +100,7 @@ def _copied_runs(session: Session, taken_up: bool) -> list[str]:
         try:
             fields["environment"] = json.loads(environment)
         except ValueError as error:
-            raise DamageError(f"the environment of run {fields['id']} is no JSON: {error}", fields["id"]) from error
+            raise DamageError(f"the environment of run {fields['id']} is not JSON: {error}", fields["id"]) from error
         order = {"begun": begun, "taken_up": shown[fields["id"]], "unverified_before": True}
         session.add(sealed(RunRow(**fields, **order)))
         keep_tally(session, fields["id"], TRIALS, TrialTally())
@@ -121,7 +121,7 @@ def _copy_trials(session: Session, runs: list[str]) -> None:
         last = rows[-1][0]
         for run_id, own in groupby(rows, key=lambda row: row[1]):
             if run_id not in runs:
-                raise DamageError(f"there are trials of a run {run_id!r} that is missing", run_id)
+                raise DamageError(f"run {run_id!r} is missing; it has trials", run_id)
             keep_trials(session, run_id, [_trial(run_id, as_written(row[2:])) for row in own])
 
 
@@ -137,7 +137,7 @@ def _trial(run_id: str, values: Any) -> dict[str, Any]:
             "written": json.loads(written),
         }
     except (TypeError, ValueError) as error:
-        raise DamageError(f"{place_words(run_id, *values[:3])} cannot be read: {error}", run_id) from error
+        raise DamageError(f"cannot read {place_words(run_id, *values[:3])}: {error}", run_id) from error
 
 
 def _copy_digests(session: Session) -> None:
@@ -147,7 +147,7 @@ def _copy_digests(session: Session) -> None:
         if trials != counted.rows:
             continue
         if digest_in_order(measured for _, measured in each_measured(session, run_id)) != kept:
-            raise DamageError(f"the trials of run {run_id} are not those that its digest was computed of", run_id)
+            raise DamageError(f"the trials of run {run_id} do not match its digest", run_id)
         session.add(sealed(DigestRow(run_id=run_id, trials=trials, total=counted.total, digest=kept)))
 
 

@@ -60,7 +60,7 @@ class KeptRecord:
                 yield measured
                 wanted = next(places, None)
         if wanted is not None:
-            raise RunError(f"trials of run {self.run.id} that were read are gone from the store {self.store.name}")
+            raise RunError(f"trials of run {self.run.id} disappeared from the store {self.store.name}")
 
     def whole(self, rows: Sequence[int]) -> Sequence[Trial]:
         own = self.measurements

@@ -121,7 +121,7 @@ def inspect_store(url: str) -> Findings:
     """
     file = make_url(url).database if make_url(url).get_backend_name() == SQLITE else None
     if file is not None and not Path(file).is_file():
-        raise RequestError(f"there is no store {file} yet", hint="AJUSTE_STORE or AJUSTE_HOME names another place")
+        raise RequestError(f"store {file} not found", hint="run a study first, or set AJUSTE_STORE or AJUSTE_HOME")
     damaged: list[str] = []
     try:
         engine = open_engine(url)

@@ -155,15 +155,13 @@ def verify_trials(run_id: str, rows: Sequence[Sequence[Any]]) -> None:
     """Raises DamageError for the first row of ``WHOLE`` that is not as it was written."""
     verify_figures(run_id, rows)
     for row in _others(rows, lambda some: outputs_checks(row[11:16] for row in some), 16):
-        raise DamageError(f"what {place_words(run_id, *row[:3])} printed is not what was kept: its checksum differs")
+        raise DamageError(f"the output of {place_words(run_id, *row[:3])} is damaged: its checksum differs")
 
 
 def verify_figures(run_id: str, rows: Sequence[Sequence[Any]]) -> None:
     """Raises DamageError for the first row whose values of ``FIGURES`` do not have the checksum after them."""
     for row in _others(rows, lambda some: figures_checks(run_id, (row[:11] for row in some)), 11):
-        raise DamageError(
-            f"the figures of {place_words(run_id, *row[:3])} are not what was kept: their checksum differs"
-        )
+        raise DamageError(f"the figures of {place_words(run_id, *row[:3])} are damaged: their checksum differs")
 
 
 def _others(
@@ -201,23 +199,23 @@ def sealed(row: Any) -> Any:
 def verified(row: Any) -> Any:
     """``row`` of a small table. Raises DamageError, also where a row that must be there is None."""
     if row is None:
-        raise DamageError("a run that is counted cannot be found")
+        raise DamageError("a counted run is missing")
     if isinstance(row, RunRow):
         verify_head(*(getattr(row, name) for name in _HEAD), row.check)
         if _of(lambda: check_of(row.id, *(getattr(row, name) for name in _BODY))) != row.body_check:
-            raise DamageError(f"what is kept of run {row.id} is not what was written: its checksum differs")
+            raise DamageError(f"the record of run {row.id} is damaged: its checksum differs")
     elif _of(lambda: check_of(*(getattr(row, name) for name in _KEPT[type(row)]))) != row.check:
         what = {TallyRow: "the count", ColumnRow: "a packed column", DigestRow: "the kept digest"}.get(
-            type(row), "what is kept in the table " + row.__tablename__
+            type(row), "an entry of the table " + row.__tablename__
         )
-        raise DamageError(f"{what} of {_run_words(row.run_id)} is not what was written: its checksum differs")
+        raise DamageError(f"{what} of {_run_words(row.run_id)} is damaged: its checksum differs")
     return row
 
 
 def verify_head(*values: Any) -> None:
     """Raises DamageError for the short values of a run that do not have the checksum after them."""
     if _of(lambda: check_of(*values[:-1])) != values[-1]:
-        raise DamageError(f"the entry of run {values[0]} is not what was written: its checksum differs")
+        raise DamageError(f"the entry of run {values[0]} is damaged: its checksum differs")
 
 
 HEADS: Final = (*(getattr(RunRow, name) for name in _HEAD), RunRow.check)
@@ -269,9 +267,9 @@ def expect_tally(session: Session, run_id: str, kind: str, found: TrialTally) ->
     """Raises DamageError if other rows were found than were counted."""
     counted = tally(session, run_id, kind)
     if counted.rows != found.rows:
-        raise DamageError(f"{found.rows} {kind} of {_run_words(run_id)} are there, {counted.rows} were kept")
+        raise DamageError(f"{_run_words(run_id)} has {found.rows} of {counted.rows} {kind}")
     if counted != found:
-        raise DamageError(f"the {kind} of {_run_words(run_id)} are not those that were kept")
+        raise DamageError(f"the {kind} of {_run_words(run_id)} are damaged")
 
 
 def change_run(session: Session, run_id: str, **values: Any) -> None:

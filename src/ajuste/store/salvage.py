@@ -44,7 +44,7 @@ def salvage(url: str, file: Path) -> Salvaged:
     read.
     """
     if file.exists():
-        raise RequestError(f"{file} is there already", hint="name a file that is not there")
+        raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
     done = Salvaged()
     target = open_engine(f"sqlite:///{file}")
     try:
@@ -131,7 +131,7 @@ def _readable(url: str, done: Salvaged) -> Iterator[Connection]:
         return
     original = Path(parsed.database or "")
     if not original.is_file():
-        raise RequestError(f"there is no store {original}", hint="AJUSTE_STORE or AJUSTE_HOME names it")
+        raise RequestError(f"store {original} not found", hint="set AJUSTE_STORE or AJUSTE_HOME to its place")
     with TemporaryDirectory(prefix="ajuste-salvage-") as directory:
         copy = Path(directory) / "store.sqlite"
         for end in ("", *_SIDE_FILES):
@@ -161,9 +161,7 @@ def _opened(copy: Path, done: Salvaged) -> Engine:
         except AjusteError as error:
             damage = error.__cause__
             if not isinstance(damage, DamageError) or not damage.run_id:
-                raise RunError(
-                    f"{shown(url)}: a store of layout {layout} that is so damaged cannot be salvaged"
-                ) from error
+                raise RunError(f"{shown(url)}: cannot salvage a damaged store of layout {layout}") from error
             done.lost.append(f"run {damage.run_id}: {damage}")
             engine = connect(url)
             _remove(engine, damage.run_id)

@@ -147,9 +147,7 @@ class Store:
             found = [head for head in heads(session) if text in (head.id, head.study)]
             if found:
                 return _run(session, max(found, key=lambda head: (head.taken_up, head.id)).id)
-        raise RequestError(
-            f"there is no run {text!r} in the store", hint="ajuste report without a name lists what there is"
-        )
+        raise RequestError(f"run {text!r} not found in the store", hint="list runs with ajuste report")
 
     def runs(self) -> list[Run]:
         """All runs, the one begun last first."""
@@ -247,7 +245,7 @@ class Store:
             if not rows or (rows[0].trials, rows[0].total) != (counted.rows, counted.total):
                 return None
             if len(rows) != rows[0].columns:
-                raise DamageError(f"{len(rows)} packed columns of run {run.id} are there, {rows[0].columns} were kept")
+                raise DamageError(f"run {run.id} has {len(rows)} of {rows[0].columns} packed columns")
             columns = [PackedColumn(row.name, row.words, row.numbers) for row in rows]
         try:
             return unpacked(columns)
@@ -338,7 +336,7 @@ class Store:
         except self._engine.dialect.loaded_dbapi.Error as error:  # By the driver's own cursor.
             raise unusable(self.url, DatabaseError(None, None, error), "read") from error
         except UNREADABLE as error:
-            raise unusable(self.url, DamageError(f"it has a value that cannot be read: {error}"), "read") from error
+            raise unusable(self.url, DamageError(f"it has an unreadable value: {error}"), "read") from error
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
@@ -347,12 +345,13 @@ class Store:
                 yield session
         except IntegrityError as error:
             raise RunError(
-                f"the store already has this: {error.orig}", hint="is the same run going on elsewhere?"
+                f"the store already has this entry: {error.orig}",
+                hint="wait for another process with the same run, or stop it",
             ) from error
         except (DatabaseError, DamageError) as error:
             raise unusable(self.url, error, "written") from error
         except UnicodeError as error:  # The database quotes a damaged text in its message.
-            raise unusable(self.url, DamageError(f"it has a text that is none: {error}"), "written") from error
+            raise unusable(self.url, DamageError(f"it has invalid text: {error}"), "written") from error
 
 
 @contextmanager
@@ -369,13 +368,15 @@ def only_one(lock: Path, what: str) -> Iterator[None]:
             stack.enter_context(locked(lock, waiting=refuse))
         except OSError as error:
             raise RequestError(
-                f"{lock.parent} cannot be written: {error.strerror}", hint="AJUSTE_HOME names another place"
+                f"cannot write to {lock.parent}: {error.strerror}", hint="set AJUSTE_HOME to another place"
             ) from error
         yield
 
 
 def _going_on(what: str) -> RequestError:
-    return RequestError(f"{what} is going on in another process", hint="wait for it, or interrupt it: it goes on later")
+    return RequestError(
+        f"another process runs {what}", hint="wait for it, or interrupt it; run the command again to resume"
+    )
 
 
 def lock_name(fingerprint: str, seed: int) -> str:

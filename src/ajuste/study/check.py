@@ -69,10 +69,10 @@ def _job(path: KeyPath, job: WorkloadTable | BackgroundTable, study: Study, cata
     if kind is None:
         known = sorted(catalogue.workloads)
         near = nearest(job.kind, known) or f"; expected one of {', '.join(known)}"
-        yield Problem((*path, "kind"), f'there is no workload "{job.kind}"{near}')
+        yield Problem((*path, "kind"), f'workload "{job.kind}" not found{near}')
         return
     if kind.endless and isinstance(job, WorkloadTable):
-        yield Problem((*path, "kind"), f'"{job.kind}" never ends by itself; it can only be a background load')
+        yield Problem((*path, "kind"), f'"{job.kind}" never ends; use it only as a background load')
     tables = {"parameters": job.parameters}
     if isinstance(job, WorkloadTable):
         tables["host_parameters"] = job.host_parameters
@@ -91,12 +91,17 @@ def _when(path: KeyPath, load: BackgroundTable, study: Study) -> Iterator[Proble
     factors = {factor.name: factor.levels for factor in study.factors}
     for name, wanted in load.when.items():
         if name not in factors:
-            near = nearest(name, list(factors)) or f"; expected one of {', '.join(factors) or 'none: there are none'}"
-            yield Problem((*path, name), f'"{name}" is no factor of this study{near}')
+            near = (
+                nearest(name, list(factors))
+                or f"; expected one of {', '.join(factors) or 'none, because the study has no factors'}"
+            )
+            yield Problem((*path, name), f'"{name}" is not a factor of this study{near}')
             continue
         for level in wanted:
             if level not in factors[name]:
-                yield Problem((*path, name), f'"{level}" is not among the levels of {name}: {", ".join(factors[name])}')
+                yield Problem(
+                    (*path, name), f'"{level}" is not a level of {name}; expected one of {", ".join(factors[name])}'
+                )
 
 
 def _attributes(path: KeyPath, attributes: AttributesTable, study: Study) -> Iterator[Problem]:
@@ -107,25 +112,30 @@ def _attributes(path: KeyPath, attributes: AttributesTable, study: Study) -> Ite
             yield Problem((*path, "affinity"), failure.message)
     varied = varies(study, "policy")
     if attributes.priority is not None and attributes.policy not in ("fifo", "rr") and not varied:
-        yield Problem((*path, "priority"), 'a priority needs policy = "fifo" or "rr"')
+        yield Problem((*path, "priority"), 'priority requires policy = "fifo" or "rr"')
 
 
 def _variants(study: Study) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, variant in enumerate(study.workload.variants):
         if variant.name in seen:
-            yield Problem(("workload", "variant", index, "name"), f'there is a variant "{variant.name}" already')
+            yield Problem(
+                ("workload", "variant", index, "name"),
+                f'the variant "{variant.name}" is given twice; expected different names',
+            )
         seen.add(variant.name)
     if study.workload.variants and not varies(study, COMMAND_FACTOR):
         levels = ", ".join(f'"{name}"' for name in seen)
         yield Problem(
-            ("workload", "variant"), "no factor chooses among them", f'[[factor]] name = "command", levels = [{levels}]'
+            ("workload", "variant"),
+            'variants require the factor "command"',
+            f'add [[factor]] name = "command", levels = [{levels}]',
         )
 
 
 def _own_metrics(workload: WorkloadTable) -> Iterator[Problem]:
     if workload.metrics and workload.kind is not None:
-        yield Problem(("workload", "metric"), "metrics of one's own are read from a command of one's own; use command")
+        yield Problem(("workload", "metric"), "custom metrics require a custom command")
     for index, metric in enumerate(workload.metrics):
         field = "pattern" if metric.pointer is None else "pointer"
         try:
@@ -145,9 +155,9 @@ def _target(study: Study, parse_kernel: ParseKernel) -> Iterator[Problem]:
     varying = next((factor for factor in study.factors if factor.kernels), None)
     everywhere = varying is not None and all(KERNEL_FACTOR in set_by(varying, level) for level in varying.levels)
     if everywhere and target.kernel is not None:
-        yield Problem(("target", "kernel"), "the kernel is a factor of this study; leave it out here")
+        yield Problem(("target", "kernel"), "conflicts with the factor kernel; remove it here")
     if not everywhere and target.kernel is None:
-        yield Problem(("target", "kernel"), 'is missing; expected something like "debian:5.10"')
+        yield Problem(("target", "kernel"), 'is missing; expected a kernel such as "debian:5.10"')
     if target.kernel is not None:
         try:
             parse_kernel(target.kernel)
@@ -156,17 +166,17 @@ def _target(study: Study, parse_kernel: ParseKernel) -> Iterator[Problem]:
 
 
 def _host(study: Study) -> Iterator[Problem]:
-    instead = 'kind = "vm" has another kernel and a machine of its own'
+    instead = 'use target kind = "vm"'
     names = [factor.name for factor in study.factors]
     if KERNEL_FACTOR in names:
         index = names.index(KERNEL_FACTOR)
-        yield Problem(("factor", index, "name"), "the host has one kernel, the running one", instead)
+        yield Problem(("factor", index, "name"), "not supported on the host, which runs the running kernel", instead)
     for index, factor in enumerate(study.factors):
         if SCHED_EXT in names_set(factor):
-            yield Problem(("factor", index), "only guests are given another scheduler than their kernel's own", instead)
+            yield Problem(("factor", index), "BPF schedulers are not supported on the host", instead)
     for field in OF_A_GUEST:
         if getattr(study.target, field) != TargetTable.model_fields[field].default:
-            yield Problem(("target", field), "belongs to a virtual machine; the host is as it is", instead)
+            yield Problem(("target", field), "applies only to guests", instead)
 
 
 def _scratch(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
@@ -174,7 +184,7 @@ def _scratch(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
         for index, factor in enumerate(study.factors):
             for name in names_set(factor):
                 if name.startswith(PREFIX):
-                    yield Problem(("factor", index), f"{name} is of a file system made for the trial; add [scratch]")
+                    yield Problem(("factor", index), f"{name} requires a file system made for the trial; add [scratch]")
         return
     for name, level in study.scratch.options.items():
         path: KeyPath = ("scratch", "options", name)
@@ -193,7 +203,7 @@ def _prediction(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     name = study.analysis.prediction
     if name is not None and name not in catalogue.rules:
         near = nearest(name, list(catalogue.rules)) or f"; expected one of {', '.join(catalogue.rules)}"
-        yield Problem(("analysis", "prediction"), f'there is no rule "{name}" that predicts anything{near}')
+        yield Problem(("analysis", "prediction"), f'rule "{name}" not found{near}')
 
 
 def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
@@ -203,13 +213,13 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     for index, name in enumerate(own):
         if name in catalogue.metrics or name in own[:index]:
             yield Problem(
-                ("workload", "metric", index, "name"), f'there is a metric "{name}" already; choose another name'
+                ("workload", "metric", index, "name"), f'the metric "{name}" already exists; choose another name'
             )
     timed = [timeline.name for timeline in study.workload.timelines]
     for index, name in enumerate(timed):
         if name in catalogue.metrics or name in (*own, *of_kind, *timed[:index]):
             yield Problem(
-                ("workload", "timeline", index, "name"), f'there is a metric "{name}" already; choose another name'
+                ("workload", "timeline", index, "name"), f'the metric "{name}" already exists; choose another name'
             )
     known = [*own, *timed, *of_kind, *catalogue.metrics, *(metric.name for metric in share_metrics(study))]
     seen: set[tuple[str, float | None]] = set()
@@ -219,9 +229,9 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             column, quantile = split_percentile(name) if name not in known else (name, None)
             if column not in known:
                 near = nearest(name, known) or f"; expected some of {', '.join(known)}"
-                yield Problem(where, f'there is no metric "{name}"{near}')
+                yield Problem(where, f'metric "{name}" not found{near}')
             elif (column, quantile) in seen:
-                yield Problem(where, f'"{name}" is named already')
+                yield Problem(where, f'"{name}" is given twice; expected different metrics')
             seen.add((column, quantile))
 
 
@@ -231,8 +241,8 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 MOST_LINES = 60
 """Of more a block would be hundreds of trials."""
 
-_EXPECTED = "screening takes two levels of each factor, or three of each with the baseline in the middle"
-_ALL = 'combine = "all" measures every combination, "one-at-a-time" each level by itself'
+_EXPECTED = "screening requires two levels of each factor, or three with the baseline in the middle"
+_ALL = 'use combine = "all" for every combination, or "one-at-a-time"'
 
 
 def check_design(study: Study) -> Iterator[Problem]:
@@ -244,17 +254,17 @@ def check_design(study: Study) -> Iterator[Problem]:
     if study.design.combine != "screening":
         return
     if study.design.allocation == "undecided":
-        yield Problem(
-            ("design", "allocation"), "a screening design needs every block to be complete", 'allocation = "all"'
-        )
+        yield Problem(("design", "allocation"), "screening requires complete blocks", 'set allocation = "all"')
     for index, name in enumerate(study.analysis.metrics):
         if split_percentile(name)[1] is not None:
             yield Problem(
-                ("analysis", "metrics", index), f"{name} is a quantile; screening tells effects on means only"
+                ("analysis", "metrics", index), f"screening does not support quantiles such as {name}; use a mean"
             )
     varied = [(index, factor) for index, factor in enumerate(study.factors) if len(factor.levels) > 1]
     if not varied:
-        yield Problem(("design", "combine"), "there is nothing to screen: no factor has more than one level", _ALL)
+        yield Problem(
+            ("design", "combine"), "there is nothing to screen; expected factors with at least two levels", _ALL
+        )
         return
     levels = 3 if len(varied[0][1].levels) == 3 else 2
     wrong = [problem for index, factor in varied for problem in _of_one(index, factor, levels)]
@@ -270,24 +280,32 @@ def check_design(study: Study) -> Iterator[Problem]:
 
 def _refined(study: Study) -> Iterator[Problem]:
     """Whether the levels make a grid with a surface over it, and replicates tell its noise."""
-    whole = 'allocation = "all" measures every combination'
+    whole = 'set allocation = "all" to measure every combination'
     where: KeyPath = ("design", "allocation")
     if study.design.combine != "all":
-        yield Problem(where, f'refine takes a grid of all combinations, and combine is "{study.design.combine}"')
+        yield Problem(where, f'refine requires combine = "all"; found "{study.design.combine}"')
     varied = [(index, factor) for index, factor in enumerate(study.factors) if len(factor.levels) > 1]
     if not 1 <= len(varied) <= MOST_FACTORS:
         said = f"{len(varied)} factors have several levels"
-        yield Problem(where, f"{said}; a surface to refine is over one to {MOST_FACTORS}", whole)
+        yield Problem(where, f"{said}; refine supports between one and {MOST_FACTORS}", whole)
     elif all(len(factor.levels) < FEWEST_LEVELS for _, factor in varied):
-        yield Problem(where, f"no factor has {FEWEST_LEVELS} levels or more: there is nothing to refine", whole)
+        yield Problem(
+            where, f"there is nothing to refine; expected a factor with at least {FEWEST_LEVELS} levels", whole
+        )
     for index, factor in varied:
         if factor.settings or not all(unit_of(level) or _is_number(level) for level in factor.levels):
-            yield Problem(("factor", index, "levels"), f"{factor.name} has levels that are no numbers", whole)
+            yield Problem(
+                ("factor", index, "levels"),
+                f"{factor.name} has levels that are not numbers; refine requires numbers",
+                whole,
+            )
     for index, name in enumerate(study.analysis.metrics):
         if split_percentile(name)[1] is not None:
-            yield Problem(("analysis", "metrics", index), f"{name} is a quantile; refine is for means")
+            yield Problem(
+                ("analysis", "metrics", index), f"refine does not support quantiles such as {name}; use a mean"
+            )
     if study.budget.min_blocks < 2:
-        yield Problem(("budget", "min_blocks"), "found 1; refine learns from 2 blocks or more how large the noise is")
+        yield Problem(("budget", "min_blocks"), "found 1; refine requires at least 2 blocks to estimate the noise")
 
 
 def _is_number(text: str) -> bool:
@@ -300,19 +318,21 @@ def _is_number(text: str) -> bool:
 
 def _ablation(study: Study) -> Iterator[Problem]:
     if study.design.allocation == "undecided":
-        yield Problem(("design", "allocation"), "an ablation needs every block to be complete", 'allocation = "all"')
+        yield Problem(("design", "allocation"), "ablation requires complete blocks", 'set allocation = "all"')
     for index, name in enumerate(study.analysis.metrics):
         if split_percentile(name)[1] is not None:
-            yield Problem(("analysis", "metrics", index), f"{name} is a quantile; ablation shares out means only")
+            yield Problem(
+                ("analysis", "metrics", index), f"ablation does not support quantiles such as {name}; use a mean"
+            )
     for index, factor in enumerate(study.factors):
         if len(factor.levels) > 2:
-            said = f"{factor.name} has {len(factor.levels)} levels; a line of a profile is there or not: two levels"
+            said = f"{factor.name} has {len(factor.levels)} levels; ablation requires two: without and with the line"
             yield Problem(("factor", index, "levels"), said, _ALL)
     lines = sum(len(factor.levels) == 2 for factor in study.factors)
     if not lines:
-        yield Problem(("design", "combine"), "there is no line to take away: no factor has two levels")
+        yield Problem(("design", "combine"), "there is nothing to ablate; expected factors with two levels")
     if lines > MOST_LINES:
-        yield Problem(("factor",), f"there are {lines} lines; ablation is for at most {MOST_LINES}")
+        yield Problem(("factor",), f"found {lines} lines; ablation supports up to {MOST_LINES}")
 
 
 def _of_one(index: int, factor: FactorTable, levels: int) -> Iterator[Problem]:

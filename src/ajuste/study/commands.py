@@ -201,7 +201,7 @@ class Commands:
         beyond = [cpu for cpu in attributes.affinity or () if there is not None and cpu not in there]
         if beyond and there:
             raise RequestError(
-                f"CPU {beyond[0]} was asked for; a process may run on {', '.join(map(str, sorted(there)))} here"
+                f"CPU {beyond[0]} is not available; expected CPUs among {', '.join(map(str, sorted(there)))} here"
             )
         return attributes
 
@@ -237,11 +237,11 @@ class Commands:
             if found is None:
                 package = package or self._package(name)
                 hint = (
-                    f"apt install {package}" if package else f"`apt-file search bin/{name}` names the package, if any"
+                    f"install it: apt install {package}"
+                    if package
+                    else f"install it; find its package with `apt-file search bin/{name}`"
                 )
-                raise RequestError(
-                    f'the program "{name}" is not on this machine', hint=hint, place=self._study.place(*path)
-                )
+                raise RequestError(f'the program "{name}" was not found', hint=hint, place=self._study.place(*path))
             self._found[name] = found
         return self._found[name]
 

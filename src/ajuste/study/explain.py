@@ -62,13 +62,13 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
         return Explained(
             name=name,
             title="the kernel's command line",
-            what="Words that are added to the guest's; they count from its boot.",
+            what="Words added to the guest's command line; they apply from its boot.",
             unit="",
         )
     return Explained(
         name=name,
         title="the kernel",
-        what="The Linux kernel that is booted; everything else of the machine stays the same.",
+        what="The Linux kernel that is booted; the rest of the machine stays the same.",
         unit="",
     )
 
@@ -76,8 +76,8 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
 def successor_notes(knobs: Mapping[str, Mapping[str, Knob]]) -> tuple[str, ...]:
     """A sentence for every tunable that was varied in place of another."""
     notes = [
-        f"{spec} has no {knob.instead_of.name}; its successor {knob.tunable.name}, a related but different tunable, "
-        f"was varied instead"
+        f"{knob.instead_of.name} is not supported by {spec}; its successor {knob.tunable.name}, a related but "
+        "different tunable, varies instead"
         for own in knobs.values()
         for spec, knob in own.items()
         if knob.instead_of is not None
@@ -109,7 +109,7 @@ def _explain_knob(knob: Knob, siblings: Sequence[Knob]) -> Explained:
 def design_words(study: Study, configurations: Sequence[Configuration]) -> str:
     """How the trials are ordered, what later blocks hold, and what that is good for."""
     if len(configurations) < 2:
-        return "One configuration, again and again; nothing is compared."
+        return "One configuration, repeated; nothing is compared."
     return " ".join(
         (
             *_screening(study, configurations),
@@ -121,7 +121,7 @@ def design_words(study: Study, configurations: Sequence[Configuration]) -> str:
     )
 
 
-_WITHIN = "Configurations are compared within blocks, so that what drifts between blocks does not count."
+_WITHIN = "Configurations are compared within blocks, so drift between blocks does not count."
 
 
 def _screening(study: Study, configurations: Sequence[Configuration]) -> Sequence[str]:

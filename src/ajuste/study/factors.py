@@ -30,14 +30,16 @@ def check_factors(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel)
     for index, factor in enumerate(study.factors):
         path: KeyPath = ("factor", index)
         if factor.name in factors:
-            yield Problem((*path, "name"), f'"{factor.name}" is a factor already; each can be varied only once')
+            yield Problem((*path, "name"), f'the factor "{factor.name}" is given twice; expected different factors')
             continue
         factors.add(factor.name)
         for name in names_set(factor):
             known = canonical(name, catalogue)
             if known in setter:
                 where = (*path, "settings") if factor.settings else (*path, "name")
-                yield Problem(where, f'"{known}" is set by the factor "{setter[known]}" already; only one can set it')
+                yield Problem(
+                    where, f'"{known}" is also set by the factor "{setter[known]}"; only one factor can set it'
+                )
             setter[known] = factor.name
         yield from _of_one(path, factor, study, catalogue, parse_kernel)
 
@@ -61,7 +63,7 @@ def _settings(
 ) -> Iterator[Problem]:
     """What each level of a factor with settings sets."""
     if factor.name in (KERNEL_FACTOR, COMMAND_FACTOR) or factor.name.startswith(WORKLOAD_PREFIX):
-        yield Problem((*path, "name"), f'"{factor.name}" has a meaning of its own; settings need another name')
+        yield Problem((*path, "name"), f'"{factor.name}" is reserved; expected another name for a factor with settings')
     for level, table in factor.settings.items():
         for name, text in table.items():
             where = (*path, "settings", level, name)
@@ -79,12 +81,12 @@ def _setting_check(
     where: KeyPath, name: str, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Accept | Problem:
     if name == COMMAND_FACTOR:
-        return Problem(where, f"the {name} cannot be one of several settings; make it a factor of its own")
+        return Problem(where, f"settings cannot contain {name}; make it a separate factor")
     if name == KERNEL_FACTOR and study.target.kind == "host":
-        return Problem(where, "the host has one kernel, the running one; only a guest can boot another")
+        return Problem(where, 'not supported on the host, which runs the running kernel; use target kind = "vm"')
     if name == KERNEL_ARGUMENTS:
         if study.target.kind == "host":
-            return Problem(where, "this machine has its kernel's command line already; only a guest can get another")
+            return Problem(where, 'not supported on the host, whose kernel is booted; use target kind = "vm"')
         return _kernel_arguments
     return _level_check(where, name, study, catalogue, parse_kernel)
 
@@ -106,7 +108,7 @@ def _level_check(
     if parameter := parameter_of(name):
         kind = catalogue.workloads.get(study.workload.kind or "")
         if kind is None:
-            return Problem(where, "only the parameters of a workload of the catalogue can be varied")
+            return Problem(where, "only workloads of the catalogue have parameters; set workload.kind")
         if parameter not in kind.parameters:
             return Problem(where, no_parameter(kind, parameter))
         return lambda text: check_parameter(f"{kind.name}'s {parameter}", kind.parameters[parameter], text)
@@ -120,11 +122,15 @@ def _level_check(
 def _variant_check(where: KeyPath, study: Study) -> Accept | Problem:
     names = [variant.name for variant in study.workload.variants]
     if not names:
-        return Problem(where, "there are no variants of the workload", "write a [[workload.variant]] for each command")
+        return Problem(
+            where,
+            'the factor "command" requires variants of the workload',
+            "add a [[workload.variant]] for each command",
+        )
 
     def accept(text: str) -> str:
         if text not in names:
-            raise RequestError(f'there is no variant "{text}"; expected one of {", ".join(names)}')
+            raise RequestError(f'variant "{text}" not found; expected one of {", ".join(names)}')
         return text
 
     return accept
@@ -154,7 +160,7 @@ def check_cpus(text: str, study: Study) -> None:
     beyond = [cpu for cpu in parse_cpus(text) if cpu >= study.target.cpus]
     if beyond:
         last = study.target.cpus - 1
-        raise RequestError(f'"{text}" names CPU {beyond[0]}, but the target has {study.target.cpus} (0 … {last})')
+        raise RequestError(f'found CPU {beyond[0]} in "{text}"; expected CPUs between 0 and {last}')
 
 
 def _levels(path: KeyPath, factor: FactorTable, accept: Accept) -> Iterator[Problem]:
@@ -166,7 +172,7 @@ def _levels(path: KeyPath, factor: FactorTable, accept: Accept) -> Iterator[Prob
             yield Problem((*path, "levels", index), failure.message, failure.hint)
             continue
         if level in seen:
-            yield Problem((*path, "levels", index), f'"{text}" is among the levels already')
+            yield Problem((*path, "levels", index), f'the level "{text}" is given twice; expected different levels')
         seen.add(level)
     if factor.baseline is None or factor.baseline in factor.levels:
         return
@@ -176,4 +182,4 @@ def _levels(path: KeyPath, factor: FactorTable, accept: Accept) -> Iterator[Prob
         known = False
     if not known:
         levels = ", ".join(factor.levels)
-        yield Problem((*path, "baseline"), f'"{factor.baseline}" is not among the levels; expected one of {levels}')
+        yield Problem((*path, "baseline"), f'found "{factor.baseline}", which is not a level; expected one of {levels}')

@@ -39,12 +39,14 @@ def check_files(study: Study) -> list[Problem]:
     for path, name in _named(study):
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or name == ".":
             problems.append(
-                Problem(path, f'"{name}" is not below the study file; expected a relative name without ".."')
+                Problem(path, f'"{name}" is outside the directory of the study; expected a relative path without ".."')
             )
         elif not (directory / name).is_file():
-            problems.append(Problem(path, f'there is no file "{directory / name}"'))
+            problems.append(Problem(path, f'file "{directory / name}" not found'))
         elif not (directory / name).resolve().is_relative_to(directory.resolve()):
-            problems.append(Problem(path, f'"{name}" leads out of the directory of the study file'))
+            problems.append(
+                Problem(path, f'"{name}" leads outside the directory of the study; expected a file below it')
+            )
     return problems
 
 

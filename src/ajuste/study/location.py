@@ -154,7 +154,7 @@ class _Scanner:
     def _take(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self.text, self.at)
         if match is None:
-            raise ValueError(f"no valid TOML at character {self.at}")
+            raise ValueError(f"not valid TOML at character {self.at}")
         self.at = match.end()
         return match[0]
 
@@ -162,7 +162,7 @@ class _Scanner:
 # The file that a study came from: to place errors, and to find the files beside it.
 
 
-HINT: Final = "docs/studies.md explains every field; `ajuste schema` gives the schema for editors"
+HINT: Final = "see docs/studies.md for every field; `ajuste schema` prints a schema for editors"
 
 
 class StudyOrigin(Protocol):

@@ -63,7 +63,9 @@ def find_metric(name: str, study: Study, catalogue: Catalogue) -> Metric:
     known = _known(study, catalogue)
     if name not in known and split_percentile(name)[0] not in known:
         near = nearest(name, list(known)) or f"; expected one of {', '.join(known)}"
-        raise RequestError(f'there is no metric "{name}"{near}')
+        raise RequestError(
+            f'metric "{name}" not found{near}', hint="use a metric of the study, of its workload or of the catalogue"
+        )
     return _named(name, known)
 
 
@@ -158,7 +160,8 @@ def check_timelines(study: Study) -> Iterator[Problem]:
             yield Problem(("workload", "timeline", index, "key"), problem)
         if timeline.source == "process" and timeline.since == "end":
             yield Problem(
-                ("workload", "timeline", index, "since"), "the workload's process is gone after its end; use start"
+                ("workload", "timeline", index, "since"),
+                "the workload's process does not exist after its end; expected start",
             )
 
 
@@ -166,7 +169,7 @@ def _problem_of_key(sampler: SamplerTable, key: str) -> str:
     if not key:
         return 'is empty; expected the name of a figure, or "*" for all'
     if "*" in key[:-1]:
-        return f'"{key}" has a * that is not at the end; expected a name, or its beginning and a *'
+        return f'"{key}" has a * before its end; expected a name, or a prefix followed by *'
     source = figure_sources()[sampler.source]
     if key.endswith("*") or source.find(key):
         return ""

@@ -26,7 +26,9 @@ def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue
     for name, value in given.items():
         place = Place(f"--parameter {name}={value}")
         if kind is None:
-            raise RequestError("the study runs a command of its own, which has no parameters", place=place)
+            raise RequestError(
+                "applies only to workloads of the catalogue; this study runs a custom command", place=place
+            )
         if name not in kind.parameters:
             raise RequestError(no_parameter(kind, name), place=place)
         if varies(study, WORKLOAD_PREFIX + name):
@@ -59,14 +61,14 @@ def _without(study: Study, text: str) -> Study:
         raise RequestError("expected FACTOR=LEVEL, such as nice=10", place=place)
     names = [factor.name for factor in study.factors]
     if name not in names:
-        near = nearest(name, names) or f"; it has {', '.join(names) or 'none'}"
-        raise RequestError(f"{study.name} has no factor {name!r}{near}", place=place)
+        near = nearest(name, names) or f"; expected one of {', '.join(names) or 'none'}"
+        raise RequestError(f"{study.name} has no factor {name!r}{near}", hint="name a factor of the study", place=place)
     index = names.index(name)
     factor = study.factors[index]
     if level not in factor.levels:
-        raise RequestError(f"{name} has no level {level!r}; it has {'; '.join(factor.levels)}", place=place)
+        raise RequestError(f"{name} has no level {level!r}; expected one of {'; '.join(factor.levels)}", place=place)
     if level == factor.baseline_level:
-        raise RequestError("it is the baseline, which the others are compared with", place=place)
+        raise RequestError("cannot leave out the baseline; expected another level", place=place)
     factors = (*study.factors[:index], _less(factor, level), *study.factors[index + 1 :])
     return study.model_copy(update={"factors": factors})
 
@@ -100,7 +102,7 @@ def relocated(study: Study, where: Where, disk: str = "") -> Study:
     if where == "vm":
         return _in_guest(study)
     if study.disk is not None and not disk:
-        raise _impossible(study, f"it is about the guest's disk {study.disk.name}")
+        raise _impossible(study, f"it uses the guest's disk {study.disk.name}")
     return _on_host(_on_disk(study, study.disk, disk) if study.disk is not None else study)
 
 
@@ -161,5 +163,5 @@ def _fixes(factor: FactorTable, device: str) -> bool:
 
 def _impossible(study: Study, why: str) -> RequestError:
     return RequestError(
-        f"{study.name} cannot be carried out on this machine: {why}", hint="leave out --target; it runs in a guest"
+        f"--target host is not supported by {study.name}: {why}", hint="remove --target to run it in a guest"
     )

@@ -90,7 +90,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
         fields = fields_at(model, path[:-1])
         return Problem(path, f"unknown field{nearest(str(path[-1]), fields) or '; expected ' + ', '.join(fields)}")
     if kind == "missing":
-        return Problem(path, "is missing, and there is no default for it")
+        return Problem(path, "is required")
     if kind in _EXPECTED:
         return Problem(path, f"{found}; expected {_EXPECTED[kind]}")
     if kind == "literal_error":

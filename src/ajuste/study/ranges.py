@@ -80,7 +80,7 @@ def _made(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[Span
     low, high = _ends(factor.range or "", number, field)
     scale = factor.scale or "linear"
     if scale == "log" and low <= 0:
-        raise _Wrong("scale", f"found log, but the range begins at {low}; ratios need ends above 0", 'scale = "linear"')
+        raise _Wrong("scale", f"found log; expected a range above 0, but it begins at {low}", 'set scale = "linear"')
     if factor.step is not None:
         made = _by_step(factor.step, low, high, number, scale)
     else:
@@ -102,9 +102,9 @@ def _number(factor: FactorTable, study: Study, catalogue: Catalogue, field: str)
             raise _Wrong("name", failure.message, failure.hint) from None
     if found is not None and found.type == "integer":
         return _Number(factor.name, found)
-    said = f'found "{factor.range}"; {factor.name} has no whole numbers as levels, so that it has no range'
+    said = f'found "{factor.range}"; {factor.name} has no numeric levels, so it supports no range'
     choices = ", ".join(found.choices) if found is not None else ""
-    raise _Wrong(field, f"{said}; expected a list", f"it can be {choices}" if choices else None)
+    raise _Wrong(field, f"{said}; expected a list", f"give levels among {choices}" if choices else None)
 
 
 def _ends(text: str, number: _Number, field: str) -> tuple[int, int]:
@@ -120,23 +120,23 @@ def _ends(text: str, number: _Number, field: str) -> tuple[int, int]:
     except RequestError as failure:
         raise _Wrong(field, f"{found}; {failure.message}", failure.hint) from None
     except ValueError:
-        raise _Wrong(field, f"{found}; a word is no end of a range") from None
+        raise _Wrong(field, f"{found}; expected numbers at both ends") from None
     if low == high:
-        raise _Wrong(field, f"{found} is one value; a range has two ends that differ", f'levels = ["{last}"]')
+        raise _Wrong(field, f"{found}, a range with equal ends; expected different ends", f'write levels = ["{last}"]')
     if low > high:
-        raise _Wrong(field, f"{found} is the wrong way round; the lower end comes first", f'"{last}..{first}"')
+        raise _Wrong(field, f"{found}, a reversed range; expected the lower end first", f'"{last}..{first}"')
     return low, high
 
 
 def _by_step(text: str, low: int, high: int, number: _Number, scale: str) -> tuple[int, ...]:
     if scale == "log":
-        raise _Wrong("step", f"found {text}; steps are differences, and the scale is log", "points = 6")
+        raise _Wrong("step", f'found {text}; step conflicts with scale = "log"', "use points = 6")
     kind, found = number.kind, f'found "{text}"'
     free = kind.model_copy(update={"minimum": 1, "maximum": high - low})
     try:
         made = stepped(low, high, _Number(number.name, free).read(text))
     except (RequestError, ValueError):
-        raise _Wrong("step", f"{found}; expected at least 1 and at most the whole range, {high - low}") from None
+        raise _Wrong("step", f"{found}; expected between 1 and the whole range, {high - low}") from None
     if len(made) > 1000:
-        raise _Wrong("step", f"{found} makes {len(made)} levels; at most 1000 can be tried")
+        raise _Wrong("step", f"{found}, which makes {len(made)} levels; expected at most 1000")
     return made

@@ -18,7 +18,7 @@ from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.study.check import check
 from ajuste.study.factors import ParseKernel
 from ajuste.study.files import check_files
-from ajuste.study.location import KeyPath, StudyOrigin, StudySource
+from ajuste.study.location import HINT, KeyPath, StudyOrigin, StudySource
 from ajuste.study.problem import Problem, error, from_validation, nearest
 from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
@@ -48,14 +48,14 @@ def beyond_limits(document: dict[str, Any]) -> list[Problem]:
         if problem := _problem(path, value):
             return [problem]
         if values > MOST_VALUES:
-            return [Problem((), f"it holds more than {MOST_VALUES} values; no study needs so many")]
+            return [Problem((), f"has more than {MOST_VALUES} values; expected at most {MOST_VALUES}")]
         waiting += [((*path, key), inner) for key, inner in _elements(value)]
     return []
 
 
 def _problem(path: KeyPath, value: Any) -> Problem | None:
     if len(path) > DEEPEST:
-        return Problem(path[:DEEPEST], f"nested deeper than {DEEPEST} tables and lists; no field is that deep")
+        return Problem(path[:DEEPEST], f"is nested in more than {DEEPEST} tables and lists; expected at most {DEEPEST}")
     if path and isinstance(path[-1], str) and len(path[-1]) > LONGEST_KEY:
         return Problem(path[:-1], f"has a name of {len(path[-1])} characters; expected at most {LONGEST_KEY}")
     if isinstance(value, dict | list) and len(value) > MOST_ELEMENTS:
@@ -126,21 +126,23 @@ def _read(path: Path) -> str:
             data = file.read(LARGEST_BYTES + 1)
     except OSError as failure:
         raise RequestError(
-            f"cannot read the study file {path}: {failure.strerror}", hint="`ajuste studies` lists the built-in ones"
+            f"cannot read study file {path}: {failure.strerror}", hint="list the built-in studies with `ajuste studies`"
         ) from None
     if len(data) > LARGEST_BYTES:
-        raise RequestError(f"more than {LARGEST_BYTES} bytes; no study file is that large", place=Place(path))
+        raise RequestError(
+            f"has more than {LARGEST_BYTES} bytes; a study file has at most {LARGEST_BYTES}", place=Place(path)
+        )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as failure:
         line = data[: failure.start].count(b"\n") + 1
-        raise RequestError("not UTF-8; a TOML file must be", place=Place(path, line)) from None
+        raise RequestError("found invalid UTF-8; expected a TOML file in UTF-8", place=Place(path, line)) from None
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
     if deep := _DEEP_KEY.search(text):
         place = Place(path, text.count("\n", 0, deep.start()) + 1)
-        raise RequestError(f"a key of more than {DEEPEST} parts; no field is that deep", place=place)
+        raise RequestError(f"found a key of more than {DEEPEST} parts; expected at most {DEEPEST}", place=place)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as failure:
@@ -149,13 +151,13 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
             message, line = f"{match[1]} (column {match[3]})", int(match[2])
         elif message.endswith(" (at end of document)"):
             line = text.count("\n") + 1
-        raise RequestError(f"no valid TOML: {message}", place=Place(path, line)) from None
+        raise RequestError(f"not valid TOML: {message}", hint=HINT, place=Place(path, line)) from None
     except RecursionError:
-        raise RequestError("no valid TOML: brackets are nested too deeply", place=Place(path)) from None
+        raise RequestError("not valid TOML: brackets are nested too deeply", hint=HINT, place=Place(path)) from None
     except ValueError:  # int() of thousands of digits
         digits = _MANY_DIGITS.search(text)
         place = Place(path, text.count("\n", 0, digits.start()) + 1 if digits else None)
-        raise RequestError("a number with too many digits; no field takes it", place=place) from None
+        raise RequestError("found a number with too many digits; expected at most 64 bits", place=place) from None
 
 
 # The studies that come with Ajuste, one TOML file each.
@@ -189,11 +191,11 @@ def find_study(name_or_path: str) -> Path:
     if path.is_file():
         return path
     if path.suffix == ".toml" or "/" in name_or_path:
-        raise RequestError(f"there is no study file {name_or_path}", hint="`ajuste studies` lists the built-in ones")
+        raise RequestError(
+            f"study file {name_or_path} not found", hint="list the built-in studies with `ajuste studies`"
+        )
     near = nearest(name_or_path, list(known)) or f"; expected one of {', '.join(known)}, or a file"
-    raise RequestError(
-        f'there is no study "{name_or_path}"{near}', hint="`ajuste studies` lists them with their questions"
-    )
+    raise RequestError(f'study "{name_or_path}" not found{near}', hint="list the studies with `ajuste studies`")
 
 
 def _read_builtin(path: Path) -> BuiltinStudy:

@@ -62,12 +62,12 @@ def resolve(
     made = combination_count(found.factors, study.design.combine)
     if made > MOST_CONFIGURATIONS:
         raise RequestError(
-            f"the levels make {made} configurations; at most {MOST_CONFIGURATIONS} can be compared",
+            f"the levels make {made} configurations; expected at most {MOST_CONFIGURATIONS}",
             place=study.place("factor"),
         )
     configurations = tuple(map(found.configuration, combinations(found.factors, study.design.combine)))
     if len({c.configuration.name for c in configurations}) < made:
-        raise RequestError("two configurations would have the same name; name their levels differently")
+        raise RequestError("two configurations have the same name; use different names for the levels")
     return found.study_of(configurations)
 
 

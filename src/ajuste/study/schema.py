@@ -38,18 +38,20 @@ class FactorTable(StudyTable):
     )
     levels: Annotated[tuple[Level, ...], Field(min_length=1)] = Field(
         default=(),
-        description="The values under study, in the order to be shown; of numbers also a range such as "
-        '"1ms..30ms", from which points, step and scale make them.',
+        description="The values to compare, in display order; for numbers, also a range such as "
+        '"1ms..30ms", with points, step and scale.',
     )
     range: str | None = Field(
         default=None,
-        description="Beside a list of levels: within which `ajuste tune` may choose others, such as "
-        '"1ms..30ms". Levels that are a range need none.',
+        description="With a list of levels: the range that `ajuste tune` may search, such as "
+        '"1ms..30ms". Not needed if levels is a range.',
     )
     points: Whole | None = Field(
-        default=None, ge=2, le=1000, description=f"How many levels are made from a range; {DEFAULT_POINTS}."
+        default=None, ge=2, le=1000, description=f"Number of levels in a range (default: {DEFAULT_POINTS})."
     )
-    step: Level | None = Field(default=None, description="Instead of points: from each level of a range to the next.")
+    step: Level | None = Field(
+        default=None, description="Instead of points: the distance between two levels of a range."
+    )
     scale: Scale | None = Field(
         default=None, description="How the levels of a range are spaced: linear (equal differences) or log (ratios)."
     )
@@ -57,15 +59,13 @@ class FactorTable(StudyTable):
         default_factory=dict,
         description="For a factor that sets several things at once: for each level, by its name, what it sets: "
         "tunables, process attributes, workload parameters, kernel, and kernel_arguments (words for the kernel's "
-        "command line). The levels are those of settings if they are not given.",
+        "command line). Default for levels: the names in settings.",
     )
-    baseline: Level | None = Field(
-        default=None, description="The level that the others are compared with; the first one if not given."
-    )
+    baseline: Level | None = Field(default=None, description="The baseline level (default: the first).")
     prove: dict[str, tuple[Claimed, ...]] = Field(
         default_factory=dict,
-        description="For the factor kernel: by level, what that kernel must be seen to have before anything is "
-        'measured: { "mine:base" = ["numa"], "mine:non-numa" = ["no-numa"] }.',
+        description="For the factor kernel: by level, the features of that kernel to prove before "
+        'measuring: { "mine:base" = ["numa"], "mine:non-numa" = ["no-numa"] }.',
     )
     successor: Switch = Field(
         default=False,
@@ -81,36 +81,38 @@ class FactorTable(StudyTable):
             return data
         if isinstance(data.get("levels"), str):
             if data.get("range") is not None:
-                raise ValueError("range goes with a list of levels; levels that are a range need none")
+                raise ValueError('range requires a list of levels; it conflicts with levels = "LOW..HIGH"')
             return {**{name: value for name, value in data.items() if name != "levels"}, "range": data["levels"]}
         if "levels" in data:
             return data
         if isinstance(data.get("settings"), dict):
             return {**data, "levels": list(data["settings"])}
-        raise ValueError('levels are missing: a list such as [1, 2], or of numbers a range such as "1ms..30ms"')
+        raise ValueError('levels are missing; expected a list such as [1, 2], or a range such as "1ms..30ms"')
 
     @model_validator(mode="after")
     def _range_of_its_own(self) -> Self:
         if self.range is None and (self.points or self.step or self.scale):
-            raise ValueError('points, step and scale belong to a range, such as levels = "1ms..30ms"')
+            raise ValueError('points, step and scale require a range, such as levels = "1ms..30ms"')
         if self.range is not None and self.settings:
-            raise ValueError("a factor with settings has levels that are names; they make no range")
+            raise ValueError("a factor with settings does not support a range; expected a list of names")
         if self.points is not None and self.step is not None:
-            raise ValueError("points and step: one of both can be had")
+            raise ValueError("points and step are mutually exclusive")
         return self
 
     @model_validator(mode="after")
     def _proofs_of_kernels(self) -> Self:
         if self.prove and self.name != KERNEL_FACTOR:
-            raise ValueError("prove is for the factor kernel")
+            raise ValueError("prove applies only to the factor kernel")
         if unknown := set(self.prove) - set(self.levels):
-            raise ValueError(f"prove names {', '.join(sorted(unknown))}, which is not among the levels")
+            raise ValueError(
+                f"prove has {', '.join(sorted(unknown))}, which is not a level; expected only levels of the factor"
+            )
         return self
 
     @model_validator(mode="after")
     def _settings_for_every_level(self) -> Self:
         if self.settings and set(self.settings) != set(self.levels):
-            raise ValueError("settings must say for each of the levels, and only for these, what it sets")
+            raise ValueError("settings must have one table for each level, and no others")
         return self
 
     @property
@@ -131,18 +133,18 @@ class TargetTable(StudyTable):
 
     kind: Literal["vm", "host"] = Field(
         default="vm",
-        description="A virtual machine, or this machine by its own clock, with its own kernel and CPUs.",
+        description="vm: a virtual machine; host: this machine, with its kernel, CPUs and clock.",
     )
     kernel: str | None = Field(
-        default=None, description="debian:5.10, debian:6.12/rt, path:VMLINUZ …; leave it out where kernel is a factor."
+        default=None, description="debian:5.10, debian:6.12/rt, path:VMLINUZ …; conflicts with a factor kernel."
     )
     clock: Clock = Field(
         default="virtual", description="virtual: instructions counted, bit-exact; wall: the host's time."
     )
     instruction_ns: InstructionNs = Field(
         default=DEFAULT_INSTRUCTION_NS,
-        description="How many nanoseconds every instruction takes under the virtual clock: 1, 2, 4, 8 or 16. With a "
-        "slower CPU a second of the guest costs less of this machine's time.",
+        description="Nanoseconds per instruction under the virtual clock: 1, 2, 4, 8 or 16. A slower guest CPU makes "
+        "trials faster.",
     )
     cpus: Whole = Field(default=1, ge=1, le=64, description="CPUs of the machine.")
     memory_mib: Whole = Field(default=256, ge=64, le=1048576, description="Memory of the machine, in MiB.")
@@ -159,8 +161,8 @@ class TargetTable(StudyTable):
     )
     prove: tuple[Claimed, ...] = Field(
         default=(),
-        description="Features that every kernel of the study must be seen to have before anything is measured (ajuste "
-        "kernel prove): numa; no-numa if it must not; hz=250 with a value.",
+        description="Features to prove of every kernel before measuring (ajuste kernel prove): numa; no-numa for "
+        "absence; hz=250 for a value.",
     )
     kernel_arguments: tuple[Argument, ...] = Field(default=(), description="More words for the kernel's command line.")
 
@@ -190,8 +192,7 @@ class TargetTable(StudyTable):
         cpus, memory_mib = sum(node.cpus for node in self.nodes), sum(node.memory_mib for node in self.nodes)
         if self.nodes and not problem and (self.cpus, self.memory_mib) != (cpus, memory_mib):
             problem = (
-                f"cpus is {self.cpus} and memory_mib {self.memory_mib}, but the nodes have {cpus} and {memory_mib} "
-                "in all; leave both out"
+                f"cpus is {self.cpus} and memory_mib {self.memory_mib}; expected {cpus} and {memory_mib}, as the nodes"
             )
         if problem:
             raise ValueError(problem)
@@ -200,7 +201,7 @@ class TargetTable(StudyTable):
     @model_validator(mode="after")
     def _host_has_a_clock_of_its_own(self) -> Self:
         if self.kind == "host" and self.clock != "wall":
-            raise ValueError('the host has no virtual clock; use kind = "vm" for it')
+            raise ValueError('the virtual clock is not supported on the host; use kind = "vm"')
         return self
 
 
@@ -213,29 +214,30 @@ class AnalysisTable(StudyTable):
         "of all trials' values of elapsed.",
     )
     describe: tuple[str, ...] | None = Field(
-        default=None, description="Metrics that are only described; all others that were measured if not given."
+        default=None, description="Metrics to describe only (default: all others)."
     )
-    confidence: Real = Field(default=0.95, ge=0.5, le=0.9999, description="Of all verdicts together.")
+    confidence: Real = Field(default=0.95, ge=0.5, le=0.9999, description="Confidence of all verdicts together.")
     smallest_effect: Real = Field(
-        default=0.05, gt=0, le=10, description="Relative to the baseline; anything smaller counts as equivalent."
+        default=0.05,
+        gt=0,
+        le=10,
+        description="The smallest effect that matters, relative to the baseline; smaller effects are equivalent.",
     )
     prediction: str | None = Field(
-        default=None, description="A rule of the kernel that predicts a metric; shown beside what was measured."
+        default=None, description="A kernel rule that predicts a metric; shown beside the measurements."
     )
-    three_sigma: Switch = Field(
-        default=False, description="Show what the 3-sigma rule would have said beside the verdicts."
-    )
+    three_sigma: Switch = Field(default=False, description="Also show the verdict of the 3-sigma rule.")
     explain: Switch = Field(
         default=False,
-        description="When the study ends, record what the scheduler does under the baseline and under the best "
-        "configuration, in a trial of its own each, and say what differs.",
+        description="At the end, record the scheduler under the baseline and the best configuration, one trial each, "
+        "and report the differences.",
     )
 
 
 class DesignTable(StudyTable):
     """The order of things."""
 
-    seed: Whole = Field(default=1, ge=0, description="Everything random follows from it.")
+    seed: Whole = Field(default=1, ge=0, description="Seed of all random choices.")
     combine: Combine = Field(
         default="all",
         description="all: every combination of levels; one-at-a-time: the baseline, and each other level by itself; "
@@ -245,33 +247,35 @@ class DesignTable(StudyTable):
     )
     order: Order = Field(
         default="random",
-        description="Within a block. random: drawn anew for each; latin: balanced, so that over as many blocks as "
+        description="Within a block. random: a new order for each; latin: balanced, so that over as many blocks as "
         "there are configurations each stands once at each place, and follows each other one equally often.",
     )
     allocation: Allocation | None = Field(
         default=None,
         description="undecided: after min_blocks a block holds the baseline and what is still undecided; all: every "
         "block holds everything; refine: of a grid of numeric levels only what the picture of it needs is measured, "
-        "until the surface is known within smallest_effect. If not given: undecided, but all where combinations of "
+        "until the surface is known within smallest_effect. Default: undecided, but all where combinations of "
         "several factors are compared or screened.",
     )
-    warm_up: Whole = Field(default=0, ge=0, le=100, description="Blocks at the start that are kept but not compared.")
+    warm_up: Whole = Field(
+        default=0, ge=0, le=100, description="Number of warm-up blocks, which are kept but not compared."
+    )
 
 
 class BudgetTable(StudyTable):
     """How long to go on. A block is one trial of every configuration."""
 
-    min_blocks: Whole = Field(default=3, ge=1, le=100_000, description="Never stop before.")
+    min_blocks: Whole = Field(default=3, ge=1, le=100_000, description="Minimum number of blocks.")
     max_blocks: Whole = Field(default=30, ge=1, le=100_000, description="Stop then, decided or not.")
     max_minutes: Real = Field(default=20.0, gt=0, le=100_000, description="Stop then, decided or not.")
     min_seconds: Real = Field(
-        default=0.0, ge=0, le=100_000, description="Do not stop as decided before so many seconds of measuring."
+        default=0.0, ge=0, le=100_000, description="Minimum measuring time in seconds before an early decision."
     )
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.min_blocks > self.max_blocks:
-            raise ValueError(f"min_blocks is {self.min_blocks}, more than max_blocks, {self.max_blocks}")
+            raise ValueError(f"min_blocks is {self.min_blocks}; expected at most max_blocks, {self.max_blocks}")
         return self
 
 
@@ -281,15 +285,16 @@ class TuneTable(StudyTable):
     objectives: tuple[str, ...] = Field(
         default=(),
         max_length=3,
-        description="The metrics that are to become better; the first deciding one if not given. Of one that has no "
-        "better direction by itself it is said which: context-switches=lower.",
+        description="The metrics to improve (default: the first that decides). Append =lower or =higher to a metric "
+        "without a better direction: context-switches=lower.",
     )
     constraints: tuple[str, ...] = Field(
         default=(),
         max_length=8,
-        description="What must hold: elapsed@p99 <= +5% (against the baseline), or hackbench.time <= 2 s.",
+        description="Conditions that must hold: elapsed@p99 <= +5% (relative to the baseline), or "
+        "hackbench.time <= 2 s.",
     )
-    trials: Whole = Field(default=DEFAULT_TRIALS, ge=1, le=100_000, description="Trials in all.")
+    trials: Whole = Field(default=DEFAULT_TRIALS, ge=1, le=100_000, description="Number of trials.")
     sampler: SamplerName = Field(
         default="gp",
         description="gp: a Gaussian process; tpe, cmaes, nsga2: Optuna's; random and grid to compare with.",
@@ -301,15 +306,15 @@ class Study(StudyTable):
 
     version: Literal[1] = Field(default=1, alias="schema", description="The version of this format.")
     name: Name = Field(description="Lower-case letters, digits and hyphens.")
-    title: str = Field(default="", description="As it is to be shown; the name if not given.")
-    question: str = Field(default="", description="What is to be answered, in a sentence.")
-    notes: tuple[str, ...] = Field(default=(), description="What a reader of the results must know, in sentences.")
+    title: str = Field(default="", description="The title to show (default: the name).")
+    question: str = Field(default="", description="The question, in one sentence.")
+    notes: tuple[str, ...] = Field(default=(), description="Notes for readers of the results.")
     factors: tuple[FactorTable, ...] = Field(
-        alias="factor", max_length=200, description="What is varied; with an empty list one configuration is described."
+        alias="factor", max_length=200, description="What varies; an empty list describes one configuration."
     )
     workload: WorkloadTable
-    scratch: ScratchTable | None = Field(default=None, description="A file system made for every trial.")
-    disk: DiskTable | None = Field(default=None, description="The disk that the study is about.")
+    scratch: ScratchTable | None = Field(default=None, description="A file system, made for every trial.")
+    disk: DiskTable | None = Field(default=None, description="The disk the study measures.")
     target: TargetTable = TargetTable()
     analysis: AnalysisTable
     design: DesignTable = DesignTable()
@@ -340,7 +345,7 @@ class Study(StudyTable):
         update: dict[str, Any] = {}
         if kernel is not None:
             if any(factor.kernels for factor in self.factors):
-                raise RequestError("the kernel is a factor of this study; no other can be chosen for it")
+                raise RequestError("--kernel conflicts with the factor kernel; change its levels in the study")
             kernels = (kernel,) if isinstance(kernel, str) else tuple(kernel)
             alone = kernels[0] if len(kernels) == 1 else None
             update["target"] = self.target.model_copy(update={"kernel": alone})
@@ -348,7 +353,7 @@ class Study(StudyTable):
                 update["factors"] = (FactorTable(name=KERNEL_FACTOR, levels=kernels), *self.factors)
         if seed is not None:
             if seed < 0:
-                raise RequestError(f"the seed is {seed}; expected 0 or more")
+                raise RequestError(f"the seed is {seed}; expected at least 0")
             update["design"] = self.design.model_copy(update={"seed": seed})
         return self.model_copy(update=update)
 

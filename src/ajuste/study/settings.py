@@ -95,8 +95,7 @@ def knob(asked: Tunable, version: KernelVersion, catalogue: Catalogue, *, succes
     except RequestError as failure:
         raise RequestError(
             failure.message,
-            hint=f"Linux {version} has its successor {heir.name}, a related but different tunable: vary that one, or "
-            f"say successor = true to have it varied in its place",
+            hint=f"vary its successor {heir.name}, a related but different tunable, or set successor = true",
         ) from None
     raise AssertionError(f"{asked.name} is in no place of Linux {version}, and yet it was located")
 

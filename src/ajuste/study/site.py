@@ -109,7 +109,7 @@ def scratch(table: ScratchTable, varied: Mapping[str, str], site: Site, program:
     values = {"type": table.filesystem, **options, **varied}
     kind = values.pop("type")
     if kind not in QUIETLY:
-        raise RequestError(f'no file system "{kind}" can be made; expected one of {", ".join(QUIETLY)}')
+        raise RequestError(f'file system "{kind}" is not supported; expected one of {", ".join(QUIETLY)}')
     make = [program(f"mkfs.{kind}"), *QUIETLY[kind]]
     mount = [table.mount_options] if table.mount_options else []
     for attribute, level in values.items():
@@ -118,7 +118,7 @@ def scratch(table: ScratchTable, varied: Mapping[str, str], site: Site, program:
         elif into_mount := MOUNT.get((attribute, kind)):
             mount.append(into_mount(level))
         else:
-            raise RequestError(f"a file system {kind} has no {PREFIX}{attribute}")
+            raise RequestError(f"{PREFIX}{attribute} is not supported by {kind}")
     return Scratch(
         filesystem=kind,
         make=(*make, *table.make_options),

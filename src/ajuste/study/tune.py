@@ -47,7 +47,9 @@ def searched_study(study: Study, search: Search, catalogue: Catalogue) -> Study:
         described = tuple(name for name in dict.fromkeys((*before, *described)) if name not in metrics)
     factors = tuple(_fine(factor, study, catalogue) for factor in study.factors)
     if all(len(factor.levels) < 2 for factor in factors):
-        raise RequestError("there is nothing to tune: no factor has more than one level", place=study.place("factor"))
+        raise RequestError(
+            "there is nothing to tune; expected a factor with at least two levels", place=study.place("factor")
+        )
     return study.model_copy(
         update={
             "factors": factors,

@@ -33,8 +33,8 @@ def test_a_constraint_is_relative_to_the_baseline_or_a_value_with_a_unit() -> No
     [
         ("elapsed", "expected METRIC <= VALUE"),
         ("elapsed = 3 s", "expected METRIC <= VALUE"),
-        ("elapsed <= 3 MiB", "is no value of elapsed in s"),
-        ("elapsed <= -100%", "lower by 100 %"),
+        ("elapsed <= 3 MiB", "is not a value of elapsed in s"),
+        ("elapsed <= -100%", "decrease of less than 100 %"),
         ("switches <= +5%", "can be 0"),
     ],
 )
@@ -44,9 +44,9 @@ def test_what_is_no_constraint_is_refused(text: str, said: str) -> None:
 
 
 def test_a_metric_without_better_direction_needs_one() -> None:
-    with pytest.raises(RequestError, match="neither direction") as caught:
+    with pytest.raises(RequestError, match="has no better direction") as caught:
         goal_of(Search(objectives=("switches",)), METRICS)
-    assert caught.value.hint == "--objective switches=lower, or =higher"
+    assert caught.value.hint == "give --objective switches=lower, or =higher"
     assert goal_of(Search(objectives=("switches=lower",)), METRICS).objectives[0].direction == "lower"
 
 

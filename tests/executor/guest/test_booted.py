@@ -1,4 +1,4 @@
-"""What is kept of machines that have booted: found again by all that a boot depends on, and never too much of it."""
+"""What is kept of booted machines (snapshots): found again by all that a boot depends on, and never too much of it."""
 
 from __future__ import annotations
 

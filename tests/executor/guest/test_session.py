@@ -87,7 +87,7 @@ def test_a_home_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
     with (
-        pytest.raises(RequestError, match="no directory for a machine"),
+        pytest.raises(RequestError, match="cannot create a directory in"),
         MachineSession(Home(blocked, blocked, blocked)),
     ):
         pass

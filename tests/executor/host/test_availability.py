@@ -83,7 +83,7 @@ def test_nothing_is_in_the_way_of_a_file_that_can_be_written(build: Build) -> No
         ("block.scheduler[sdb]", "this machine has no block device sdb; it has sda"),
         ("net.mtu[wlan0]", "this machine has no network interface wlan0; it has eth0, lo"),
         ("irq.affinity[5]", "this machine has no interrupt 5; it has none"),
-        ("block.scheduler", "there is one block.scheduler for each block device; say which one"),
+        ("block.scheduler", "block.scheduler requires an instance, one for each block device"),
         ("block.scheduler", "this machine has sda"),
         ("cpu.governor", "no CPU of this machine has it: its kernel was built without CONFIG_CPU_FREQ"),
         ("block.bfq.low_latency[sda]", "this machine does not have it"),

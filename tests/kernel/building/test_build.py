@@ -165,14 +165,14 @@ def test_the_provenance_has_all_that_it_was_made_from(workshop: Workshop) -> Non
 
 
 def test_an_unknown_option_has_its_nearest_names(workshop: Workshop) -> None:
-    with pytest.raises(RequestError, match="has no option KIBER") as caught:
+    with pytest.raises(RequestError, match="option KIBER is not supported by") as caught:
         workshop.build("KIBER=y")
     assert "KYBER" in str(caught.value.hint)
 
 
 def test_an_option_that_cannot_be_had_is_no_kernel(workshop: Workshop) -> None:
     workshop.config.write_text("CONFIG_MODULES=y\n")
-    with pytest.raises(RequestError, match="KYBER=y was asked for, but it is n") as caught:
+    with pytest.raises(RequestError, match="KYBER=y conflicts with other options: it is n") as caught:
         workshop.build("KYBER=y", "BLOCK=n")
     assert "BLOCK" in str(caught.value.hint)
     assert built_names(workshop.home) == []
@@ -200,16 +200,16 @@ def test_a_disk_that_fills_up_is_told_as_such(workshop: Workshop) -> None:
     makefile = workshop.tree / "Makefile"
     full = "\t@echo 'as: /x/fork.o: No space left on device'; false\n"
     makefile.write_text(makefile.read_text() + f"\n$(O)/core.o: full\nfull:\n{full}")
-    with pytest.raises(RequestError, match="the disk became full"):
+    with pytest.raises(RequestError, match="no disk space left"):
         workshop.build(name="base")
     assert built_names(workshop.home) == []
 
 
 def test_no_kernel_at_all(workshop: Workshop) -> None:
     (workshop.tree / "Kconfig").unlink()
-    with pytest.raises(RequestError, match="not the source of a Linux kernel: it has no Kconfig"):
+    with pytest.raises(RequestError, match="not a Linux kernel source: Kconfig not found"):
         workshop.build()
-    with pytest.raises(RequestError, match="no such directory"):
+    with pytest.raises(RequestError, match="directory not found"):
         workshop.build(source=str(workshop.directory / "nowhere"))
 
 
@@ -237,7 +237,7 @@ def test_a_revision_is_built_whatever_the_work_tree_has(workshop: Workshop) -> N
     assert workshop.build(source=f"git:{workshop.tree}@main~1") == 1
     with pytest.raises(RequestError, match="no revision nothing"):
         workshop.build(source=f"git:{workshop.tree}@nothing")
-    with pytest.raises(RequestError, match="no git repository"):
+    with pytest.raises(RequestError, match="not a readable git repository"):
         workshop.build(source=f"git:{workshop.directory}")
 
 

@@ -124,7 +124,7 @@ def test_damaged_objects_that_are_aside_are_thrown_away(tree: Workspace) -> None
     before = command.stat()
     command.write_text(command.read_text().replace("gcc", "gcd"))
     os.utime(command, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert damage_of(aside) == ".3.o.cmd is not what was made (its SHA-256 differs)"
+    assert damage_of(aside) == ".3.o.cmd changed after the build (its SHA-256 differs)"
     make(tree, NUMA="n")
     assert turned(tree, NUMA="y").affected == 12, "nothing is taken from what was aside"
     assert not command.exists() or damage_of(command.parent) is None

@@ -97,7 +97,7 @@ def test_their_compiler_is_asked_for_before_anything_is_built(
     tree: Path, home: Home, llvm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (llvm / "ld.lld-98").unlink()
-    with pytest.raises(RequestError, match=r"lab-ext is built with schedulers, which takes clang") as refused:
+    with pytest.raises(RequestError, match=r"lab-ext builds schedulers, which requires clang") as refused:
         built(tree, home)
     assert "apt install clang-19 llvm-19 lld-19" in str(refused.value.hint)
     assert not list((home.cache / "build").glob("*/objects"))
@@ -127,9 +127,9 @@ def test_a_scheduler_that_was_built_elsewhere_is_kept_with_the_kernel(tree: Path
     [
         ("bpfland", b"\x7fELF", "no scheduler's"),
         ("scx_../x", b"", "no scheduler's"),
-        ("scx_text", b"#!/bin/sh\n", "it is no program"),
+        ("scx_text", b"#!/bin/sh\n", "not an ELF file"),
         ("scx_missing", None, "No such file"),
-        ("scx_simple", b"\x7fELF", "the sources have a scx_simple, too"),
+        ("scx_simple", b"\x7fELF", "the sources already have scx_simple"),
     ],
 )
 def test_what_cannot_be_a_scheduler_is_refused(

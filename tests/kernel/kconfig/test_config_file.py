@@ -83,7 +83,7 @@ def test_a_line_that_belongs_in_no_config_is_named(line: str) -> None:
 
 def test_a_file_without_options_is_no_config(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("# nothing\n")
-    with pytest.raises(RequestError, match="no build options"):
+    with pytest.raises(RequestError, match="no kernel options"):
         read_config(tmp_path / "empty")
 
 

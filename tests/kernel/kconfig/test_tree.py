@@ -33,7 +33,7 @@ def test_the_version_is_in_the_makefile(source: Path) -> None:
 
 
 def test_a_directory_that_is_no_kernel_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="not the source of a Linux kernel"):
+    with pytest.raises(RequestError, match="not a Linux kernel source"):
         explain(tmp_path, NET, {})
 
 

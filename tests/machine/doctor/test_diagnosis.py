@@ -131,10 +131,10 @@ def test_the_most_important_comes_first() -> None:
 
 
 def test_what_is_not_visible_says_so_and_disturbs_nothing() -> None:
-    unknown = {"frequency_range_percent": "the frequency is not visible here"}
+    unknown = {"frequency_range_percent": "the frequency is not available"}
     diagnosis = diagnose(quiet(frequency_range_percent=None, unknown=unknown))
     assert finding(diagnosis, "frequency").severity == "unknown"
-    assert finding(diagnosis, "frequency").said == "the frequency is not visible here"
+    assert finding(diagnosis, "frequency").said == "the frequency is not available"
     assert disturbing(diagnosis) == []
 
 

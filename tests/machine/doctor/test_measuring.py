@@ -71,10 +71,10 @@ def test_where_it_takes_too_long_there_are_fewer_runs() -> None:
 @pytest.mark.parametrize(
     ("spoilt", "words"),
     [
-        ({"problem": "the agent is lost"}, "jitter could not be run here: the agent is lost"),
+        ({"problem": "the agent is lost"}, "could not run jitter: the agent is lost"),
         ({"exit_code": 1}, "jitter ended with exit code 1"),
-        ({"output": "nonsense"}, "the jitter of sleeps was not measured"),
-        ({"output": JITTER}, "the job did not do its work"),
+        ({"output": "nonsense"}, "could not measure the jitter of sleeps"),
+        ({"output": JITTER}, "the job failed"),
     ],
 )
 def test_what_goes_wrong_is_one_clear_error(spoilt: dict[str, Any], words: str) -> None:

@@ -36,7 +36,10 @@ def test_a_program_outside_the_directory_is_named_wholly(tmp_path: Path, monkeyp
 
 def test_a_command_in_one_text_is_split_without_a_shell() -> None:
     assert split("--prepare", "sh -c 'echo $HOME; ls'") == ["sh", "-c", "echo $HOME; ls"]
-    with pytest.raises(RequestError, match=r"--prepare .*: cannot be split into words: No closing quotation"):
+    with pytest.raises(
+        RequestError,
+        match=r"--prepare .*: found unbalanced quotes; expected a command as for a shell: No closing quotation",
+    ):
         split("--prepare", "echo 'a")
     with pytest.raises(RequestError, match="expected a command"):
         split("--prepare", "  ")

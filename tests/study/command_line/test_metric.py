@@ -33,7 +33,7 @@ def test_a_pointer_is_told_from_a_pattern() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("time=regex:(.)", "which is better: time,lower or time,higher or time,none"),
+        ("time=regex:(.)", "a direction before the =: time,lower or time,higher or time,none"),
         ("time,lower,higher=regex:(.)", 'one direction; found "lower" and "higher"'),
         ("time,lower,s,ms=json:/a", 'one unit; found "s" and "ms"'),
         ("time,lower,,s=json:/a", "a word after each comma"),

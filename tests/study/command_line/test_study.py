@@ -65,11 +65,11 @@ def test_many_settings_are_screened_with_few_combinations_of_them() -> None:
     assert found.study.design.combine == "screening"
     assert found.configurations[0].configuration.baseline
     assert all(len({c.configuration.levels[f.name] for c in found.configurations}) == 2 for f in found.factors)
-    with pytest.raises(RequestError, match=r"--set nice=0,5,10: nice has 3 levels; screening takes two levels"):
+    with pytest.raises(RequestError, match=r"--set nice=0,5,10: nice has 3 levels; screening requires two levels"):
         ask("linpack", set=(*many, "nice=0,5,10"), screen=True)
     with pytest.raises(RequestError, match=r"--screen: screening is for 5 factors or more"):
         ask("linpack", set=many[:2], screen=True)
-    with pytest.raises(RequestError, match=r"--screen and --one-at-a-time: one of both can be had"):
+    with pytest.raises(RequestError, match=r"--screen and --one-at-a-time: these options are mutually exclusive"):
         ask("linpack", set=many, screen=True, one_at_a_time=True)
 
 
@@ -204,31 +204,40 @@ def test_no_factor_is_saved_too(tmp_path: Any) -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown tunable": (
         {"set": ("sched_min_granularty_ns=1,2",)},
-        r"^--set sched_min_granularty_ns=1,2: no tunable is called",
+        r"^--set sched_min_granularty_ns=1,2: tunable 'sched_min_granularty_ns' not found",
     ),
     "level out of range": ({"nice": "0,40"}, r"^--nice 0,40: nice = 40 is out of range"),
-    "level given twice": ({"nice": "5,5"}, r'^--nice 5,5: "5" is among the levels already'),
-    "missing level": ({"nice": "5,"}, r"^--nice 5,: a level is missing between commas"),
+    "level given twice": ({"nice": "5,5"}, r'^--nice 5,5: the level "5" is given twice'),
+    "missing level": ({"nice": "5,"}, r"^--nice 5,: found an empty level between commas"),
     "no level": ({"set": ("nice",)}, r"^--set nice: expected NAME=LEVEL or NAME=LEVEL,LEVEL"),
-    "one thing in two options": ({"nice": "0", "set": ("nice=1",)}, r"^--nice 0: nice was given already: --set nice=1"),
-    "unknown policy": ({"policy": "other,batsh"}, r"^--policy other,batsh: policy = 'batsh' is none of its choices"),
-    "no list of CPUs": ({"cpus": "0,x"}, r"^--cpus 0,x: affinity = 'x' is no list of CPUs"),
+    "one thing in two options": (
+        {"nice": "0", "set": ("nice=1",)},
+        r"^--nice 0: nice is given twice; the first is --set nice=1",
+    ),
+    "unknown policy": ({"policy": "other,batsh"}, r"^--policy other,batsh: policy = 'batsh': expected one of"),
+    "no list of CPUs": ({"cpus": "0,x"}, r"^--cpus 0,x: affinity = 'x' is not a list of CPUs"),
     "unknown kernel": ({"kernel": "debian:4.4"}, r"^--kernel debian:4.4: .*5.10"),
     "unknown clock": ({"clock": "sun"}, r"^--clock sun: found \"sun\"; expected 'virtual' or 'wall'"),
-    "unknown metric": ({"metric": ("elapsd",)}, r'^--metric elapsd: there is no metric "elapsd"; did you mean elapsed'),
-    "no regular expression": ({"metric": ("a,none=regex:(",)}, r"^--metric a,none=regex:\(: no regular expression"),
-    "no pointer": ({"metric": ("a,none=json:a",)}, r'^--metric a,none=json:a: "a" is no JSON pointer'),
-    "a metric of a known name": ({"metric": ("elapsed,none=json:/a",)}, r'^--metric .*there is a metric "elapsed"'),
+    "unknown metric": ({"metric": ("elapsd",)}, r'^--metric elapsd: metric "elapsd" not found; did you mean elapsed'),
+    "not a regular expression": (
+        {"metric": ("a,none=regex:(",)},
+        r"^--metric a,none=regex:\(: not a regular expression",
+    ),
+    "no pointer": ({"metric": ("a,none=json:a",)}, r'^--metric a,none=json:a: "a" is not a JSON pointer'),
+    "a metric of a known name": (
+        {"metric": ("elapsed,none=json:/a",)},
+        r'^--metric .*the metric "elapsed" already exists',
+    ),
     "unknown load": ({"background": ("spin threads=2",)}, r'^--background spin threads=2: "spin" has no parameter'),
     "no baseline": ({"nice": "0,5", "baseline": ("7",)}, r"^--baseline 7: expected one of the levels \(nice: 0, 5\)"),
-    "a baseline of nothing": ({"baseline": ("7",)}, r"^--baseline 7: expected no baseline"),
+    "a baseline of nothing": ({"baseline": ("7",)}, r"^--baseline 7: expected no --baseline"),
     "an empty name": ({"name": "Mine!"}, r"^--name Mine!: .*expected text that matches"),
     "blocks": ({"blocks": "many"}, r"^--blocks many: expected a number of blocks"),
     "effect": ({"min_effect": "0%"}, r"^--min-effect 0%: "),
     "confidence": ({"confidence": "120%"}, r"^--confidence 120%: "),
-    "a file that is not there": ({"file": ("no.txt",)}, r'^--file no.txt: there is no file "no.txt"'),
-    "a guest's clock on the host": ({"vm": False, "clock": "virtual"}, r"^--clock: is of a guest"),
-    "an endless workload": ({}, r'^spin: "spin" never ends by itself'),
+    "a file that is not there": ({"file": ("no.txt",)}, r'^--file no.txt: file "no.txt" not found'),
+    "a guest's clock on the host": ({"vm": False, "clock": "virtual"}, r"^--clock: applies only to guests"),
+    "an endless workload": ({}, r'^spin: "spin" never ends'),
 }
 
 
@@ -243,9 +252,9 @@ def test_what_is_wrong_is_said_with_the_option(options: dict[str, Any], message:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "there is no command to measure"),
-        (("true", "--"), "there is no command after one of the --"),
-        (("linpack", "--", "true"), "linpack is a workload of the catalogue; several commands"),
+        ((), "the command to measure is missing"),
+        (("true", "--"), "the command after one of the -- is missing"),
+        (("linpack", "--", "true"), "linpack is a workload of the catalogue; when comparing several commands"),
     ],
 )
 def test_commands_that_are_missing_are_told(words: tuple[str, ...], message: str) -> None:
@@ -284,8 +293,8 @@ def test_one_of_the_levels_of_a_range_can_be_the_baseline() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("9ms..2ms", "wrong way round"),
-        ("2ms..9ms:fast", 'found "fast" behind a range'),
+        ("9ms..2ms", "a reversed range"),
+        ("2ms..9ms:fast", 'found "fast" after a range'),
         ("2ms..9ms:3:4", 'found "4"'),
         ("2ms..9ms:1", "found 1"),
     ],

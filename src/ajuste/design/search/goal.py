@@ -92,7 +92,8 @@ def goal_of(search: Search, metrics: Sequence[Metric]) -> Goal:
         metric = known[name]
         if metric.direction == "none" and direction is None:
             raise RequestError(
-                f"neither direction of {name} is better by itself", hint=f"--objective {name}=lower, or =higher"
+                f"{name} has no better direction; expected =lower or =higher",
+                hint=f"give --objective {name}=lower, or =higher",
             )
         objectives.append(metric.model_copy(update={"direction": direction or metric.direction}))
     return Goal(tuple(objectives), tuple(_limit(text, known) for text in search.constraints))
@@ -105,17 +106,17 @@ def _limit(text: str, known: dict[str, Metric]) -> Constraint:
     if relative:
         factor = 1 + float(relative[1]) / 100
         if factor <= 0:
-            raise RequestError(f'the constraint "{text}": nothing can be lower by 100 % or more')
+            raise RequestError(f'the constraint "{text}": expected a decrease of less than 100 %')
         if metric.scale != "ratio":
             raise RequestError(
-                f'the constraint "{text}": {name} can be 0, and nothing is relative to that',
-                hint=f'give a value, such as "{name} <= 10"',
+                f'the constraint "{text}": {name} can be 0, so it does not support a relative bound',
+                hint=f'use an absolute value, such as "{name} <= 10"',
             )
         return Constraint(metric, upper, factor, True, text)
     number = real_number(bound, metric.unit)
     if number is None:
         unit = f" in {metric.unit}" if metric.unit else ""
-        raise RequestError(f'the constraint "{text}": "{bound}" is no value of {name}{unit}', hint=_EXAMPLES)
+        raise RequestError(f'the constraint "{text}": "{bound}" is not a value of {name}{unit}', hint=_EXAMPLES)
     return Constraint(metric, upper, number, False, text)
 
 

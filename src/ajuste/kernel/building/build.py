@@ -158,7 +158,10 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
     if not (schedulers := schedulers_of(request.config, origin)):
         return recipe
     if twice := next((scheduler for scheduler in own if scheduler.name in schedulers), None):
-        raise RequestError(f"--scheduler {twice.file}: the sources have a {twice.name}, too", hint="rename the file")
+        raise RequestError(
+            f"--scheduler {twice.file}: the sources already have {twice.name}; expected another name",
+            hint="rename the file",
+        )
     llvm = require_llvm()
     return replace(recipe, schedulers=schedulers, llvm=llvm, compiler=f"{recipe.compiler}; {llvm.words}")
 
@@ -198,7 +201,7 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
         if found := _asked_before(recipe, home):
             return found
         require_space(tree.directory, _FIRST_BYTES if tree.empty else _AGAIN_BYTES, "the objects of a kernel")
-        watcher.say(f"laying out {recipe.origin.title}")
+        watcher.say(f"preparing {recipe.origin.title}")
         tree.update(recipe.origin, recipe.edits)
         with tree.making(watcher.say):
             watcher.say("configuring")
@@ -223,14 +226,16 @@ def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str,
         raise _not_so(lost, recipe.settings, options, tree)
     require_tools_for(options)
     fell = fallen(recipe.start, recipe.settings, options, symbols)
-    return options, [f"{name} is {value}, which {recipe.config} has otherwise" for name, value in fell.items()]
+    return options, [f"{name} is {value}, unlike in {recipe.config}" for name, value in fell.items()]
 
 
 def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace) -> OptionsConflict:
     """What was asked for and did not come out, with what decides."""
     asked = parse_config(written({**options, **settings}))
     causes = explain(tree.source, asked, {name: settings[name].strip('"') for name in lost})
-    words = ", ".join(f"{name}={settings[name]} was asked for, but it is {value}" for name, value in lost.items())
+    words = ", ".join(
+        f"{name}={settings[name]} conflicts with other options: it is {value}" for name, value in lost.items()
+    )
     return OptionsConflict(words, hint="\n".join(cause.hint() for cause in causes.values()))
 
 
@@ -331,7 +336,7 @@ def _collect(
             put_in_place(entry, root / key, aside=Path(name) / "damaged")
     built = read_built(key, home)
     if built is None:
-        raise RunError(f"the kernel that was put into {root / key} cannot be read back")
+        raise RunError(f"cannot read back the kernel stored in {root / key}")
     make_room(BUILT_HERE, home)
     make_room(OBJECTS, home)
     return built

@@ -84,15 +84,14 @@ def find_built(name: str, home: Home) -> BuiltKernel:
         near = [match[0] for match in process.extract(name, names, limit=3, score_cutoff=60)]
         hint = f"nearest: {', '.join(f'{BUILT}:{text}' for text in near)}" if near else None
         raise RequestError(
-            f"no kernel {name!r} was built here", hint=hint or f"ajuste kernel build --name {name} --source debian:6.1"
+            f"built kernel {name!r} not found",
+            hint=hint or f"build it: ajuste kernel build --name {name} --source debian:6.1",
         )
     found = read_built(key, home)
     if found is None and not (kept_by(home) / key).is_dir():
         raise RequestError(f"the kernel {BUILT}:{name} was removed from the cache", hint="build it again")
     if found is None:
-        raise RequestError(
-            f"the kernel {BUILT}:{name} is damaged on the disk", hint="build it again; its objects may still be there"
-        )
+        raise RequestError(f"the kernel {BUILT}:{name} is damaged on the disk", hint="build it again")
     return _named(found, name)
 
 

@@ -65,9 +65,9 @@ def parse_settings(texts: Sequence[str]) -> dict[str, str]:
         if not _VALUE.fullmatch(value):
             value = f'"{value}"'
         if not _VALUE.fullmatch(value) or not value.isprintable():
-            raise RequestError("a text may have no quotation marks, backslashes or lines", place=place)
+            raise RequestError("found a quotation mark, a backslash or a line break; expected plain text", place=place)
         if found.setdefault(name, value) != value:
-            raise RequestError(f"{name} is set twice, to {found[name]} and to {value}", place=place)
+            raise RequestError(f"{name} is set twice, to {found[name]} and to {value}; expected one value", place=place)
     return found
 
 
@@ -91,7 +91,8 @@ def require_known(asked: Iterable[str], symbols: frozenset[str], origin: SourceO
         if name not in symbols:
             near = [match[0] for match in process.extract(name, symbols, limit=3, score_cutoff=70)]
             raise RequestError(
-                f"{origin.title} has no option {name}", hint=f"nearest: {', '.join(near)}" if near else None
+                f"option {name} is not supported by {origin.title}",
+                hint=f"nearest: {', '.join(near)}" if near else None,
             )
 
 
@@ -105,10 +106,10 @@ def read_config_file(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise RequestError(f"--config {path}: {why}", hint="expected lab, lab-ext, distro or a .config file") from None
     if not read_options(text):
-        raise RequestError(f"--config {path}: no line of it is CONFIG_NAME=VALUE")
+        raise RequestError(f"--config {path}: found no option; expected lines such as CONFIG_NUMA=y")
     return text
 
 
@@ -142,10 +143,10 @@ def start_of(config: str, version: str, home: Home, say: Say) -> Start:
     except AjusteError as error:
         raise type(error)(
             f"--config {DISTRO} is the configuration of Debian's own kernel {series}: {error.message}",
-            hint="name a .config file instead, or lab",
+            hint="use lab or a .config file",
         ) from None
     if kernel.config is None:
-        raise RequestError(f"the kernel {kernel.release} comes without its configuration")
+        raise RequestError(f"the kernel {kernel.release} has no configuration file", hint="use lab or a .config file")
     return Start("file", kernel.config.read_text(encoding="utf-8") + bundled_fragment(DISTRO))
 
 

@@ -151,7 +151,7 @@ def _failure(tree: Workspace, words: Sequence[str], complaint: str) -> RunError 
     excerpt = "\n".join(line.replace(f"{tree.directory}/", "") for line in shown[1:])
     return RunError(
         f"{complaint}: {shown[0].replace(f'{tree.directory}/', '')}",
-        hint=(f"{excerpt}\n" if excerpt.strip() else "") + f"all that make said is in {kept}",
+        hint=(f"{excerpt}\n" if excerpt.strip() else "") + f"see the log of make: {kept}",
     )
 
 

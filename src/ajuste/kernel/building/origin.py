@@ -51,12 +51,15 @@ def version_of(origin: SourceOrigin) -> str:
     for part in _PARTS:
         if part not in origin.manifest:
             raise RequestError(
-                f"{origin.title} is not the source of a Linux kernel: it has no {part}",
-                hint="name the directory that has the kernel's own Makefile and Kconfig",
+                f"{origin.title} is not a Linux kernel source: {part} not found",
+                hint="give the directory with the kernel's Makefile and Kconfig",
             )
     numbers = {name.decode(): value.decode() for name, value in _NUMBERS.findall(origin.read("Makefile"))}
     if not {"VERSION", "PATCHLEVEL"} <= numbers.keys():
-        raise RequestError(f"{origin.title} is not the source of a Linux kernel: its Makefile has no VERSION")
+        raise RequestError(
+            f"{origin.title} is not a Linux kernel source: its Makefile has no VERSION",
+            hint="give the directory with the kernel's Makefile and Kconfig",
+        )
     return ".".join(numbers[name] for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if name in numbers)
 
 

@@ -92,7 +92,7 @@ class PackagedSource(BaseModel):
             (self.directory / CHECKSUMS).unlink(missing_ok=True)
             raise RunError(
                 f"the source {self.package} is damaged on the disk: {damage}",
-                hint="build again: it is fetched again then",
+                hint="build again to fetch it again",
             )
 
     def write(self, paths: Iterable[str], into: Path) -> None:
@@ -112,8 +112,8 @@ def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bo
     source = kernel_sources()[wanted.source]
     if wanted.release or wanted.flavour != source.default_flavour:
         raise RequestError(
-            f"{wanted} names a package of a built kernel; all of one version are built from one source",
-            hint=f"--source {source.name}:{wanted.version or 'VERSION'}, and --config distro for its options",
+            f"{wanted} is a kernel package; expected a source such as {source.name}:{wanted.version or 'VERSION'}",
+            hint=f"use --source {source.name}:{wanted.version or 'VERSION'}, with --config distro for its options",
         )
     root = home.cache / "sources"
     with keeping_in(root, "sources of kernels"):
@@ -168,8 +168,8 @@ def _fetch(root: Path, wanted: PackagedKernel, apt: Apt, say: Say, *, refresh: b
     if not meant:
         there = sorted({upstream_of(p.version).rpartition(".")[0] for p in packages}, key=Version)
         raise RequestError(
-            f"the package lists have no source of a kernel {wanted.version}",
-            hint=f"there is {', '.join(f'{wanted.source}:{version}' for version in there)}" if there else None,
+            f"no source of kernel {wanted.version} in the package lists",
+            hint=f"use one of {', '.join(f'{wanted.source}:{version}' for version in there)}" if there else None,
         )
     gone = ""
     for package in meant[: -_MOST_ATTEMPTS - 1 : -1]:
@@ -180,8 +180,8 @@ def _fetch(root: Path, wanted: PackagedKernel, apt: Apt, say: Say, *, refresh: b
             return _unpacked(package, folder, apt, say)
         except PackageGone as error:
             gone = str(error)
-            say(f"{package} is listed, but the mirror does not have it: trying the next newest")
-    raise RunError(f"no source of {wanted} could be downloaded; the last one tried gave: {gone}")
+            say(f"{package} not found on the mirror: trying the next newest")
+    raise RunError(f"could not download a source of {wanted}; the last attempt gave: {gone}")
 
 
 def _unpacked(package: Package, folder: Path, apt: Apt, say: Say) -> PackagedSource:

@@ -50,18 +50,23 @@ def read_patches(paths: Sequence[Path]) -> tuple[PatchFile, ...]:
 def _read(path: Path) -> PatchFile:
     try:
         if path.stat().st_size > LARGEST_BYTES:
-            raise RequestError(f"{path} has more than {LARGEST_BYTES >> 20} MiB: that is no patch")
+            raise RequestError(
+                f"{path} is larger than {LARGEST_BYTES >> 20} MiB; expected a patch of up to {LARGEST_BYTES >> 20} MiB"
+            )
         content = path.read_bytes()
     except OSError as error:
-        raise RequestError(f"--patch {path}: {error.strerror}") from error
+        raise RequestError(
+            f"--patch {path}: {error.strerror}", hint="check that the file exists and is readable"
+        ) from error
     if b"GIT binary patch" in content:
         raise RequestError(
-            f"{path} changes files that are not text", hint="apply it to a tree and name that: --source DIR"
+            f"{path} changes binary files; expected changes of text files",
+            hint="apply it to a source tree and use --source DIR",
         )
     lines, touched = _sections(path, content)
     if not touched:
         raise RequestError(
-            f"{path} is no patch: no file is changed in it", hint="git diff or diff -ru makes one: a unified diff"
+            f"{path} is not a patch: it changes no file", hint="make a unified diff with git diff or diff -ru"
         )
     return PatchFile(path, b"\n".join(lines) + b"\n", frozenset(touched))
 
@@ -122,9 +127,9 @@ def _name(patch: Path, line: int, text: bytes, *, strip: int) -> str:
     inside = parts[strip:]
     if name.startswith("/") or ".." in parts or not inside or not name.isprintable():
         raise RequestError(
-            f"{name!r} is no file of the source tree",
+            f"{name!r} is not a path in the source tree",
             place=Place(patch, line=line),
-            hint="expected paths such as a/kernel/sched/fair.c, as git diff has them",
+            hint="use paths such as a/kernel/sched/fair.c, as git diff writes",
         )
     return "/".join(inside)
 
@@ -137,7 +142,7 @@ def try_patches(patches: Sequence[PatchFile], origin: SourceOrigin) -> tuple[Edi
     if not patches:
         return {}, []
     if shutil.which("patch") is None:
-        raise RequestError("patch was not found; patches are applied with it", hint="apt install patch")
+        raise RequestError("the program patch was not found", hint="install it: apt install patch")
     touched = sorted(frozenset().union(*(patch.touched for patch in patches)))
     with tempfile.TemporaryDirectory(prefix="ajuste-patch-") as name:
         root = Path(name)
@@ -150,7 +155,9 @@ def try_patches(patches: Sequence[PatchFile], origin: SourceOrigin) -> tuple[Edi
             said += _apply(patch, root, f"{number}.patch")
         edits = {path: _edit(tree / path) for path in touched if _differs(tree / path, path, origin)}
     if not edits:
-        raise RequestError(f"{', '.join(str(patch.path) for patch in patches)}: nothing is changed by it")
+        raise RequestError(
+            f"{', '.join(str(patch.path) for patch in patches)}: no change; expected a patch that changes the source"
+        )
     return edits, said
 
 
@@ -158,11 +165,11 @@ def _lay_out(tree: Path, path: str, origin: SourceOrigin) -> None:
     """Put a file there as the origin has it."""
     mark = origin.manifest.get(path)
     if any(origin.manifest.get(str(above), "").startswith(LINK) for above in PurePosixPath(path).parents):
-        raise RequestError(f"a patch changes {path}, which lies behind a symbolic link of the tree")
+        raise RequestError(f"a patch changes {path}, below a symbolic link; expected a file within the tree")
     if mark is None:
         return
     if mark.startswith(LINK):
-        raise RequestError(f"a patch changes {path}, which is a symbolic link")
+        raise RequestError(f"a patch changes {path}, a symbolic link; expected a regular file")
     (tree / path).parent.mkdir(parents=True, exist_ok=True)
     (tree / path).write_bytes(origin.read(path))
     (tree / path).chmod(0o755 if mark.startswith(PROGRAM) else 0o644)
@@ -194,11 +201,11 @@ def _rejection(patch: PatchFile, tree: Path, output: str) -> RequestError:
             text = rejects.read_text(errors="replace")
             hunks += [f"{path}: @@{hunk.rstrip()}" for hunk in re.split(r"^@@(?= -)", text, flags=re.MULTILINE)[1:]]
     if "Reversed (or previously applied) patch detected" in output:
-        return RequestError(f"{patch.path} was already applied to this source", hint=_excerpt(hunks) or None)
+        return RequestError(f"{patch.path} is already applied to this source", hint=_excerpt(hunks) or None)
     if not hunks:
         lacking = [path for path in sorted(patch.touched) if not (tree / path).exists()]
-        why = f"there is no {lacking[0]}" if lacking else (output.strip().splitlines() or ["patch failed"])[-1]
-        return RequestError(f"{patch.path} does not apply: {why}", hint="is it made for this version of the kernel?")
+        why = f"{lacking[0]} not found" if lacking else (output.strip().splitlines() or ["patch failed"])[-1]
+        return RequestError(f"{patch.path} does not apply: {why}", hint="use a patch for this version of the kernel")
     count = "a hunk is" if len(hunks) == 1 else f"{len(hunks)} hunks are"
     return RequestError(f"{patch.path} does not apply: {count} rejected", hint=_excerpt(hunks))
 
@@ -213,7 +220,7 @@ def _edit(file: Path) -> Edit:
     if not file.exists():
         return Edit(None)
     if file.is_symlink() or not file.is_file():
-        raise RunError(f"a patch makes {file.name} something else than a file")
+        raise RunError(f"a patch turns {file.name} into something that is not a file")
     return Edit(file.read_bytes(), program=bool(file.stat().st_mode & 0o100))
 
 

@@ -64,7 +64,7 @@ class RevisionSource:
                 process.stdin.flush()
                 head = process.stdout.readline().split()
                 if len(head) != 3:
-                    raise RunError(f"{self.repository} does not have {path} of {self.revision}")
+                    raise RunError(f"{self.repository} lacks {path} of {self.revision}")
                 content = process.stdout.read(int(head[2]) + 1)[:-1]
                 self._put(into / path, self.manifest[path][0], content)
             process.stdin.close()
@@ -85,13 +85,15 @@ def revision_source(directory: Path, revision: str) -> RevisionSource:
     """Raises RequestError where ``directory`` is no repository or has no such ``revision``."""
     repository = directory.expanduser().absolute()
     if shutil.which("git") is None:
-        raise RequestError("git was not found", hint="apt install git")
+        raise RequestError("git was not found", hint="install it: apt install git")
     if not repository.is_dir():
-        raise RequestError(f"there is no directory {repository}", hint="write git:DIR or git:DIR@REVISION")
+        raise RequestError(f"directory {repository} not found", hint="write git:DIR or git:DIR@REVISION")
     try:
         top = Path(os.fsdecode(_git(repository, "rev-parse", "--absolute-git-dir")).rstrip("\n"))
     except RunError as error:
-        raise RequestError(f"{repository} is no git repository that can be read: {error.message}") from None
+        raise RequestError(
+            f"{repository} is not a readable git repository; expected git:DIR: {error.message}"
+        ) from None
     commit = _named(repository, f"{revision}^{{commit}}", revision)
     return RevisionSource(top, revision, commit, _named(repository, f"{commit}^{{tree}}", revision))
 
@@ -101,7 +103,8 @@ def _named(repository: Path, expression: str, revision: str) -> str:
         return _git(repository, "rev-parse", "--verify", "--end-of-options", expression).decode().strip()
     except RunError:
         raise RequestError(
-            f"{repository} has no revision {revision}", hint=f"see: git -C {repository} log --oneline"
+            f"revision {revision} not found in {repository}",
+            hint=f"list revisions with git -C {repository} log --oneline",
         ) from None
 
 

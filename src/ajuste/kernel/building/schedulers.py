@@ -68,10 +68,12 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
         place = Place(f"--scheduler {file}")
         if not re.fullmatch(names, file.name):
             raise RequestError(
-                "its name is no scheduler's: expected scx_ and small letters, such as scx_bpfland", place=place
+                "wrong file name; expected scx_ and lower-case letters, such as scx_bpfland", place=place
             )
         if twin := found.get(file.name):
-            raise RequestError(f"{twin.file} has the same name", place=place, hint="rename one of the files")
+            raise RequestError(
+                f"{twin.file} has the same name; expected different names", place=place, hint="rename one of the files"
+            )
         try:
             with file.open("rb") as opened:
                 is_program = opened.read(len(_ELF)) == _ELF
@@ -79,7 +81,7 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
         except OSError as error:
             raise RequestError(str(error.strerror), place=place) from None
         if not is_program:
-            raise RequestError("it is no program (ELF)", place=place)
+            raise RequestError("not an ELF file; expected a scheduler's program", place=place)
     return tuple(found.values())
 
 
@@ -88,8 +90,8 @@ def require_loadable(own: Sequence[OwnScheduler], options: Options) -> None:
     lacking = [f"{name}=y" for name in _OPTIONS if options.get(name) != "y"]
     if own and lacking:
         raise RequestError(
-            f"the kernel cannot load {own[0].name}: it is without {' and '.join(lacking)}",
-            hint=f"--config {CONFIG} has what schedulers need, from Linux 6.12 on",
+            f"the kernel cannot load {own[0].name}: it lacks {' and '.join(lacking)}",
+            hint=f"--config use {CONFIG} and Linux 6.12 or later",
         )
 
 
@@ -108,8 +110,8 @@ def require_llvm() -> Llvm:
             said = subprocess.run([f"clang{suffix}", "--version"], capture_output=True, text=True, check=False)
             return Llvm(suffix, (said.stdout.splitlines() or ["clang"])[0])
     raise RequestError(
-        f"{CONFIG} is built with schedulers, which takes {', '.join(_PROGRAMS)} of LLVM 17 or later",
-        hint=f"apt install {_PACKAGES}   (from Ajuste's own tree: setup/system sched-ext)",
+        f"{CONFIG} builds schedulers, which requires {', '.join(_PROGRAMS)} of LLVM 17 or later",
+        hint=f"install them: apt install {_PACKAGES} (in Ajuste's source tree: setup/system sched-ext)",
     )
 
 
@@ -146,4 +148,4 @@ def keep_schedulers(programs: Mapping[Path, str], folder: Path) -> None:
         command = [strip, "-o", str(folder / program.name), str(program)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
-            raise RunError(f"{program} cannot be kept with the kernel: {done.stderr.strip()[:300]}")
+            raise RunError(f"cannot store {program} with the kernel: {done.stderr.strip()[:300]}")

@@ -75,14 +75,16 @@ class DirectorySource:
         try:
             return os.fsencode(file.readlink()) if file.is_symlink() else file.read_bytes()
         except OSError as error:
-            raise RequestError(f"{file} cannot be read: {error.strerror}") from error
+            raise RequestError(
+                f"cannot read {file}: {error.strerror}", hint="check that the file exists and is readable"
+            ) from error
 
     def write(self, paths: Iterable[str], into: Path) -> None:
         for path in paths:
             kind, _, sum_ = self.manifest[path].partition(":")
             content = self.read(path)
             if hashlib.sha256(content).hexdigest() != sum_:
-                raise RunError(f"{self.directory / path} was changed while it was read", hint="build again")
+                raise RunError(f"{self.directory / path} changed while it was read", hint="build again")
             if kind == LINK:
                 (into / path).symlink_to(os.fsdecode(content))
             else:
@@ -94,10 +96,10 @@ class DirectorySource:
             return frozenset()
         if shutil.which("git") is None:
             raise RequestError(
-                f"{self.directory} was built in, and git was not found, which tells sources from what was made",
-                hint="apt install git, or make mrproper in the directory",
+                f"{self.directory} contains build output, and git was not found",
+                hint="install git (apt install git), or run make mrproper in the directory",
             )
-        self.say(f"{self.directory} was built in: what was made there is left out")
+        self.say(f"{self.directory} contains build output, which is ignored")
         # An empty repository of our own: only the .gitignore files of the tree decide.
         repository = self.known.with_suffix(".git")
         if not repository.exists():
@@ -123,12 +125,12 @@ def _git(*arguments: str, cwd: Path | None = None) -> bytes:
 
 
 def directory_source(directory: Path, known: Path, say: Say) -> DirectorySource:
-    """Raises RequestError where there is no such directory."""
+    """Raises RequestError where directory not found."""
     absolute = directory.expanduser().absolute()
     if not absolute.is_dir():
         raise RequestError(
-            f"--source {directory}: there is no such directory",
-            hint="a packaged source is debian:6.1, a revision is git:DIR@REVISION",
+            f"--source {directory}: directory not found",
+            hint="give a directory, a package such as debian:6.1, or git:DIR@REVISION",
         )
     return DirectorySource(absolute.resolve(), known, say)
 

@@ -79,6 +79,6 @@ def _require_none(lacking: dict[str, str]) -> None:
         return
     packages = " ".join(sorted(set(lacking.values())))
     raise RequestError(
-        f"building a kernel takes {', '.join(sorted(lacking))}, which this machine does not have",
-        hint=f"apt install {packages}   (from Ajuste's own tree: setup/system kernel)",
+        f"building a kernel requires {', '.join(sorted(lacking))}, not found on this machine",
+        hint=f"install them: apt install {packages} (in Ajuste's source tree: setup/system kernel)",
     )

@@ -141,7 +141,7 @@ class Workspace:
             _remove_unfinished(self.objects)
             unsettle(self.objects)
         if damage := damage_of(self.objects):
-            say(f"the objects of an earlier build are damaged ({damage}): building all anew")
+            say(f"the objects of an earlier build are damaged ({damage}): building all again")
             shutil.rmtree(self.objects)
             self.objects.mkdir()
         marker.touch()
@@ -189,7 +189,7 @@ def damage_of(objects: Path) -> str | None:
             if unsettled and (status.st_size, status.st_mtime_ns) != (size_bytes, time_ns):
                 continue
             if sha256_of(objects / name) != digest:
-                return f"{name} is not what was made (its SHA-256 differs)"
+                return f"{name} changed after the build (its SHA-256 differs)"
         except OSError as error:
             if not unsettled:
                 return f"{name}: {error.strerror}"
@@ -252,7 +252,7 @@ def _refuse_detours(manifest: Manifest) -> None:
         parts = path.split("/")
         above = ("/".join(parts[:count]) for count in range(1, len(parts)))
         if path.startswith("/") or ".." in parts or any(place in links for place in above):
-            raise RequestError(f"{path} would lie outside of the source tree")
+            raise RequestError(f"{path} is outside the source tree; expected a path within it")
 
 
 @contextmanager

@@ -91,8 +91,8 @@ def _lacking(named: NamedConfig, source: KconfigSource | None) -> str:
         return ""
     series = series_of(named.config.kernel)
     if not series:
-        return "its file does not say which kernel it is for"
-    return f"the source of a kernel {series} is not here"
+        return "its file has no kernel version"
+    return f"the source of kernel {series} is not cached"
 
 
 # Kernels that are compared with each other in a study: in which build options each differs from the baseline's.

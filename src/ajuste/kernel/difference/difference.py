@@ -52,7 +52,7 @@ class OptionDifference(BaseModel):
         if self.kind != "changed":
             return "new in B's version" if self.kind == "new" else "gone in B's version"
         if self.reason == "asked":
-            return "asked for"
+            return "set explicitly"
         if self.reason == "follows":
             others = ("others",) if self.follows_from[_MOST_CAUSES:] else ()
             return f"because of {', '.join((*self.follows_from[:_MOST_CAUSES], *others))}"
@@ -186,7 +186,7 @@ def _origin(
 ) -> tuple[Reason, tuple[str, ...], str]:
     before, after = _explanation(a, name), _explanation(b, name)
     if name in b.asked or name in a.asked:
-        return "asked", (), "it was asked for by name"
+        return "asked", (), "it is set explicitly"
     if _TOOLS.fullmatch(name):
         return "compiler", (), "the tools that built the kernels differ"
     if after is None and before is None:
@@ -218,11 +218,11 @@ def _of_free(
     by_default = b.answer is not None and b.answer.defaults.get(name) == value
     if before is not None and by_default and before.cause not in ("asked", "default", "choice"):
         if found := _through(before, names, name):
-            return "follows", found, f"{before.sentence}; where it may be set, {value} is its default"
+            return "follows", found, f"{before.sentence}; otherwise its default is {value}"
         if not one_source:
             return "rules", (), before.sentence
     if by_default and a.answer is not None and a.answer.defaults.get(name) == was:
-        return "default", (), f"by default it was {was} and is {value}"
+        return "default", (), f"its default changes from {was} to {value}"
     if b.answer is None:
         return "unknown", (), ""
     return "asked", (), ""
@@ -237,9 +237,9 @@ def _foreign(name: str, a: KnownOptions, b: KnownOptions) -> str:
         setting = known.config[name]
         if told.cause == "unknown":
             if setting.is_on:
-                return "the source that was read has no such option"
+                return "option not found in this source"
         elif told.value.casefold() != (setting.text.casefold() if setting.is_on else told.value and "n"):
-            return f"by the source that was read it would be {told.value or 'empty'}, not {setting}"
+            return f"by this source it is {told.value or 'empty'}, not {setting}"
     return ""
 
 

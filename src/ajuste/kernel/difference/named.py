@@ -57,7 +57,7 @@ def named_config(text: str, home: Home, say: Say, *, root: Path = Path("/")) -> 
     try:
         spec = parse_spec(text)
     except RequestError as error:
-        raise RequestError(f"{text!r} is no file; {error.message}", hint=f"expected {FORMS}") from error
+        raise RequestError(f"file {text!r} not found; {error.message}", hint=f"give {FORMS}") from error
     if isinstance(spec, OwnKernel):
         built = find_built(spec.name, home)
         provenance = built.provenance
@@ -67,7 +67,7 @@ def named_config(text: str, home: Home, say: Say, *, root: Path = Path("/")) -> 
 
 def _of_image(text: str, config: Path | None) -> ConfigFile:
     if config is None:
-        raise RequestError(f"the kernel {text} comes without its configuration", hint="name its .config file instead")
+        raise RequestError(f"the kernel {text} has no configuration file", hint="give its .config file instead")
     return _of_file(config)
 
 
@@ -84,8 +84,8 @@ def _of_running(root: Path) -> ConfigFile:
         if place.is_file():
             return _of_file(place)
     raise RequestError(
-        f"the running kernel {release} does not tell its configuration: there is no {places[0]} and no {places[1]}",
-        hint="modprobe configs may bring /proc/config.gz; or name its .config file",
+        f"the configuration of the running kernel {release} was not found: expected {places[0]} or {places[1]}",
+        hint="try modprobe configs for /proc/config.gz, or give its .config file",
     )
 
 
@@ -96,9 +96,12 @@ def _of_file(path: Path) -> ConfigFile:
         with gzip.open(path) if packed else path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise RequestError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise RequestError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or error}",
+            hint="check that the file exists and is readable",
+        ) from error
     if len(content) > MOST_BYTES:
-        raise RequestError(f"{path} has more than {MOST_BYTES >> 20} MiB: it is no kernel's .config")
+        raise RequestError(f"{path} is larger than {MOST_BYTES >> 20} MiB; expected a kernel's .config")
     return parse_config(content.decode("utf-8", errors="replace"), str(path))
 
 

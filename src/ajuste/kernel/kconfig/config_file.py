@@ -85,9 +85,11 @@ def read_config(path: Path) -> ConfigFile:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise RequestError(f"{path} cannot be read: {error.strerror}") from error
+        raise RequestError(
+            f"cannot read {path}: {error.strerror}", hint="check that the file exists and is readable"
+        ) from error
     if len(content) > MOST_BYTES:
-        raise RequestError(f"{path} is larger than {MOST_BYTES >> 20} MiB: it is no kernel's .config")
+        raise RequestError(f"{path} is larger than {MOST_BYTES >> 20} MiB; expected a kernel's .config")
     return parse_config(content.decode("utf-8", errors="replace"), str(path))
 
 
@@ -125,7 +127,7 @@ def parse_config(text: str, name: str = ".config") -> ConfigFile:
                 "expected CONFIG_NAME=VALUE or # CONFIG_NAME is not set", place=Place(name, number), hint=line[:80]
             )
     if not settings:
-        raise RequestError(f"{name} has no build options of a kernel", hint="expected lines such as CONFIG_NUMA=y")
+        raise RequestError(f"{name} has no kernel options", hint="give a .config file with lines such as CONFIG_NUMA=y")
     return ConfigFile(settings, menus, kernel)
 
 

@@ -87,15 +87,19 @@ def _too_low(symbol: Symbol, goal: int) -> _Found:
     if expr_value(symbol.direct_dep) < least:
         return _unmet(symbol.direct_dep, least)
     if choice and choice.selection not in (None, symbol):
-        return "choice", f"of a group only one can be taken, and that is {choice.selection.name}", [choice.selection]
+        return (
+            "choice",
+            f"only one option of its group can be on, and that is {choice.selection.name}",
+            [choice.selection],
+        )
     prompts = [node.prompt for node in symbol.nodes if node.prompt]
     if not prompts:
         return _without_prompt(symbol)
     if symbol.visibility < least:
-        return _unmet(prompts[0][1], least, "it can be chosen only where")
+        return _unmet(prompts[0][1], least, "it requires")
     if symbol.user_value is not None and symbol.user_value <= value:
         return "asked", "the configuration says so", []
-    return "default", "the configuration does not name it, and no default puts it on", []
+    return "default", "the configuration does not set it, and its default is off", []
 
 
 def _too_high(symbol: Symbol, goal: int) -> _Found:
@@ -106,13 +110,13 @@ def _too_high(symbol: Symbol, goal: int) -> _Found:
     choice = symbol.choice
     if choice and choice.selection is symbol:
         if choice.user_selection is symbol:
-            return "asked", "it was taken of its group", []
-        return "default", "of its group none was taken by name, and it is the default", []
+            return "asked", "the configuration chose it from its group", []
+        return "default", "it is the default of its group", []
     if not any(node.prompt for node in symbol.nodes):
-        return _by_default(symbol, "hidden", "it has no prompt and follows from others")
+        return _by_default(symbol, "hidden", "it has no prompt; other options determine it")
     if symbol.visibility and symbol.user_value is not None and symbol.user_value > goal:
         return "asked", "the configuration says so", []
-    return _by_default(symbol, "default", "nothing was said, and this is its default")
+    return _by_default(symbol, "default", "this is its default")
 
 
 def _other(symbol: Symbol, wanted: str | None) -> _Found:
@@ -124,16 +128,16 @@ def _other(symbol: Symbol, wanted: str | None) -> _Found:
         for low, high, condition in symbol.ranges:
             if expr_value(condition):
                 if not _within(wanted, low.str_value, high.str_value, base):
-                    return "range", f"it may be {low.str_value} to {high.str_value}", []
+                    return "range", f"it must be between {low.str_value} and {high.str_value}", []
                 break
     if not any(node.prompt for node in symbol.nodes):
-        return _by_default(symbol, "hidden", "it has no prompt and follows from others")
+        return _by_default(symbol, "hidden", "it has no prompt; other options determine it")
     if symbol.visibility == 0:
         prompts = [node.prompt for node in symbol.nodes if node.prompt]
-        return _unmet(prompts[0][1], 1, "it can be set only where")
+        return _unmet(prompts[0][1], 1, "it requires")
     if symbol.user_value is not None:
         return "asked", "the configuration says so", []
-    return _by_default(symbol, "default", "nothing was said, and this is its default")
+    return _by_default(symbol, "default", "this is its default")
 
 
 def _within(wanted: str, low: str, high: str, base: int) -> bool:
@@ -143,7 +147,7 @@ def _within(wanted: str, low: str, high: str, base: int) -> bool:
         return False
 
 
-def _unmet(expression: Any, least: int, needs: str = "it needs") -> _Found:
+def _unmet(expression: Any, least: int, needs: str = "it requires") -> _Found:
     terms = list(_deciding(expression, least))
     said = [f"{expr_str(term, _name_of)} ({_state(term)})" for term in terms[:MOST_NAMED]]
     more = len(terms) - MOST_NAMED
@@ -158,11 +162,11 @@ def _without_prompt(symbol: Symbol) -> _Found:
     defaults = [_first_symbol(condition) for _, condition in symbol.defaults if not _is_constant(condition)]
     if others:
         names = _listed([one.name for one in others[:MOST_NAMED]] + (["others"] if others[MOST_NAMED:] else []))
-        return "hidden", f"it has no prompt, and of what selects it nothing is on: {names}", others
+        return "hidden", f"it has no prompt, and no option that selects it is on: {names}", others
     if defaults:
         names = _listed(one.name for one in defaults[:MOST_NAMED])
-        return "hidden", f"it has no prompt and follows from {names}", defaults
-    return "hidden", "it has no prompt, and nothing selects it", []
+        return "hidden", f"it has no prompt; {names} determine it", defaults
+    return "hidden", "it has no prompt, and no option selects it", []
 
 
 def _by_default(symbol: Symbol, cause: Cause, words: str) -> _Found:
@@ -209,7 +213,7 @@ def _name_of(item: Any) -> str:
 
 def _state(term: Any) -> str:
     if _is_constant(term):
-        return "a test of the source or the compiler that fails"
+        return "a failing test of the source or the compiler"
     if isinstance(term, tuple) and term[0] is NOT and isinstance(term[1], Symbol):
         return f"{term[1].name} is {_value(term[1])}"
     if isinstance(term, tuple):
@@ -242,7 +246,7 @@ def _unknown(tree: Kconfig, name: str, wanted: str | None) -> OptionExplanation:
     nearest = _nearest_names(name.upper().removeprefix("CONFIG_"), [one.name for one in tree.unique_defined_syms])
     sentence = f"this kernel has no option {name}"
     if nearest:
-        sentence += f"; near it {'is' if len(nearest) == 1 else 'are'} {_listed(nearest)}"
+        sentence += f"; similar: {_listed(nearest)}"
     return OptionExplanation(name=name, value="", wanted=wanted, cause="unknown", sentence=sentence, nearest=nearest)
 
 

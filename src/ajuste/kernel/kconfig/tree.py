@@ -53,7 +53,7 @@ def ask(source: Path, asked: list[KconfigQuestion], *, longest_s: float = LONGES
         raise RunError(f"reading the Kconfig files of {source} took longer than {longest_s:g} s") from error
     if child.returncode:
         said = child.stderr.decode(errors="replace").strip()[-_MOST_SAID:]
-        raise RunError(f"the Kconfig files of {source} cannot be read: {said or f'exit code {child.returncode}'}")
+        raise RunError(f"cannot read the Kconfig files of {source}: {said or f'exit code {child.returncode}'}")
     try:
         return _ANSWERS.validate_json(child.stdout)
     except ValidationError as error:
@@ -73,9 +73,7 @@ def source_version(source: Path) -> str:
         makefile = ""
     parts: dict[str, str] = dict(_MAKE_VARIABLE.findall(makefile))
     if not {"VERSION", "PATCHLEVEL"} <= parts.keys() or not (source / "Kconfig").is_file():
-        raise RequestError(
-            f"{source} is not the source of a Linux kernel", hint="expected a directory with Makefile and Kconfig"
-        )
+        raise RequestError(f"{source} is not a Linux kernel source", hint="give a directory with Makefile and Kconfig")
     numbers = [parts[name] for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if parts.get(name)]
     return ".".join(numbers) + parts.get("EXTRAVERSION", "")
 
@@ -88,7 +86,7 @@ def _environment(source: Path) -> dict[str, str]:
     for program in ("gcc", "ld"):
         if shutil.which(program) is None:
             raise RequestError(
-                f"{program} was not found; a kernel's options depend on what the compiler can do",
+                f"{program} was not found; kernel options depend on the compiler",
                 hint="install gcc and binutils",
             )
     first = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False).stdout.partition("\n")[0]

@@ -63,7 +63,7 @@ def measure(
     with watch() as watched:
         say(f"measuring the timers: {length.sleeps} sleeps of 1 ms")
         late = _jitter(executor, length.sleeps)
-        say("finding out how long the job takes")
+        say("measuring how long the job takes")
         repetitions = _repetitions(executor, length.job_s)
         runs: list[JobRun] = []
         began = time.monotonic()
@@ -84,7 +84,7 @@ def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:
     try:
         figures = jitter.parse(_output(said))
     except ParseError as error:
-        raise RunError(f"the jitter of sleeps was not measured: {error}") from error
+        raise RunError(f"could not measure the jitter of sleeps: {error}") from error
     names = ("p50", "p99", "p999", "max")
     return Jitter(sleeps=sleeps, **{f"{name}_us": figures[f"jitter.{name}"] for name in names})
 
@@ -102,7 +102,7 @@ def _job(executor: PlanRunner, repetitions: int) -> Exited:
     try:
         matrix.parse(_output(said))
     except ParseError as error:
-        raise RunError(f"the job did not do its work: {error}") from error
+        raise RunError(f"the job failed: {error}") from error
     return next(event for event in said.events if isinstance(event, Exited) and event.role == "workload")
 
 
@@ -112,7 +112,7 @@ def _run(executor: PlanRunner, *words: str) -> Observation:
     failed = next((event.message for event in said.events if isinstance(event, Failed)), "")
     ended = next((event for event in said.events if isinstance(event, Exited) and event.role == "workload"), None)
     if said.problem or failed or ended is None:
-        raise RunError(f"{words[0]} could not be run here: {said.problem or failed or 'nothing was said of its end'}")
+        raise RunError(f"could not run {words[0]}: {said.problem or failed or 'its end is unknown'}")
     if ended.exit_code != 0:
         how = f"exit code {ended.exit_code}" if ended.signal is None else f"signal {ended.signal}"
         raise RunError(f"{words[0]} {'took too long' if ended.timed_out else f'ended with {how}'}")
@@ -138,19 +138,19 @@ def _told(seen: Seen, late: Jitter, runs: tuple[JobRun, ...]) -> NoiseMeasuremen
 
     def pressure(name: str) -> float | None:
         if name not in before.pressure_us or name not in after.pressure_us:
-            unknown[f"pressure_{name}_percent"] = "this kernel does not measure pressure (PSI)"
+            unknown[f"pressure_{name}_percent"] = "not supported by this kernel (PSI)"
             return None
         return (after.pressure_us[name] - before.pressure_us[name]) / seen.seconds / 1e4
 
     if not seen.khz:
-        unknown["frequency_range_percent"] = "the frequency is not visible here"
+        unknown["frequency_range_percent"] = "the frequency is not available"
     throttled = None
     if before.throttled is None or after.throttled is None:
-        unknown["throttled"] = "throttling is not counted here"
+        unknown["throttled"] = "throttling counters are not available"
     else:
         throttled = after.throttled - before.throttled
     if ticks <= 0:
-        unknown |= dict.fromkeys(("steal_percent", "others_percent"), "/proc/stat does not count")
+        unknown |= dict.fromkeys(("steal_percent", "others_percent"), "/proc/stat lacks")
     return NoiseMeasurements(
         seconds=seen.seconds,
         cpus=inventory.cpu.cpus or 1,

@@ -98,8 +98,9 @@ def levels_of(placed: Placed) -> dict[str, str]:
     if not levels:
         left = "; ".join(f"{one.line.words}: {one.reason}" for one in placed.unmapped[:3])
         raise RequestError(
-            f"the profile {placed.profile.name} changes nothing here",
-            hint=f"{len(placed.unchanged)} lines are so already, {len(placed.unmapped)} are left out ({left} …)",
+            f"the profile {placed.profile.name} changes no setting of this target",
+            hint=f"try another profile: {len(placed.unchanged)} lines are already in effect, {len(placed.unmapped)} "
+            f"are left out ({left} …)",
         )
     return levels
 
@@ -110,7 +111,7 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
     for text in request.set:
         name, equals, levels = text.partition("=")
         if not equals or not name.strip() or not levels:
-            raise wrong("--set", text, "NAME=LEVEL or NAME=LEVEL,LEVEL,…", "`ajuste tunables` lists what can be set")
+            raise wrong("--set", text, "NAME=LEVEL or NAME=LEVEL,LEVEL,…", "list the tunables with `ajuste tunables`")
         found.append(_varied(name.strip(), f"--set {text}", levels, catalogue))
     for option, name, own in (
         ("--nice", "nice", request.nice),
@@ -124,8 +125,10 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
     for one in found:
         known = canonical(one.name, catalogue)
         if known in seen:
-            hint = f"levels that are to be compared go into one option: {known}=LEVEL,LEVEL"
-            raise RequestError(f"{known} was given already: {seen[known].said}", hint=hint, place=Place(one.said))
+            hint = f"give all levels in one option: {known}=LEVEL,LEVEL"
+            raise RequestError(
+                f"{known} is given twice; the first is {seen[known].said}", hint=hint, place=Place(one.said)
+            )
         seen[known] = one
     return found
 
@@ -145,8 +148,14 @@ def _range(said: str, text: str) -> dict[str, Any]:
         if word.startswith("step="):
             key, value = "step", word.removeprefix("step=")
         if value is None or key in table:
-            hint = "1ms..30ms:6 are six levels, 1ms..30ms:6:log six with equal ratios, 1ms..30ms:step=2ms every second"
-            raise RequestError(f'found "{word}" behind a range', hint=hint, place=Place(said))
+            hint = (
+                "write 1ms..30ms:6 for six levels, 1ms..30ms:6:log for equal ratios, 1ms..30ms:step=2ms for equal steps"
+            )
+            raise RequestError(
+                f'found "{word}" after a range; expected a number of levels, log or step=VALUE',
+                hint=hint,
+                place=Place(said),
+            )
         table[key] = value
     return table
 
@@ -178,8 +187,8 @@ def _choose_baseline(tables: list[dict[str, Any]], text: str) -> None:
     owners = named or [(table, text) for table in tables if text in _levels_of(table)]
     if len(owners) != 1:
         known = "; ".join(f"{table['name']}: {', '.join(_levels_of(table))}" for table in tables)
-        expected = f"one of the levels ({known})" if tables else "no baseline, as nothing is compared"
-        raise wrong("--baseline", text, expected, "NAME=LEVEL says which factor is meant" if len(owners) > 1 else HINT)
+        expected = f"one of the levels ({known})" if tables else "no --baseline, because nothing is compared"
+        raise wrong("--baseline", text, expected, "write NAME=LEVEL to name the factor" if len(owners) > 1 else HINT)
     owners[0][0]["baseline"] = owners[0][1]
 
 

@@ -45,7 +45,9 @@ def split(option: str, text: str) -> list[str]:
     try:
         words = shlex.split(text)
     except ValueError as failure:
-        raise RequestError(f"cannot be split into words: {failure}", place=Place(f"{option} {text!r}")) from None
+        raise RequestError(
+            f"found unbalanced quotes; expected a command as for a shell: {failure}", place=Place(f"{option} {text!r}")
+        ) from None
     if not words:
         raise wrong(option, repr(text), "a command")
     return words
@@ -103,9 +105,7 @@ def read_metric(text: str) -> dict[str, Any] | str:
             raise wrong(OPTION, text, f'one {field}; found "{table[field]}" and "{value}"', _EXAMPLE)
         table[field] = value
     if "direction" not in table:
-        raise wrong(
-            OPTION, text, f"which is better: {name},lower or {name},higher or {name},none before the =", _EXAMPLE
-        )
+        raise wrong(OPTION, text, f"a direction before the =: {name},lower or {name},higher or {name},none", _EXAMPLE)
     return {**table, _FIELD[match[2]]: match[3]}
 
 

@@ -66,7 +66,7 @@ def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 # Where each part of a study from a command line was said: the option, for errors.
 
 
-HINT = "`ajuste compare --help` explains every option, docs/compare.md all of it with examples"
+HINT = "see `ajuste compare --help`, or docs/compare.md for examples"
 
 
 @dataclass(frozen=True)
@@ -141,5 +141,5 @@ def between_commas(text: str, what: str, *, hint: str | None = None, place: Plac
     """The parts of ``text``. Raises RequestError where ``what`` ("level") is missing between two commas."""
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts):
-        raise RequestError(f"a {what} is missing between commas", hint=hint, place=place)
+        raise RequestError(f"found an empty {what} between commas", hint=hint, place=place)
     return parts

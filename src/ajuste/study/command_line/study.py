@@ -78,7 +78,11 @@ def profile_target(request: Request, catalogue: Catalogue) -> TargetTable:
     """Where the profiles of ``request`` are tried. Raises RequestError for what is wrong with anything else of it."""
     study = adhoc_study(replace(request, profile=None, baseline=(), one_at_a_time=False, screen=False), catalogue)
     if any(factor.name == KERNEL_FACTOR for factor in study.factors):
-        raise RequestError("profiles are compared on one kernel", hint=HINT, place=Place(f"--kernel {request.kernel}"))
+        raise RequestError(
+            "--profile does not support several kernels; expected one",
+            hint=HINT,
+            place=Place(f"--kernel {request.kernel}"),
+        )
     return study.target
 
 
@@ -93,14 +97,15 @@ def adhoc_study(
 def _check_commands(request: Request, catalogue: Catalogue) -> None:
     hint = "ajuste compare [OPTIONS] -- COMMAND [ARGUMENT…] [-- COMMAND …]"
     if not any(request.commands):
-        raise RequestError("there is no command to measure", hint=hint)
+        raise RequestError("the command to measure is missing", hint=hint)
     if not all(request.commands):
-        raise RequestError("there is no command after one of the --", hint=hint)
+        raise RequestError("the command after one of the -- is missing", hint=hint)
     if len(request.commands) > 1:
         for words in request.commands:
             if "kind" in job(words, catalogue):
                 raise RequestError(
-                    f"{words[0]} is a workload of the catalogue; several commands that are compared must be programs",
+                    f"{words[0]} is a workload of the catalogue; when comparing several commands, each must "
+                    "be a program",
                     hint=f"compare parameters of {words[0]} with --set workload.NAME=LEVEL,LEVEL, or give the program "
                     f"of that name with its path",
                 )
@@ -150,7 +155,9 @@ def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str
         for option, given in (("--clock", request.clock), ("--memory", request.memory)):
             if given is not None:
                 raise RequestError(
-                    "is of a guest; this machine is as it is", hint="--vm measures in one", place=Place(option)
+                    "applies only to guests",
+                    hint="add --vm to measure in a guest, or remove the option",
+                    place=Place(option),
                 )
         return {"kind": "host"}
     said["target", "kernel"] = f"--kernel {request.kernel}" if request.kernel else "--vm"
@@ -206,7 +213,9 @@ def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
     said["design", "seed"] = f"--seed {request.seed}"
     said["design", "combine"] = "--screen"
     if request.screen and request.one_at_a_time:
-        raise RequestError("one of both can be had", hint=HINT, place=Place("--screen and --one-at-a-time"))
+        raise RequestError(
+            "these options are mutually exclusive", hint=HINT, place=Place("--screen and --one-at-a-time")
+        )
     return {
         "seed": 1 if request.seed is None else request.seed,
         "warm_up": defaults.warm_up if request.warm_up is None else request.warm_up,

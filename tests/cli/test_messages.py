@@ -1,0 +1,237 @@
+"""Every message and help text, read from the source: plain words, and a way on for each wrong request."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+import ajuste
+
+PACKAGE: Final = Path(ajuste.__file__).parent
+FAMILY: Final = "AjusteError"
+WRONG_REQUEST: Final = "RequestError"
+
+BANNED: Final = (
+    r"\bwhoever\b",
+    r"\bone's own\b",
+    r"\bis sought\b",
+    r"\b(?:is|are) of (?:a|one|several)\b",
+    r"\btold from\b",
+    r"\bcan(?:not)? be told\b",
+    r"\bwhat is left\b",
+    r"\bas long as it asks\b",
+    r"\bbetter by itself\b",
+    r"\bone of both\b",
+    r"\bcan be had\b",
+    r"\bgoes on (?:later|where)\b",
+    r"\b(?:is|are) otherwise\b",
+    r"\belsewhere than\b",
+    r"(?<!there )\bis no (?!longer)",
+    r"\bis none of\b",
+    r"\bwas asked for\b",
+    r"\b(?:is|are) there (?:already|twice)\b",
+    r"\bthat (?:is|are) there\b",
+    r"\banew\b",
+    r"\bis to be\b",
+    r"\bis meant\b",
+    r"\bif not given\b",
+    r"\bis mended\b|\bmend what\b",
+)
+"""Phrases to avoid. Say *not found*, *mutually exclusive*, *default*, *resume* … instead."""
+
+SAYS_WHAT_IS_VALID: Final = re.compile(
+    r"\b(?:expected|at (?:most|least)|up to|between|requires?|required|supported|supports|mutually exclusive|conflicts"
+    r"|only|use|give|write|run|remove|choose|change|list|add|name|put|set)\b"
+)
+
+NOT_YET_PLAIN: Final = frozenset(
+    {
+        "--fresh begins anew",
+        "--good is the older one of both",
+        "From this node to each, itself included: 10 to itself, more (up to 254) to others; 20 if not given.",
+        "SUDO_UID = {} is no user of this machine, so the groups of your commands are unknown",
+        "one at a time is measured; wait for it, or interrupt it: it goes on later",
+        "the column or the benchmark that is to be compared must have one name in all files",
+        "the study's file {} ({}) is no file that can be read",
+        "what was measured is kept: the same command goes on where it stopped",
+        "which options decide cannot be told: {}",
+        "{} is held by {}, which is no experiment",
+        "{} is no QEMU: it does not say its version",
+        "{} is no SHA-256",
+        "{} is no absolute path of a program",
+        "{} is no ancestor of {}: the difference may have come on either side",
+        "{} is no argument for a kernel; expected one word such as isolcpus=1",
+        "{} is no feature that can be proved; there are {}",
+        "{} is no kernel module: {}",
+        "{} is no kernel version; expected something like 5.10 or 6.12.94-amd64",
+        "{} is no name of a study's file; expected a relative path such as data/input.txt",
+    }
+)
+NO_WAY_ON_YET: Final = frozenset(
+    {
+        "--baseline {}: there is no such configuration; there are {}",
+        "--disk {}: it has {} MiB, and {} MiB are needed",
+        "--disk {}: {}",
+        "--good {}: to seek among options it must be mine:NAME or a .config file",
+        "--metric {}: there is no such metric; there are {}",
+        "AJUSTE_QEMU is QEMU {}; {} CPUs under the {} clock need {}.{} or later",
+        "a profile is named twice",
+        "keys cannot be written to {}: {}",
+        "the files of the study have more than {} MiB in all",
+        "the first line of {} names no interpreter by its absolute path",
+        "the keys in {} are damaged: {}",
+        "the plan {} is none that the study has on this machine",
+        "the state that was kept is of an earlier boot, which took all changes with it: there is nothing to compare",
+        "the study that was sent is none that Ajuste {} understands",
+        "the study's file {} ({}) cannot be read: {}",
+        "the study's file {} ({}) is no file that can be read",
+        "two different files are to be at /{} of the guest",
+        "{} and {} are the same commit",
+        "{} and {} are the same kernel, {}",
+        "{} cannot be booted: {}",
+        "{} cannot be decompressed: {}",
+        "{} cannot be read: {}",
+        "{} cannot be started: {}",
+        "{} has {} bytes; a file of a guest must be smaller than 4 GiB",
+        "{} is a script of a script of a script: the kernel would refuse it",
+        "{} is claimed twice, and not alike",
+        "{} is held by {}, which is no experiment",
+        "{} is neither an x86-64 program nor a script with #! in its first line",
+        "{} is no QEMU: it does not say its version",
+        "{} is no absolute path of a program",
+        "{} is no kernel module: {}",
+        "{} is not Ajuste's own and cannot be removed: {}",
+        "{} is not known to keep the constraint {} of the search",
+        "{} was built without the scheduler {}; it has {}",
+        "{}, the interpreter of {}, does not exist on this machine",
+        "{}, which {} asks env for, was not found in {}",
+        "{}: a value is claimed as hz=250 or preempt=voluntary",
+    }
+)
+"""Messages that are not clean yet. These lists may only become shorter."""
+
+
+class Site(NamedTuple):
+    where: str
+    text: str
+
+
+class Raised(NamedTuple):
+    where: str
+    kind: str
+    message: str
+    hints: bool
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for file in sorted(PACKAGE.rglob("*.py")):
+        yield str(file.relative_to(PACKAGE)), ast.parse(file.read_text(encoding="utf-8"))
+
+
+MODULES: Final = tuple(_modules())
+
+
+def _family() -> frozenset[str]:
+    """The names of the error family: its first class, and all that derive from it."""
+    classes = [node for _, module in MODULES for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    found = {FAMILY}
+    while True:
+        more = {one.name for one in classes if any(_called(base) in found for base in one.bases)} - found
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def _called(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _text(node: ast.expr) -> str:
+    """The words of an expression as they are in the source, with {} for what is filled in."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(part) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return " ".join(filter(None, (_text(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))))
+
+
+def _raised() -> Iterator[Raised]:
+    family = _family() | {"Problem"}
+    for where, module in MODULES:
+        for call in (node for node in ast.walk(module) if isinstance(node, ast.Call)):
+            name = _called(call.func)
+            if name not in family:
+                continue
+            hints = [word.value for word in call.keywords if word.arg == "hint"]
+            message = call.args[:1]
+            if name == "Problem":
+                message, hints = call.args[1:2], [*hints, *call.args[2:3]]
+            kind = WRONG_REQUEST if name == "Problem" else name
+            text = " ".join(map(_text, message))
+            given = [hint for hint in hints if not (isinstance(hint, ast.Constant) and hint.value is None)]
+            # Problems of a study are raised together, with a hint for all where one has none of its own.
+            yield Raised(f"{where}:{call.lineno}", kind, text, bool(given) or name == "Problem")
+            yield from (Raised(f"{where}:{call.lineno}", "hint", _text(hint), hints=True) for hint in given)
+
+
+RAISED: Final = tuple(_raised())
+
+
+def _helps() -> Iterator[Site]:
+    """Help of options and arguments, descriptions of fields, docstrings of commands."""
+    for where, module in MODULES:
+        for node in ast.walk(module):
+            if isinstance(node, ast.Call):
+                words = [word.value for word in node.keywords if word.arg in ("help", "description")]
+                words += node.args[:1] if _called(node.func) == "option" else []
+                yield from (Site(f"{where}:{node.lineno}", _text(word)) for word in words if _text(word))
+            if where.startswith("cli/") and isinstance(node, ast.FunctionDef) and node.decorator_list:
+                yield Site(f"{where}:{node.lineno}", ast.get_docstring(node) or "")
+
+
+HELPS: Final = tuple(_helps())
+
+
+def test_the_sites_are_found() -> None:
+    assert len([one for one in RAISED if one.kind == WRONG_REQUEST]) > 200
+    assert len(HELPS) > 150
+    assert {"RequestError", "RunError", "ParseError"} <= _family()
+
+
+@pytest.mark.parametrize("phrase", BANNED)
+def test_no_message_and_no_help_has_a_banned_phrase(phrase: str) -> None:
+    texts = [*HELPS, *(Site(one.where, one.message) for one in RAISED)]
+    found = [site for site in texts if re.search(phrase, site.text, re.IGNORECASE) and site.text not in NOT_YET_PLAIN]
+    assert not found
+
+
+def test_every_wrong_request_says_what_is_valid() -> None:
+    silent = [
+        (one.where, one.message)
+        for one in RAISED
+        if one.kind == WRONG_REQUEST
+        and one.message.strip("{} :")
+        and not one.hints
+        and not SAYS_WHAT_IS_VALID.search(one.message)
+        and one.message not in NO_WAY_ON_YET
+    ]
+    assert not silent
+
+
+@pytest.mark.parametrize(
+    ("bad", "banned"),
+    [
+        ("--vm is of a guest; this machine is as it is", True),
+        ("one of both can be had", True),
+        ("'x' is no number", True),
+        ("there is no guest", False),
+        ("these options are mutually exclusive", False),
+    ],
+)
+def test_the_list_tells_plain_words_from_others(bad: str, *, banned: bool) -> None:
+    assert any(re.search(phrase, bad) for phrase in BANNED) == banned
