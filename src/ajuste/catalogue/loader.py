@@ -10,16 +10,16 @@ from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
-from rapidfuzz import fuzz, process
+from rapidfuzz import fuzz
 
 from ajuste.catalogue import instance, level, place
 from ajuste.catalogue import instance as names
 from ajuste.catalogue import place as companion
 from ajuste.catalogue.place import CanChange, ListFiles
-from ajuste.model.error import AjusteError, Place, RequestError
+from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import FigureSource, Metric
 from ajuste.model.plan import Location, SamplerSource
@@ -199,15 +199,9 @@ def _invalid(path: Traversable, entry: str, error: ValidationError) -> AjusteErr
     return AjusteError(details["msg"], place=Place(Path(path.name), field=field))
 
 
-_LONGEST_NAME: Final = 100
-
-
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:
-    sought = name[:_LONGEST_NAME]  # comparing longer ones takes long, and they are near to none
-    near = [hit[0] for hit in process.extract(sought, known, scorer=fuzz.WRatio, limit=3, score_cutoff=70)]
-    return RequestError(
-        f"no {kind} is called {name!r}", hint=f"did you mean {' or '.join(near)}?" if near else otherwise
-    )
+    near = nearest_names(name, known, most=3, likeness=70)
+    return RequestError(f"no {kind} is called {name!r}", hint=did_you_mean(near) or otherwise)
 
 
 def _score(tunable: Tunable, words: list[str]) -> int:

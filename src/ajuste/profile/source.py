@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rapidfuzz import process
-
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.profile import sysctld, tuned
 from ajuste.profile.ini import read_text
 from ajuste.profile.profile import MachineFacts, Profile
@@ -86,10 +84,10 @@ def _of_tuned(spec: str, suite: str, name: str, sources: Sources, facts: Machine
             folders, of = tree.folders, tree.package + (f" of {tree.suite}" if tree.suite else "")
     found = folders.candidates(name)
     if not found or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-        near = process.extractOne(name, folders.names(), score_cutoff=55)
+        near = nearest_names(name, folders.names(), likeness=55)
         raise RequestError(
             f"{of} has no profile {name!r}; it has {', '.join(folders.names()) or 'none'}",
-            hint=f"did you mean tuned:{near[0]}?" if near else None,
+            hint=did_you_mean(f"tuned:{one}" for one in near),
         )
     return tuned.read_tuned(found[0], folders, facts, spec=spec, origin=of)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from rapidfuzz import process
 
 from ajuste.kernel.building.origin import LINK, PLAIN, PROGRAM
 from ajuste.kernel.cache import RECORD, find_damage, read_checksums, read_inventory
@@ -20,7 +19,7 @@ from ajuste.kernel.spec import BUILT, check_name
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, nearest_names
 from ajuste.model.kernel import KernelImage
 
 PROVENANCE: Final = "provenance.json"
@@ -81,7 +80,7 @@ def find_built(name: str, home: Home) -> BuiltKernel:
     key = _key_of(name, home)
     if key is None:
         names = built_names(home)
-        near = [match[0] for match in process.extract(name, names, limit=3, score_cutoff=60)]
+        near = nearest_names(name, names, most=3)
         hint = f"nearest: {', '.join(f'{BUILT}:{text}' for text in near)}" if near else None
         raise RequestError(
             f"no kernel {name!r} was built here", hint=hint or f"ajuste kernel build --name {name} --source debian:6.1"

@@ -12,14 +12,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
-from rapidfuzz import process
-
 from ajuste.kernel.building.make import jobs_here, run_make
 from ajuste.kernel.building.origin import SourceOrigin
 from ajuste.kernel.building.workspace import Workspace
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import Home
-from ajuste.model.error import AjusteError, Place, RequestError
+from ajuste.model.error import AjusteError, Place, RequestError, nearest_names
 from ajuste.model.wording import Say
 
 Options = Mapping[str, str]
@@ -89,7 +87,7 @@ def require_known(asked: Iterable[str], symbols: frozenset[str], origin: SourceO
     """Raises RequestError with the nearest names."""
     for name in asked:
         if name not in symbols:
-            near = [match[0] for match in process.extract(name, symbols, limit=3, score_cutoff=70)]
+            near = nearest_names(name, sorted(symbols), most=3, likeness=70)
             raise RequestError(
                 f"{origin.title} has no option {name}", hint=f"nearest: {', '.join(near)}" if near else None
             )
