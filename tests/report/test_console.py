@@ -19,7 +19,7 @@ from rich.text import Text
 import ajuste
 from ajuste.cli.edge import MOST_LINES, exit_code
 from ajuste.model.error import Place, RequestError
-from ajuste.model.visible import visible_json
+from ajuste.model.wording import visible_json
 from ajuste.report.console import Console, made_visible
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07 [red]a[/red][/x] :smile: \u202egnp\u2066 \x9b31m\r\u3164\U000e0041\udc80"
@@ -93,6 +93,6 @@ def test_there_is_no_other_console() -> None:
     for path in Path(ajuste.__path__[0]).rglob("*.py"):
         text = path.read_text()
         if re.search(r"\bConsole\(", text) and path.name != "visible.py":
-            assert re.search(r"^from ajuste.model.visible import .*\bConsole\b", text, re.MULTILINE), path
+            assert re.search(r"^from ajuste.model.wording import .*\bConsole\b", text, re.MULTILINE), path
         assert "from_markup" not in text
         assert ".status(" not in text or path.name == "visible.py", path

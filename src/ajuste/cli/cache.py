@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ajuste.cli.example import example, examples
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example, examples
 from ajuste.machine.cache import ASKED_FOR, KINDS, LEFTOVERS, Cleared, Kept, clear, survey
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, did_you_mean, nearest_names

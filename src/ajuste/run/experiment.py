@@ -28,13 +28,11 @@ from ajuste.kernel.own_module import built_modules
 from ajuste.kernel.spec import OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.files import sha256_of
-from ajuste.machine.home import Home
-from ajuste.machine.identity import machine_marks
-from ajuste.machine.installation import AGENT, WORKLOADS, ajuste_version, find_program, native_program
+from ajuste.machine.home import AGENT, WORKLOADS, Home, ajuste_version, find_program, native_program
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
+from ajuste.machine.session import machine_marks
 from ajuste.model.error import RequestError
-from ajuste.model.kernel import KERNEL_OPTIONS, KernelImage, KernelVersion
-from ajuste.model.proof import PROOFS, Proof
+from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, KernelImage, KernelVersion, Proof
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import Say
 from ajuste.run.recordings import record_decisive, record_trials, to_record
@@ -279,7 +277,7 @@ def _kernel_options(experiment: Experiment, means: RunOptions) -> dict[str, Any]
     compared = next((factor for factor in study.factors if factor.name == KERNEL_FACTOR), None)
     if compared is None or study.target.kind == "host" or len(experiment.images) < 2:
         return {}
-    from ajuste.kernel.difference.compare import compared_options
+    from ajuste.kernel.difference.named import compared_options
 
     found = compared_options(compared.baseline_level, experiment.images, means.home, means.say)
     return {spec: options.model_dump(mode="json") for spec, options in found.items()}

@@ -12,8 +12,17 @@ from typing import Final
 import numpy as np
 from scipy.special import fdtrc, ndtr, stdtr
 
-from ajuste.analysis.diagnostics.naive import BATCH, error_in, error_of_autocorrelation, error_of_bias, error_of_trend
-from ajuste.analysis.diagnostics.residuals import DiagnosticFinding, Floats, Residuals, Whole
+from ajuste.analysis.diagnostics.residuals import (
+    BATCH,
+    DiagnosticFinding,
+    Floats,
+    Residuals,
+    Whole,
+    error_in,
+    error_of_autocorrelation,
+    error_of_bias,
+    error_of_trend,
+)
 from ajuste.model.wording import number
 
 FEWEST_BLOCKS: Final = 8

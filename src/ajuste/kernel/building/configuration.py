@@ -12,8 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
+from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.make import jobs_here, run_make
-from ajuste.kernel.building.origin import SourceOrigin
 from ajuste.kernel.building.workspace import Workspace
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import Home

@@ -8,8 +8,14 @@ import re
 from pydantic import Field
 
 from ajuste.machine.inventory.cpu import online_cpus
-from ajuste.machine.inventory.published import free_name
-from ajuste.machine.inventory.source import NOT_UNDERSTOOD, InventorySource, Section, SourceReading, whole_number
+from ajuste.machine.inventory.source import (
+    NOT_UNDERSTOOD,
+    InventorySource,
+    Section,
+    SourceReading,
+    free_name,
+    whole_number,
+)
 from ajuste.model.cpus import cpu_list, cpus_said
 
 _PAGES = "/sys/kernel/mm"
