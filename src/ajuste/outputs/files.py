@@ -13,17 +13,15 @@ from ajuste.model.measurements import Table
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs import (
     comma_separated,
+    fio,
     google_benchmark,
     hackbench,
     hyperfine,
     linpack,
     own_trials,
-    perf_json,
-    perf_lines,
-    perf_text,
+    perf,
     pyperf,
 )
-from ajuste.outputs import fio_files as fio
 from ajuste.outputs.collector import joined, utf8
 from ajuste.outputs.document import DocumentNode, parse_document
 from ajuste.outputs.perf import require_runs
@@ -64,9 +62,9 @@ class DocumentFormat:
 
 
 TEXTS: Final[tuple[Format, ...]] = (
-    Format("perf", "perf stat -j", perf_json.recognise, lambda s: perf_json.read(s.text, s.name, s.file, s.runs)),
-    Format("perf", "perf stat", perf_text.recognise, lambda s: perf_text.read(s.text, s.name, s.file, s.runs)),
-    Format("perf", "perf stat -x", perf_lines.recognise, lambda s: perf_lines.read(s.text, s.name, s.file, s.runs)),
+    Format("perf", "perf stat -j", perf.recognise_json, lambda s: perf.read_json(s.text, s.name, s.file, s.runs)),
+    Format("perf", "perf stat", perf.recognise_text, lambda s: perf.read_text(s.text, s.name, s.file, s.runs)),
+    Format("perf", "perf stat -x", perf.recognise_lines, lambda s: perf.read_lines(s.text, s.name, s.file, s.runs)),
     Format("fio", "fio", fio.recognise_beside_text, lambda s: fio.read_beside_text(s.text, s.name, s.file)),
     Format("linpack", "LINPACK's table", linpack.recognise, lambda s: linpack.read(s.text, s.name, s.file)),
     Format("hackbench", "hackbench", hackbench.recognise, lambda s: hackbench.read(s.text, s.name, s.file)),

@@ -123,7 +123,7 @@ def two_groups(values: Floats) -> tuple[float, float]:
 # Outliers: single values far from all others of their configuration (see ``analysis.outliers`` for the threshold).
 
 
-FAR_VALUES_FEWEST_EACH: Final = 10
+FEWEST_VALUES_OF_EACH: Final = 10
 WIDER: Final = 1.2
 """From here on they matter: so many times wider is a standard deviation with them."""
 
@@ -131,7 +131,7 @@ WIDER: Final = 1.2
 def far_values(residuals: Residuals) -> DiagnosticFinding | None:
     """How many values are far from all others; ``None`` with too few values of each configuration."""
     groups = residuals.by_configuration
-    if min(map(len, groups)) < FAR_VALUES_FEWEST_EACH:
+    if min(map(len, groups)) < FEWEST_VALUES_OF_EACH:
         return None
     # Of many configurations with few values some have a small spread by chance: what is far must be so by that of all.
     usual = MAD_SCALE * median(np.concatenate(residuals.from_median))
