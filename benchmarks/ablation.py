@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from ajuste.analysis.ablation import Lines, Rates, of_values
-from ajuste.design.ablation import name_of, of_block, subsets
+from ajuste.design.combinations import name_of, of_block, subsets
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import LineEffect
 from benchmarks.comparison import Comparison

@@ -11,7 +11,7 @@ from functools import partial
 from statistics import median
 
 from ajuste.executor.host.host import HostExecutor
-from ajuste.machine.installation import WORKLOADS, native_program
+from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.model.event import Counter
 from ajuste.model.plan import Command, Plan
 from benchmarks.comparison import Comparison, by_turns

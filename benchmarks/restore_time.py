@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from ajuste.machine.identity import boot_id
-from ajuste.machine.installation import AGENT, native_program
+from ajuste.machine.home import AGENT, native_program
+from ajuste.machine.session import boot_id
 from benchmarks.comparison import Comparison, seconds
 
 TUNABLES = 50

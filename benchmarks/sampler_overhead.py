@@ -18,8 +18,7 @@ from ajuste.catalogue.loader import figure_sources
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.machine.home import home
-from ajuste.machine.installation import AGENT, WORKLOADS, native_program
+from ajuste.machine.home import AGENT, WORKLOADS, home, native_program
 from ajuste.model.event import Exited
 from ajuste.model.plan import Command, Plan, Sampler
 from benchmarks.comparison import Comparison, by_turns

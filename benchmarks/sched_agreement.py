@@ -15,8 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from ajuste.executor.host.host import HostExecutor
-from ajuste.machine.home import Home
-from ajuste.machine.installation import WORKLOADS, native_program
+from ajuste.machine.home import WORKLOADS, Home, native_program
 from ajuste.machine.lock import locked
 from ajuste.model.event import Traced
 from ajuste.model.plan import Command, Plan, Trace

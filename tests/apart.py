@@ -10,13 +10,13 @@ import numpy as np
 
 from ajuste.analysis.results import assemble
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.ablation import of_block, subsets
+from ajuste.design.combinations import of_block, subsets
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Slot, Trial
 from ajuste.profile.placing import Placed, PlacedSetting, Unmapped
 from ajuste.profile.profile import Profile, ProfileLine
-from ajuste.study.command_line.ablation import ablation_document
+from ajuste.study.command_line.factors import ablation_document
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document
 from ajuste.study.read import checked_study

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ajuste.catalogue.level import cpu_list
 from ajuste.catalogue.loader import catalogue
+from ajuste.model.cpus import cpu_list
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable, same_value

@@ -27,8 +27,8 @@ from ajuste.kernel.building.patch import read_patches
 from ajuste.kernel.kconfig.config_file import parse_config
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.plan import Command, Plan
-from ajuste.model.visible import shortened
-from ajuste.outputs.formats import ResultSource, read_source
+from ajuste.model.wording import shortened
+from ajuste.outputs.files import ResultSource, read_source
 from ajuste.outputs.registry import PARSERS
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile

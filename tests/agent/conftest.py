@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from ajuste.executor.host.machine_lock import MachineLock
-from ajuste.machine.installation import AGENT, WORKLOADS, native_program
+from ajuste.machine.home import AGENT, WORKLOADS, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.event import Event, Exited, Failed, Output, parse_event
 

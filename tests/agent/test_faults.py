@@ -20,7 +20,7 @@ from tests.agent.conftest import registry_beside
 from tests.agent.serving import EXPIRE, SETTINGS, values, write
 from tests.agent.test_guardian import await_no_guardian
 
-from ajuste.machine.installation import AGENT, native_program
+from ajuste.machine.home import AGENT, native_program
 from ajuste.model.event import End, Event, Exited, Output, Sampled, Written, parse_event
 
 EVERY: Final = bool(os.environ.get("AJUSTE_DISK_ALL"))

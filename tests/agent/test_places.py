@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.agent.conftest import Runner, until
 
-from ajuste.machine.installation import AGENT, native_program
+from ajuste.machine.home import AGENT, native_program
 from ajuste.model.event import ReadBack, Restored, Written
 
 INTERFACES = sorted(path.name for path in Path("/sys/class/net").iterdir())

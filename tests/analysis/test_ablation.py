@@ -12,7 +12,7 @@ import pytest
 from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, of_values
 from ajuste.analysis.answer import lines_answer
 from ajuste.analysis.sequence import mean_interval
-from ajuste.design.ablation import Subset, name_of, of_block, order_of, subsets
+from ajuste.design.combinations import Subset, name_of, of_block, order_of, subsets
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import LineEffect

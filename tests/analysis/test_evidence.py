@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ajuste.analysis.effects import paired, unpaired
-from ajuste.analysis.evidence import not_evidence, values_needed
+from ajuste.analysis.elsewhere import not_evidence, values_needed
 
 
 @pytest.mark.parametrize(

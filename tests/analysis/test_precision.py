@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.outliers import FAR, MAD_SCALE, outlier_notes, outliers
 from ajuste.analysis.precision import precisions
+from ajuste.analysis.summary import FAR, MAD_SCALE, outlier_notes, outliers
 from ajuste.model.metric import Metric
 
 

@@ -14,7 +14,7 @@ import pytest
 from ajuste.catalogue.level import arguments, check_level
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
-from ajuste.machine.installation import WORKLOADS, native_program
+from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.catalogue.level import check_level
-from ajuste.catalogue.quantity import WrongStep, whole_number
+from ajuste.catalogue.level import WrongStep, check_level, whole_number
 from ajuste.model.error import RequestError
 from entries import entry, place
 

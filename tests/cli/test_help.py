@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import typer.main
 
-from ajuste.cli.example import examples_in
 from ajuste.cli.main import COMMANDS, application
+from ajuste.cli.options import examples_in
 from own_home import own_home
 from shell import SMALL, patiently, takes_the_machine
 
@@ -83,7 +83,7 @@ def ajuste(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("path", HELP, ids=lambda path: " ".join(path) or "ajuste")
 def test_every_command_shows_an_example_of_itself(path: tuple[str, ...]) -> None:
     shown = examples_in(HELP[path])
-    assert shown, f"ajuste {' '.join(path)} --help has no example; ajuste.cli.example adds them"
+    assert shown, f"ajuste {' '.join(path)} --help has no example; ajuste.cli.options adds them"
     for example in shown:
         assert example.startswith(" ".join(("ajuste", *path)))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.machine.identity import boot_id
+from ajuste.machine.session import boot_id
 from shell import Shell
 
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
@@ -242,7 +242,7 @@ WITHOUT_ROOT = """
 import email, os, sys
 from pathlib import Path
 from ajuste.machine.inventory.inventory import take_inventory
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
 from ajuste.run.experiment import RunOptions, conduct, prepare

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import tunables
-from ajuste.machine.installation import AGENT, native_program
+from ajuste.machine.home import AGENT, native_program
 from ajuste.model.error import RequestError
 
 

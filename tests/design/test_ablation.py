@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.design.ablation import MOST_EXACT, ORDERS, name_of, of_block, order_of, principal, subsets, way
+from ajuste.design.combinations import MOST_EXACT, ORDERS, name_of, of_block, order_of, principal, subsets, way
 
 MANY = 14
 

@@ -4,7 +4,7 @@ from itertools import islice, pairwise
 
 import pytest
 
-from ajuste.design.stopping import last_review, look_from, looks, review_from, reviews
+from ajuste.design.stopping import look_from, looks, review_from, reviews
 
 
 def test_there_is_a_look_after_every_block_at_first_and_then_whenever_there_are_a_twentieth_more() -> None:
@@ -19,10 +19,7 @@ def test_reviews_are_looks_a_tenth_apart(min_blocks: int) -> None:
     assert set(own) <= set(islice(looks(), 300))
     assert own[0] >= min_blocks
     assert all(later - earlier <= 0.16 * earlier + 1 for earlier, later in pairwise(own))
-    assert [last_review(number, min_blocks) for number in own] == own
     assert [review_from(number, min_blocks) for number in own] == own
-    assert last_review(own[0] - 1, min_blocks) is None
-    assert last_review(own[5] - 1, min_blocks) == own[4]
 
 
 def test_the_first_look_at_a_number_or_later() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.kernel.cache import cached_kernels
+from ajuste.kernel.cache import cached_entries
 from ajuste.kernel.unpack import read_release
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
@@ -72,7 +72,7 @@ def test_no_image_however_broken_crashes_it(tmp_path: Path, bzimage: Image, at: 
 
 def test_cached_kernels_are_what_file_says_they_are() -> None:
     """file(1) reads the same header with code of its own."""
-    images = cached_kernels(home())
+    images = [entry.image for entry in cached_entries(home())]
     if not images or shutil.which("file") is None:
         pytest.skip("no kernel is cached on this machine, or it has no file(1)")
     for image in images:

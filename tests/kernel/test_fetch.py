@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.kernel.cache import cached_kernels
+from ajuste.kernel.cache import cached_entries
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
@@ -70,7 +70,7 @@ def test_what_is_cached_needs_no_mirror(three_kernels: dict[str, Path], place: H
     (place.cache / "apt").rename(place.cache / "apt-is-gone")
     assert fetch_kernel("debian:5.10", place) == first
     assert fetch_kernel("debian:5.10.100", place).vmlinuz == first.vmlinuz
-    assert [k.spec for k in cached_kernels(place)] == ["debian:5.10.0-11-cloud-amd64"]
+    assert [k.image.spec for k in cached_entries(place)] == ["debian:5.10.0-11-cloud-amd64"]
 
 
 def test_a_moved_cache_still_works(three_kernels: dict[str, Path], place: Home, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_package_with_another_kernel_inside_is_refused(archive: Archive, place
     archive.publish()
     with pytest.raises(RunError, match=r"calls itself 5\.10\.0-1-cloud-amd64"):
         fetch_kernel("debian:5.10", place)
-    assert cached_kernels(place) == []
+    assert cached_entries(place) == []
 
 
 def test_image_modules_and_options_come_from_three_packages(archive: Archive, place: Home, bzimage: Image) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.kernel.headers import fetch_headers
-from ajuste.kernel.own_module import build_module
+from ajuste.kernel.own_module import build_module, fetch_headers
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
 from ajuste.outputs.failure import ParseError
-from ajuste.outputs.pointer import Pointer, check_pointer, follow, pointed
+from ajuste.outputs.pattern import Pointer, check_pointer, follow, pointed
 
 # The document and the values of RFC 6901, section 5, and one more level.
 DOCUMENT = {

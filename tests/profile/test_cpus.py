@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.profile.functions import mask_of, of_mask, packed, read_cpus, written
+from ajuste.model.cpus import cpu_list, cpu_mask
+from ajuste.profile.functions import of_mask, read_cpus, written
 
 CPUS = st.lists(st.integers(0, 300), unique=True).map(sorted)
 
@@ -31,13 +32,13 @@ def test_a_list_is_read_as_tuned_reads_it(text: str, cpus: list[int]) -> None:
 @given(CPUS)
 def test_what_is_written_is_read_again(cpus: list[int]) -> None:
     assert read_cpus(written(cpus)) == cpus
-    assert read_cpus(packed(cpus)) == cpus
-    assert of_mask(mask_of(cpus)) == cpus
+    assert read_cpus(cpu_list(cpus)) == cpus
+    assert of_mask(cpu_mask(cpus)) == tuple(cpus)
 
 
 @given(CPUS)
 def test_a_mask_has_groups_of_eight_digits(cpus: list[int]) -> None:
-    groups = mask_of(cpus).split(",")
+    groups = cpu_mask(cpus).split(",")
     assert all(len(group) == 8 for group in groups)
     assert int("".join(groups), 16) == sum(2**cpu for cpu in cpus)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
 from ajuste.profile.profile import Profile
-from ajuste.profile.sysctld import files_of, read_sysctls
+from ajuste.profile.source import files_of, read_sysctls
 
 KNOWN = ("vm.swappiness", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.surface.correlation import correlations
+from ajuste.analysis.surface.blocks import correlations
 from ajuste.analysis.surface.surfaces import Promise, surfaces
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary

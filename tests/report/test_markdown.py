@@ -5,7 +5,7 @@ from __future__ import annotations
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from ajuste.model.proof import PROOFS, Proof, Shown
+from ajuste.model.kernel import PROOFS, Proof, Shown
 from ajuste.model.results import Results
 from ajuste.report.markdown import markdown
 

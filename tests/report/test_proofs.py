@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 from tests.report.simulated import HOSTILE
 
-from ajuste.model.proof import PROOFS, Proof, Shown, Sight
+from ajuste.model.kernel import PROOFS, Proof, Shown, Sight
 from ajuste.model.results import Results
 from ajuste.report.html import render_html
 from ajuste.report.proofs import proofs_listing, proofs_of

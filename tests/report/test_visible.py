@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.model.visible import visible, visible_line
+from ajuste.model.wording import visible, visible_line
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def measure(store_file: Path, kept: Callable[[int], None]) -> str:
         there = {one.slot.block for one in store.trials(run)}
         for block in range(BLOCKS):
             if block not in there:
-                store.add_trial(run, trial(block))
+                store.add_trials(run, (trial(block),))
                 kept(block)
         store.stop_run(run, "budget", "spent")
         return KeptRecord(store.find_run(run.id), store).digest

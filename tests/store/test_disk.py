@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 from ajuste.model.error import AjusteError
-from ajuste.store.remains import inspect_store
+from ajuste.store.salvage import inspect_store
 from ajuste.store.store import Store
 
 HERE = Path(__file__).parent

@@ -117,7 +117,7 @@ def test_the_digest_of_a_run_that_ended_is_kept_until_there_are_more_trials(kept
     ended = store.find_run(run.id)
     KeptRecord(ended, store).digest  # noqa: B018 - reading keeps it
     assert store.digest(ended, len(trials)) == digest(trials)
-    store.add_trial(ended, trial(3, 0))
+    store.add_trials(ended, (trial(3, 0),))
     assert store.digest(ended, len(trials) + 1) is None
     assert KeptRecord(ended, store).digest == digest([*trials, trial(3, 0)])
 

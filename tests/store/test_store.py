@@ -15,7 +15,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.engine import connect
-from ajuste.store.remains import inspect_store
+from ajuste.store.salvage import inspect_store
 from ajuste.store.store import Run, Store, lock_name, only_one
 from postgresql import Server
 
@@ -77,7 +77,7 @@ def test_trials_come_back_exactly_and_in_design_order(store_url: str, kept: list
     with Store(store_url) as store:
         run = begin(store)
         for one in kept:
-            store.add_trial(run, one)
+            store.add_trials(run, (one,))
     with Store(store_url) as store:
         assert store.trials(run) == sorted(kept, key=key)
 
@@ -124,7 +124,7 @@ def test_a_clock_that_is_set_back_does_not_make_an_older_run_the_latest(store_ur
 def test_a_run_of_which_nothing_was_measured_is_forgotten_without_a_trace(store_url: str) -> None:
     with Store(store_url) as store:
         empty, kept = begin(store), begin(store)
-        store.add_trial(kept, trial())
+        store.add_trials(kept, (trial(),))
         for run in (empty, kept):
             store.forget_if_empty(run)
         assert [run.id for run in store.runs()] == [kept.id]
@@ -152,10 +152,10 @@ def test_all_that_is_kept_verifies(store_url: str) -> None:
 def test_a_run_can_be_read_while_it_goes_on(store_url: str) -> None:
     with Store(store_url) as store, Store(store_url) as other:
         run = begin(store)
-        store.add_trial(run, trial(0))
+        store.add_trials(run, (trial(0),))
         reading = store.each_trial(run)
         assert next(reading) == trial(0)
-        other.add_trial(run, trial(1))
+        other.add_trials(run, (trial(1),))
         assert list(reading) == [], "what is read is of one moment"
         assert len(store.trials(run)) == 2
 
@@ -187,9 +187,9 @@ def test_the_machine_of_a_block_is_kept_with_its_trials(store_url: str) -> None:
 def test_one_attempt_is_never_kept_twice(store_url: str) -> None:
     with Store(store_url) as store:
         run = begin(store)
-        store.add_trial(run, trial())
+        store.add_trials(run, (trial(),))
         with pytest.raises(RunError, match="already"):
-            store.add_trial(run, trial())
+            store.add_trials(run, (trial(),))
         assert len(store.trials(run)) == 1
 
 
@@ -197,7 +197,7 @@ def test_threads_may_add_trials_at_once(store_url: str) -> None:
     with Store(store_url) as store:
         run = begin(store)
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda n: store.add_trial(run, trial(block=n)), range(40)))
+            list(pool.map(lambda n: store.add_trials(run, (trial(block=n),)), range(40)))
         assert [t.slot.block for t in store.trials(run)] == list(range(40))
 
 

@@ -21,7 +21,7 @@ from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
 from ajuste.analysis.verdict import more_blocks, reason_of, word_of
-from ajuste.design.ablation import ORDERS, Subset, is_exact, of_block, order_of, subsets, way
+from ajuste.design.combinations import ORDERS, Subset, is_exact, of_block, order_of, subsets, way
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Bounds, LineEffect, Role, Word
 from ajuste.model.wording import change, percent

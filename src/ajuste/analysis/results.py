@@ -16,21 +16,20 @@ from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.history import histories
 from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
-from ajuste.analysis.outliers import outlier_notes
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks
 from ajuste.analysis.points import points_of, tally
 from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.quantiles import with_quantile_columns, with_quantiles
 from ajuste.analysis.record import Record, record_of
-from ajuste.analysis.summary import measured, with_intervals
-from ajuste.analysis.surface.correlation import correlations
+from ajuste.analysis.summary import measured, outlier_notes, with_intervals
+from ajuste.analysis.surface.blocks import correlations
 from ajuste.analysis.surface.surfaces import Promise, surfaces
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.ablation import principal
+from ajuste.design.combinations import principal
 from ajuste.design.stopping import Why
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric

@@ -4,14 +4,99 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 
-from rapidfuzz import process
-
-from ajuste.catalogue.quantity import WrongStep, step, unit_of, whole_number
-from ajuste.model.error import RequestError
+from ajuste.model.cpus import cpu_list, cpu_mask, parse_cpus, parse_mask
+from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.model.workload import PLACEHOLDER, Parameter, WorkloadKind
+
+# Quantities: a number with the unit that a person gave it, in the unit that a tunable counts in.
+
+
+_QUANTITY = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?)\s*([^\s0-9.+-]\S{0,15})?", re.ASCII)
+
+_TIMES = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "μs": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "centisecs": Fraction(1, 100),
+    "s": Fraction(1),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+}
+_SIZES = {
+    **{f"{letter}iB": Fraction(1024**power) for power, letter in enumerate("KMGT", start=1)},
+    **{letter: Fraction(1024**power) for power, letter in enumerate("KMGT", start=1)},
+    **{f"{letter}B": Fraction(1000**power) for power, letter in enumerate("kMGT", start=1)},
+    "B": Fraction(1),
+    "bytes": Fraction(1),
+    "k": Fraction(1024),
+}
+"""A letter alone is a power of 1024, as the kernel's own command line and cgroup files read it (lib/cmdline.c)."""
+
+_FREQUENCIES = {"Hz": Fraction(1), "kHz": Fraction(10**3), "MHz": Fraction(10**6), "GHz": Fraction(10**9)}
+_RATES = {f"{unit}/s": size for unit, size in _SIZES.items()}
+_COUNTS = {"k": Fraction(10**3), "M": Fraction(10**6)}
+"""Of what is counted and has no unit that could be divided."""
+
+_COUNTED = frozenset({"", "packets", "pages", "requests", "sectors", "epochs"})
+_DIMENSIONS = (_TIMES, _SIZES, _RATES, _FREQUENCIES)
+
+
+class WrongStep(ValueError):
+    """The quantity lies between two values that the tunable can have."""
+
+
+def whole_number(text: str, unit: str) -> int | None:
+    """How many ``unit`` the quantity ``text`` is (``64MiB``, ``1.5ms``, ``20%``); a bare number is in ``unit``.
+
+    ``None`` for what is no number, or has a unit that does not fit. Raises WrongStep for what is no whole number of
+    ``unit``.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        return None
+    factor = _factor(match[2], unit)
+    if factor is None:
+        return None
+    number = Fraction(match[1]) * factor
+    if number.denominator == 1:
+        return int(number)
+    if match[2] is None:
+        return None
+    raise WrongStep
+
+
+def real_number(text: str, unit: str) -> float | None:
+    """As ``whole_number``, but any number will do."""
+    match = _QUANTITY.fullmatch(text)
+    factor = _factor(match[2], unit) if match else None
+    return float(Fraction(match[1]) * factor) if match and factor is not None else None
+
+
+def unit_of(text: str) -> str:
+    """The unit that a quantity was given; empty for a bare number, and for what is none."""
+    match = _QUANTITY.fullmatch(text)
+    return (match[2] or "") if match else ""
+
+
+def step(unit: str) -> str:
+    """One ``unit`` in words: ``10 ms`` for centisecs."""
+    return "10 ms" if unit == "centisecs" else f"1 {unit}"
+
+
+def _factor(given: str | None, unit: str) -> Fraction | None:
+    if given is None or given == unit:
+        return Fraction(1)
+    for dimension in _DIMENSIONS:
+        if unit in dimension and given in dimension:
+            return dimension[given] / dimension[unit]
+    return _COUNTS.get(given) if unit in _COUNTED else None
+
 
 OFF_WORDS = frozenset({"0", "off", "no", "n", "false", "disabled"})
 ON_WORDS = frozenset({"1", "on", "yes", "y", "true", "enabled"})
@@ -19,7 +104,6 @@ ON_WORDS = frozenset({"1", "on", "yes", "y", "true", "enabled"})
 _MASK = re.compile(r"0[xX][0-9a-fA-F]{1,256}|[0-9a-fA-F]{8}(,[0-9a-fA-F]{8}){0,31}")
 _FILE = re.compile(r"/?(?!-)[A-Za-z0-9_.+@-]{1,100}(/[A-Za-z0-9_.+@-]{1,100}){0,20}")
 """Names of files that mean nothing else to any program: fio, for one, takes a colon for the end of a name."""
-_CPU_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 
 def check_level(tunable: Tunable, text: str, version: KernelVersion | None = None) -> str:
@@ -32,7 +116,7 @@ def check_level(tunable: Tunable, text: str, version: KernelVersion | None = Non
         case "boolean":
             return _switch(tunable, asked)
         case "cpu-list":
-            return cpu_list(cpus_of(tunable, asked))
+            return cpu_list(_cpus(tunable, asked))
         case "cpu-mask":
             return _mask(tunable, asked)
         case "choice":
@@ -78,10 +162,9 @@ def _switch(tunable: Tunable, asked: str) -> str:
 def _choice(name: str, asked: str, choices: tuple[str, ...]) -> str:
     if asked.lower() in choices:
         return asked.lower()
-    near = process.extractOne(asked.lower(), choices, score_cutoff=60)
     raise RequestError(
         f"{name} = {asked!r}: expected one of {', '.join(choices)}",
-        hint=f"did you mean {near[0]}?" if near else None,
+        hint=did_you_mean(nearest_names(asked.lower(), choices)),
     )
 
 
@@ -117,39 +200,17 @@ def _integers(tunable: Tunable, asked: str) -> str:
 
 
 def _mask(tunable: Tunable, asked: str) -> str:
-    """A list of CPUs, or a mask with 0x or of 8 digits a group, as a mask of 8 digits a group.
-
-    The kernel leaves out leading zeros; here they keep a mask from being read as a list of CPUs.
-    """
-    if _MASK.fullmatch(asked):
-        bits = int(asked.replace(",", ""), 16)
-    else:
-        bits = sum(1 << cpu for cpu in cpus_of(tunable, asked))
-    groups = max(1, -(-bits.bit_length() // 32))
-    digits = f"{bits:0{8 * groups}x}"
-    return ",".join(digits[start : start + 8] for start in range(0, len(digits), 8))
+    """A list of CPUs, or a mask with 0x or of 8 digits a group, as a mask of 8 digits a group."""
+    return cpu_mask(parse_mask(asked) if _MASK.fullmatch(asked) else _cpus(tunable, asked))
 
 
-def cpus_of(tunable: Tunable, asked: str) -> list[int]:
-    """The CPUs of a list such as ``0-2,7``, in order. Raises RequestError for what is none."""
-    cpus: set[int] = set()
-    for part in asked.split(","):
-        match = _CPU_RANGE.fullmatch(part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if first > last:
-            raise RequestError(
-                f"{tunable.name} = {asked!r} is not a list of CPUs; expected a list such as 0, 0,2 or 0-3"
-            )
-        cpus.update(range(first, last + 1))
-    return sorted(cpus)
-
-
-def cpu_list(ordered: list[int]) -> str:
-    """As the kernel writes it: ``0-2,7``."""
-    cpus = set(ordered)
-    starts = [cpu for cpu in ordered if cpu - 1 not in cpus]
-    ends = [cpu for cpu in ordered if cpu + 1 not in cpus]
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
+def _cpus(tunable: Tunable, asked: str) -> tuple[int, ...]:
+    try:
+        return parse_cpus(",".join(part.strip() for part in asked.split(",")))
+    except ValueError:
+        raise RequestError(
+            f"{tunable.name} = {asked!r} is not a list of CPUs; expected a list such as 0, 0,2 or 0-3"
+        ) from None
 
 
 def _inside(value: int, minimum: int | None, maximum: int | None) -> bool:
@@ -189,11 +250,10 @@ def check_parameters(kind: WorkloadKind, given: Mapping[str, str]) -> dict[str, 
     """
     for name in given:
         if name not in kind.parameters:
-            near = process.extractOne(name, list(kind.parameters), score_cutoff=50)
             known = ", ".join(kind.parameters) or "none"
             raise RequestError(
                 f"the workload {kind.name} has no parameter {name!r}; expected one of {known}",
-                hint=f"did you mean {near[0]}?" if near else None,
+                hint=did_you_mean(nearest_names(name, kind.parameters, likeness=50)),
             )
     return {
         name: check_parameter(f"{kind.name}'s {name}", parameter, given.get(name, parameter.default))

@@ -10,16 +10,14 @@ from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
-from rapidfuzz import fuzz, process
+from rapidfuzz import fuzz
 
-from ajuste.catalogue import instance, level, place
-from ajuste.catalogue import instance as names
-from ajuste.catalogue import place as companion
+from ajuste.catalogue import level, place
 from ajuste.catalogue.place import CanChange, ListFiles
-from ajuste.model.error import AjusteError, Place, RequestError
+from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import FigureSource, Metric
 from ajuste.model.plan import Location, SamplerSource
@@ -52,8 +50,8 @@ class Catalogue:
         NAME may also be what sysctl(8) calls it (``kernel.sched_rt_runtime_us``, ``net/ipv4/tcp_sack``), or its path.
         Raises RequestError with the nearest names, or with the form of an instance.
         """
-        name, chosen = instance.split_name(text)
-        found = names.find(self.tunables, self.parts, name)
+        name, chosen = place.split_name(text)
+        found = place.find(self.tunables, self.parts, name)
         if found is None:
             raise _unknown("tunable", name, list(self.tunables), "list all with ajuste tunables")
         tunable, said_by_path = found
@@ -62,11 +60,11 @@ class Catalogue:
 
     def instance(self, tunable: Tunable, which: str) -> Tunable:
         """One of several, such as ``sda`` or ``cpu0/state1``. Raises RequestError for what can be no such thing."""
-        return instance.instance(self.parts, tunable, which)
+        return place.instance(self.parts, tunable, which)
 
     def example(self, tunable: Tunable) -> Tunable:
         """The tunable, or an instance that stands as an example for the many: ``block.scheduler[sda]``."""
-        return instance.example(self.parts, tunable)
+        return place.example(self.parts, tunable)
 
     def find_workload(self, name: str) -> WorkloadKind:
         """The workload ``name``. Raises RequestError with the nearest names."""
@@ -95,7 +93,7 @@ class Catalogue:
         how to name one of several.
         """
         if tunable.parts and tunable.place_in(version):
-            raise instance.missing(self.parts, tunable, self.there(self, tunable, version))
+            raise place.missing(self.parts, tunable, self.there(self, tunable, version))
         return place.locate(self.tunables, tunable, version)
 
     def companions(
@@ -110,7 +108,7 @@ class Catalogue:
         To put everything back, read these too before writing it, and restore them, in this order, after it. ``files``
         lists a directory of the machine, ``can_change`` leaves out what it lacks or locks.
         """
-        return companion.companions(self.tunables, tunable, version, files, can_change)
+        return place.companions(self.tunables, tunable, version, files, can_change)
 
     def counterpart(self, tunable: Tunable, version: KernelVersion) -> Tunable | None:
         """The related but different tunable that a kernel of ``version`` has instead, if there is one."""
@@ -202,13 +200,9 @@ def _invalid(path: Traversable, entry: str, error: ValidationError) -> AjusteErr
     return AjusteError(details["msg"], place=Place(Path(path.name), field=field))
 
 
-_LONGEST_NAME: Final = 100
-
-
 def _unknown(kind: str, name: str, known: list[str], otherwise: str) -> RequestError:
-    sought = name[:_LONGEST_NAME]  # comparing longer ones takes long, and they are near to none
-    near = [hit[0] for hit in process.extract(sought, known, scorer=fuzz.WRatio, limit=3, score_cutoff=70)]
-    return RequestError(f"{kind} {name!r} not found", hint=f"did you mean {' or '.join(near)}?" if near else otherwise)
+    near = nearest_names(name, known, most=3, likeness=70)
+    return RequestError(f"{kind} {name!r} not found", hint=did_you_mean(near) or otherwise)
 
 
 def _score(tunable: Tunable, words: list[str]) -> int:

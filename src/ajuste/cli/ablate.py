@@ -10,7 +10,6 @@ import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_cluster, chosen_study, placed
-from ajuste.cli.example import example
 from ajuste.cli.job_options import (
     AsRoot,
     Cleanup,
@@ -32,7 +31,7 @@ from ajuste.cli.job_options import (
     option,
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Jobs, Json, Quiet, Workers
+from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Jobs, Json, Quiet, Workers, example
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import save_study
 from ajuste.cli.showing import command_line
@@ -41,7 +40,7 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.run.testbed import RunOptions
 from ajuste.study.check import check
-from ajuste.study.command_line.ablation import ablation_document, ablation_study
+from ajuste.study.command_line.factors import ablation_document, ablation_study
 from ajuste.study.command_line.request import CommandLine, Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, profile_target
 from ajuste.study.problem import error

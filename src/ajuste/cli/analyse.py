@@ -12,16 +12,13 @@ from typing import Annotated, Final
 import typer
 
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example
 from ajuste.cli.showing import command_line
-from ajuste.machine.home import home
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version, home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.outputs.collector import utf8
-from ajuste.outputs.files import FileRequest, read_files, split_names
-from ajuste.outputs.formats import NAMES
+from ajuste.outputs.files import NAMES, FileRequest, read_files, split_names
 from ajuste.report.comparison import print_analysis
 from ajuste.report.console import Console
 from ajuste.report.html import write_report

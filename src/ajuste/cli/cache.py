@@ -8,14 +8,12 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from rapidfuzz import process
 from rich.table import Table
 
-from ajuste.cli.example import example, examples
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example, examples
 from ajuste.machine.cache import ASKED_FOR, KINDS, LEFTOVERS, Cleared, Kept, clear, survey
 from ajuste.machine.home import home
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.report.console import Console
 
 app = typer.Typer(
@@ -77,10 +75,9 @@ def clear_kinds(
 
 def _require_known(name: str) -> None:
     if name not in _NAMES:
-        near = process.extractOne(name, _NAMES, score_cutoff=60)
         raise RequestError(
             f"unknown kind {name[:80]!r}; expected {', '.join(_NAMES)}",
-            hint=f"did you mean {near[0]}?" if near else None,
+            hint=did_you_mean(nearest_names(name, _NAMES)),
         )
 
 

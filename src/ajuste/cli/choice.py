@@ -13,7 +13,7 @@ from ajuste.executor.cluster.connection import Cluster
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import Place, RequestError
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.profile.placing import Placed, notes_of
 from ajuste.profile.source import FORMS
 from ajuste.report.console import Console

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.example import example, examples
+from ajuste.cli.options import example, examples
 from ajuste.machine.home import home
 
 app = typer.Typer(

@@ -10,7 +10,6 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import built_kernels, chosen_cluster, placed
-from ajuste.cli.example import example
 from ajuste.cli.job_options import (
     AsRoot,
     Cleanup,
@@ -32,7 +31,7 @@ from ajuste.cli.job_options import (
     option,
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Json, Quiet, Workers
+from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Json, Quiet, Workers, example
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import save_study
 from ajuste.cli.showing import command_line

@@ -11,14 +11,12 @@ import typer
 from rich.text import Text
 
 from ajuste.analysis.precision import MOST_BLOCKS
-from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseEffect, NoiseFinding, Power, amount, diagnose
 from ajuste.machine.doctor.measuring import FULL, QUICK, measure
-from ajuste.model.visible import visible_line
-from ajuste.model.wording import Say
+from ajuste.model.wording import Say, visible_line
 from ajuste.report.console import Console
 from ajuste.report.format import count_of
 from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet

@@ -17,7 +17,7 @@ import typer
 from rich.text import Text
 
 from ajuste.model.error import AjusteError
-from ajuste.model.visible import shortened, visible_line
+from ajuste.model.wording import shortened, visible_line
 from ajuste.report.console import Console, made_visible
 
 INTERRUPTED = 130

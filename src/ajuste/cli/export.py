@@ -8,13 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.event import Written
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.profile.formats import RENDER, Format
 from ajuste.profile.formats.document import Export, ExportFile, Rendered
 from ajuste.report.winner import export_of, supported

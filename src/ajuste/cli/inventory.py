@@ -13,13 +13,17 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example
 from ajuste.machine.home import home
-from ajuste.machine.inventory.difference import InventoryComparison, InventoryDifference, compare
-from ajuste.machine.inventory.inventory import Inventory, take_inventory
+from ajuste.machine.inventory.inventory import (
+    Inventory,
+    InventoryComparison,
+    InventoryDifference,
+    compare,
+    take_inventory,
+)
 from ajuste.model.error import RequestError
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
 from ajuste.report.format import count_of
 from ajuste.report.inventory_page import Area, area_title, inventory_page, value_text

@@ -10,12 +10,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ajuste.cli.example import example, examples
 from ajuste.cli.kernel_bisect import bisect
 from ajuste.cli.kernel_build import build, described, remove
 from ajuste.cli.kernel_diff import diff
 from ajuste.cli.kernel_prove import prove_kernel
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example, examples
 from ajuste.cli.showing import telling
 from ajuste.kernel.available import AvailableKernel, available_kernels
 from ajuste.kernel.building.built import BuiltKernel, built_kernels
@@ -24,8 +23,7 @@ from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import Home, home
 from ajuste.model.kernel import KernelImage
-from ajuste.model.visible import visible_line
-from ajuste.model.wording import Say
+from ajuste.model.wording import Say, visible_line
 from ajuste.report.console import Console
 
 QEMU = "qemu"

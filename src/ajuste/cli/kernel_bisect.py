@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ajuste.cli.example import example
-from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed
+from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed, example
 from ajuste.cli.showing import command_line, telling
 from ajuste.machine.home import home
 from ajuste.report.console import Console
@@ -26,7 +25,7 @@ from rich.text import Text
 
 from ajuste.design.bisection import Outcome
 from ajuste.model.metric import Scale
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import count_of
 from ajuste.report.sheet import INDENT, plain_table, sheet
 from ajuste.report.verdicts import EffectStyle, effect_style

@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.example import example
-from ajuste.cli.options import Json, Quiet
+from ajuste.cli.options import Json, Quiet, example
 from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import BuiltKernel, remove_built
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.home import home
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import duration
 from ajuste.report.progress import BuildProgress
 

@@ -10,13 +10,12 @@ from typing import Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example
 from ajuste.cli.showing import telling
 from ajuste.kernel.difference.difference import KernelDifference, OptionDifference, Reason, Side
 from ajuste.kernel.difference.named import series_of
 from ajuste.machine.home import home
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
 from ajuste.report.format import count_of
 from ajuste.report.sheet import INDENT, Sheet, sheet
@@ -48,8 +47,7 @@ def diff(
 
     The reasons need the kernel's source; `ajuste kernel build` fetches it.
     """
-    from ajuste.kernel.difference.compare import compare
-    from ajuste.kernel.difference.named import kconfig_sources, named_config
+    from ajuste.kernel.difference.named import compare, kconfig_sources, named_config
 
     place, say = home(), telling()
     first, second = (named_config(text, place, say) for text in (a, b))

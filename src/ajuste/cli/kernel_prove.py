@@ -9,12 +9,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example
 from ajuste.cli.showing import telling
 from ajuste.machine.home import home
-from ajuste.model.proof import Proof, Shown
-from ajuste.model.visible import visible_line
+from ajuste.model.kernel import Proof, Shown
+from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
 from ajuste.report.sheet import sheet
 

@@ -10,8 +10,8 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from ajuste.cli.edge import exit_code, leave
-from ajuste.cli.example import examples
-from ajuste.machine.installation import ajuste_version
+from ajuste.cli.options import examples
+from ajuste.machine.home import ajuste_version
 
 COMMANDS: Final = (
     "run",

@@ -8,8 +8,7 @@ import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_study, require_disk_wanted
-from ajuste.cli.example import example
-from ajuste.cli.options import Disk, Json, Kernel, Parameter, Seed, StudyName, Target, Without
+from ajuste.cli.options import Disk, Json, Kernel, Parameter, Seed, StudyName, Target, Without, example
 from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.current import current_values
 from ajuste.executor.host.disk import disk_in_plan

@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example
 from ajuste.cli.showing import show_results
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
-from ajuste.model.visible import visible
+from ajuste.model.wording import visible
 from ajuste.report.format import count_of
 from ajuste.report.markdown import markdown as as_markdown
 from ajuste.report.pictures.files import PictureFormat, write_pictures

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import (
     JournalLeft,
@@ -30,7 +29,7 @@ from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Location, location_words
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 
 
 @example("ajuste restore --dry-run")

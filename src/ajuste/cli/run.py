@@ -11,7 +11,6 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_cluster, chosen_study, require_disk_wanted
-from ajuste.cli.example import example
 from ajuste.cli.measuring import Showing, check_report, measure
 from ajuste.cli.options import (
     AcceptRisk,
@@ -30,6 +29,7 @@ from ajuste.cli.options import (
     Target,
     Without,
     Workers,
+    example,
 )
 from ajuste.executor.host.disk import disk_for_run
 from ajuste.machine.home import home

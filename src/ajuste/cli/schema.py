@@ -7,7 +7,7 @@ import json
 import typer
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.example import example
+from ajuste.cli.options import example
 from ajuste.study.read import json_schema
 
 

@@ -9,14 +9,13 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.example import example, examples
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example, examples
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import count_of
 from ajuste.store.engine import shown
-from ajuste.store.remains import inspect_store
+from ajuste.store.salvage import inspect_store
 from ajuste.store.salvage import salvage as salvage_store
 
 app = typer.Typer(

@@ -6,8 +6,7 @@ import json
 
 import typer
 
-from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, example
 from ajuste.report.console import Console
 from ajuste.study.read import builtin_studies
 

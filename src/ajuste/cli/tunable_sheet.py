@@ -10,14 +10,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.catalogue.instance import kind
 from ajuste.catalogue.loader import catalogue
-from ajuste.catalogue.place import ALWAYS_ON, kernels, location, span
+from ajuste.catalogue.place import ALWAYS_ON, kernels, kind, location, span
 from ajuste.executor.host.current import Current, Here
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import location_words
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 
 _SHOWN = 16
 """Instances whose values are shown."""

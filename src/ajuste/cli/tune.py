@@ -9,7 +9,6 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_cluster, chosen_study
-from ajuste.cli.example import example
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import (
     AcceptRisk,
@@ -25,6 +24,7 @@ from ajuste.cli.options import (
     StudyName,
     Target,
     Workers,
+    example,
 )
 from ajuste.cli.showing import command_line, show_results
 from ajuste.design.search.goal import Search

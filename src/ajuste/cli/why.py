@@ -10,9 +10,8 @@ import typer
 
 from ajuste.analysis.explanation import deciding_configuration
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.example import example
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import AcceptRisk, Json
+from ajuste.cli.options import AcceptRisk, Json, example
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.results import Results

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from ajuste.cli.choice import chosen_channel
-from ajuste.cli.example import example
-from ajuste.cli.options import ClusterKeys, Insecure
+from ajuste.cli.options import ClusterKeys, Insecure, example
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 

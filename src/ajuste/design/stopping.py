@@ -253,16 +253,6 @@ def reviews(min_blocks: int) -> Iterator[int]:
         number = look_from(max(number + 1, math.ceil(REVIEW * number)))
 
 
-def last_review(measured: int, min_blocks: int) -> int | None:
-    """The last review at ``measured`` blocks or before; ``None`` before the first."""
-    found = None
-    for number in reviews(min_blocks):
-        if number > measured:
-            return found
-        found = number
-    return found
-
-
 def review_from(blocks: int, min_blocks: int) -> int:
     """The first review at ``blocks`` measured blocks or later."""
     return next(number for number in reviews(min_blocks) if number >= blocks)

@@ -63,11 +63,6 @@ def cached_entries(home: Home) -> list[CachedKernel]:
     return sorted(found, key=lambda e: (Version(e.package_version), e.image.release), reverse=True)
 
 
-def cached_kernels(home: Home) -> list[KernelImage]:
-    """The fetched kernels, newest first, each with the spec that names exactly it. Works without a network."""
-    return [entry.image for entry in cached_entries(home)]
-
-
 def read_entry(directory: Path) -> CachedKernel | None:
     """The entry in ``directory``, or None where there is no whole one."""
     try:

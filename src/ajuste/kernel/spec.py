@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
-from rapidfuzz import process
 
 from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 
 FORMS = "debian:5.10, debian:6.1/rt, debian:6.12.94, debian:7, mine:NAME or path:VMLINUZ,modules=DIR"
@@ -97,10 +96,10 @@ def parse_spec(text: str) -> KernelSpec:
     if not colon:
         raise RequestError(f"{text!r} is not a kernel; expected {FORMS}", hint=_guess(text.strip()))
     kinds = [*sources, BUILT, "path"]
-    near = process.extractOne(kind, kinds, score_cutoff=60)
+    near = did_you_mean(f"{one}:{rest}" for one in nearest_names(kind, kinds))
     raise RequestError(
         f"unknown kernel source {kind!r}; expected one of {', '.join(kinds)}",
-        hint=f"did you mean {near[0]}:{rest}?" if near else f"write {FORMS}",
+        hint=near or f"write {FORMS}",
     )
 
 
@@ -124,10 +123,10 @@ def _kernel_file(text: str, rest: str) -> KernelFile:
 def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
     version, slash, flavour = rest.partition("/")
     if slash and flavour not in source.flavours:
-        near = process.extractOne(flavour, list(source.flavours), score_cutoff=50)
+        near = nearest_names(flavour, source.flavours, likeness=50)
         raise RequestError(
             f"{text!r}: flavour {flavour!r} not found in {source.name}; expected one of {', '.join(source.flavours)}",
-            hint=f"did you mean {source.name}:{version}/{near[0]}?" if near else None,
+            hint=did_you_mean(f"{source.name}:{version}/{one}" for one in near),
         )
     if _VERSION.fullmatch(version):
         _check_series(text, source, version)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
+
+from rapidfuzz import fuzz, process
+
+LONGEST_SUGGESTED: Final = 100
+"""Names that are longer are near to none, and comparing them takes long."""
 
 
 @dataclass(frozen=True)
@@ -54,3 +60,24 @@ class RunError(AjusteError):
     """The run failed; everything was restored and what was measured is kept: exit code 1."""
 
     exit_code = 1
+
+
+def nearest_names(
+    name: str,
+    known: Iterable[str],
+    *,
+    most: int = 1,
+    likeness: int = 60,
+    scorer: Callable[..., float] = fuzz.WRatio,
+) -> list[str]:
+    """Those of the ``known`` names that are spelt like ``name``, nearest first; ``likeness`` goes up to 100."""
+    if len(name) > LONGEST_SUGGESTED:
+        return []
+    found = process.extract(name, list(known), scorer=scorer, limit=most, score_cutoff=likeness)
+    return [match for match, _, _ in found]
+
+
+def did_you_mean(names: Iterable[str]) -> str | None:
+    """``did you mean a or b?`` for a hint; ``None`` where there is no name."""
+    text = " or ".join(names)
+    return f"did you mean {text}?" if text else None

@@ -1,8 +1,10 @@
-"""Figures in words: short, with three significant digits and real minus signs."""
+"""Text for people: figures in words, short and with real minus signs, and text of others made harmless to look at."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
+from typing import Final
 
 from ajuste.model.metric import Scale
 
@@ -58,3 +60,76 @@ def listed(parts: list[str]) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+# Text that others wrote, made harmless to look at: the one place through which everything reaches a terminal.
+#
+# A guest's output, a study's title, a level or the name of a file can hold escape sequences that would move the cursor
+# of a terminal, and direction overrides that show a command otherwise than it runs (Boucher and Anderson, "Trojan
+# Source", 2021). ``visible`` makes them visible; what is printed goes through it (see ``report.console``).
+
+
+_KEPT = frozenset("\n\t")
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_JOINERS = frozenset("\u200c\u200d")  # zero-width (non-)joiners: ordinary spelling in several scripts
+_LINE_BREAKS = frozenset("\u2028\u2029")
+_IGNORED = (
+    *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0D), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
+)
+"""Letters and marks that show nothing (DerivedCoreProperties.txt of Unicode, Default_Ignorable_Code_Point; and the
+blank of Braille). U+FE0E and U+FE0F choose between a character and its picture, as people write them."""
+
+LONGEST_WORD: Final = 200
+LONGEST_VALUE: Final = 100
+
+
+def visible(text: str) -> str:
+    """``text`` with every control, format, unassigned and empty character written as ``\\xNN`` or ``\\uNNNN``; line
+    feeds and tabs stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(character) if _is_hidden(character) else character for character in text)
+
+
+def visible_line(text: str) -> str:
+    """As ``visible``, on one line: line feeds and tabs are written out too."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def visible_json(text: str) -> str:
+    """As ``visible``, but in the words of JSON: a document stays the same document."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped_in_json(character) if _is_hidden(character) else character for character in text)
+
+
+def shortened(text: str) -> str:
+    """One line of at most 2,000 characters, in which long words are cut, so that the others can still be read."""
+    words = (word if len(word) <= LONGEST_WORD else f"{word[:LONGEST_VALUE]}…" for word in text[:100_000].split(" "))
+    line = " ".join(words)
+    return line if len(line) <= 2000 else f"{line[:2000]}…"
+
+
+def _is_hidden(character: str) -> bool:
+    if character in _KEPT or character in _JOINERS:
+        return False
+    if character in _LINE_BREAKS or unicodedata.category(character) in _HIDDEN_CATEGORIES:
+        return True
+    code = ord(character)
+    return code >= _IGNORED[0][0] and any(first <= code <= last for first, last in _IGNORED)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _escaped_in_json(character: str) -> str:
+    if (code := ord(character)) <= 0xFFFF:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

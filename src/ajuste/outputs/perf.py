@@ -1,15 +1,17 @@
-"""What the three forms of ``perf stat``'s output have in common."""
+"""The output of ``perf stat`` in its three forms: text, separated lines (``-x``) and JSON (``-j``)."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import Summarised
+from ajuste.model.measurements import Summarised, Table
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.collector import Collector, utf8
+from ajuste.outputs.document import DocumentNode, parse_document
 
 FORMAT: Final = "perf stat"
 _SECONDS: Final = {"sec": 1.0, "seconds": 1.0, "msec": 1e-3, "usec": 1e-6, "ns": 1e-9}
@@ -89,3 +91,253 @@ def require_runs(runs: int | None, file: Path) -> None:
     """Raises RequestError for a number of runs that no summary can have."""
     if runs is not None and runs < 2:
         raise RequestError(f"--runs {runs}: expected at least 2", place=Place(file))
+
+
+# The text of ``perf stat``, also of ``-r N``, in whatever way the locale writes numbers.
+#
+# Source: perf-stat(1) and tools/perf/util/stat-display.c; the printf flag ' (thousands' grouping) follows the locale.
+
+
+_HEAD: Final = re.compile(r"Performance counter stats for (?P<what>.{1,4000}?)(?: \((?P<runs>\d{1,9}) runs\))?:\s*$")
+_LOCAL_NUMBER: Final = r"[0-9](?:[0-9.,'\u00a0\u202f\u2009 ]{0,30}[0-9])?"
+_EVENT: Final = re.compile(
+    rf"^\s*(?P<value>{_LOCAL_NUMBER})\s+(?:(?P<unit>msec|usec|sec|ns|Joules|MiB)\s+)?(?P<event>[\w./:,=@-]{{1,100}})"
+)
+_ELAPSED: Final = re.compile(
+    rf"^\s*(?P<value>{_LOCAL_NUMBER})\s+(?:\+-\s+{_LOCAL_NUMBER}\s+)?seconds (?P<what>time elapsed|user|sys)\b"
+)
+_SPREAD: Final = re.compile(rf"\(\s*\+-\s*(?P<percent>{_LOCAL_NUMBER})\s*%\s*\)\s*$")
+_NOT_COUNTED: Final = re.compile(r"^\s*<not (?:counted|supported)>\s+(?:msec\s+)?(?P<event>[\w./:,=@-]{1,100})")
+_PART: Final = re.compile(r"^(?:CPU\d+|S\d+(?:-D\d+)?(?:-C\d+)?|N\d+|\S{1,40}-\d+)\s+\d[\d.,]*\s+(?:msec\s+)?[\w-]")
+_NAMES: Final = {"time elapsed": "time-elapsed", "user": "user-time", "sys": "system-time"}
+_INTERVALS: Final = re.compile(r"^#\s+time\s+counts\s+unit\s+events", re.MULTILINE)
+_LONGEST_LINE: Final = 4096
+
+
+def recognise_text(text: str) -> bool:
+    """Whether a text is of this kind."""
+    return "Performance counter stats for" in text or _INTERVALS.search(text[:65536]) is not None
+
+
+def read_text(text: str, name: str, file: Path, runs: int | None) -> Table:
+    """Each block of the text is one value of each event, or with ``-r N`` a summary of N runs (``runs``, if given,
+    is believed rather than what perf printed)."""
+    if _INTERVALS.search(text):
+        raise RequestError(
+            "perf stat -I is not supported: intervals of a run are not repetitions",
+            place=Place(file),
+            hint="use perf stat -r N",
+        )
+    found = Collector(FORMAT, file)
+    skipped = NotCounted(file)
+    lines = text.splitlines()
+    comma = _decimal_comma(lines)
+    counted: int | None = None
+    inside = False
+    for number, line in enumerate((line[:_LONGEST_LINE] for line in lines), start=1):
+        if head := _HEAD.search(line):
+            counted, inside = int(head["runs"]) if head["runs"] else None, True
+        elif not inside:
+            continue
+        elif missing := _NOT_COUNTED.match(line):
+            skipped.add(missing["event"])
+        elif _PART.match(line):
+            raise RequestError(
+                "perf stat -A and --per-... are not supported: parts of a run are not repetitions",
+                place=Place(file, number),
+            )
+        elif figure := _text_figure(line, comma, Place(file, number), counted):
+            add_event(
+                found,
+                name,
+                figure.event,
+                figure.unit,
+                figure.value,
+                spread_percent=figure.spread,
+                runs=runs or counted,
+                line=number,
+                step=figure.step,
+            )
+    return skipped.noted(found).table()
+
+
+@dataclass(frozen=True)
+class _Figure:
+    event: str
+    unit: str
+    value: float
+    spread: float | None
+    step: float
+
+
+def _text_figure(line: str, comma: bool, place: Place, runs: int | None) -> _Figure | None:
+    spread = _SPREAD.search(line)
+    percent = parse_number(spread["percent"], comma, place) if spread else None
+    if percent is None and runs is not None:
+        percent = 0.0  # perf prints none where all runs were alike
+    found = _ELAPSED.match(line)
+    if found:
+        event, unit = _NAMES[found["what"]], "seconds"
+    elif found := _EVENT.match(line):
+        event, unit = found["event"], found["unit"] or ""
+    else:
+        return None
+    decimals = len(found["value"].rpartition("," if comma else ".")[2]) if _has_decimals(found["value"], comma) else 0
+    return _Figure(event, unit, parse_number(found["value"], comma, place), percent, 10.0**-decimals)
+
+
+def _has_decimals(text: str, comma: bool) -> bool:
+    return ("," if comma else ".") in text
+
+
+def _decimal_comma(lines: list[str]) -> bool:
+    """Whether the decimal sign is a comma: times and percentages always have decimals, so their last sign is it."""
+    for line in lines:
+        found = _ELAPSED.match(line[:_LONGEST_LINE]) or _SPREAD.search(line[:_LONGEST_LINE])
+        if found:
+            text = found["value"] if "value" in found.re.groupindex else found["percent"]
+            signs = [sign for sign in text if sign in ".,"]
+            if signs:
+                return signs[-1] == ","
+    return False
+
+
+def parse_number(text: str, comma: bool, place: Place) -> float:
+    """The number that a locale wrote. Raises RequestError for what is none."""
+    plain = re.sub(r"['\u00a0\u202f\u2009 ]", "", text)
+    plain = plain.replace(".", "").replace(",", ".") if comma else plain.replace(",", "")
+    try:
+        return float(plain)
+    except ValueError:
+        raise RequestError(f"{text!r} is not a number; expected a number", place=place) from None
+
+
+# The separated lines of ``perf stat -x``: an event a line, with ``-r N`` the spread of N runs.
+#
+# Source: perf-stat(1), "CSV FORMAT": value, unit, event, with -r the variance (the relative standard error of the mean,
+# as ``0.53%``), run time of the counter, per cent of the time that it ran, and a derived figure with its unit.
+
+
+_FIRST: Final = re.compile(
+    r"^(?:[0-9][0-9.,]{0,30}|<not (?:counted|supported)>)(?P<separator>[^\w.<> ])"
+    r"[\w%/]{0,20}(?P=separator)[A-Za-z][\w./:=@-]{0,100}(?P=separator)"
+)
+_NUMBER: Final = re.compile(r"^[0-9][0-9.,]{0,30}$")
+_FEWEST_FIELDS: Final = 5
+
+
+def recognise_lines(text: str) -> bool:
+    """Whether a text is of this kind."""
+    return _separator(text) is not None
+
+
+def read_lines(text: str, name: str, file: Path, runs: int | None) -> Table:
+    """``runs`` is the N of ``-r N``, which perf does not print here."""
+    found = Collector(FORMAT, file)
+    separator = _separator(text) or ","
+    skipped = NotCounted(file)
+    for line_number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        place = Place(file, line_number)
+        fields = line[:_LONGEST_LINE].split(separator)
+        if len(fields) < _FEWEST_FIELDS:
+            raise RequestError(
+                f"found {len(fields)} fields; expected at least {_FEWEST_FIELDS}, as perf stat -x writes", place=place
+            )
+        value, unit, event, spread = (field.strip() for field in fields[:4])
+        if value.startswith("<not"):
+            skipped.add(event)
+            continue
+        if unit[:1].isdigit() or not event:
+            raise RequestError(
+                "expected a value, its unit and an event",
+                place=place,
+                hint="use -x';' without -I and -A: timestamps, CPUs and decimal commas are not supported",
+            )
+        percent = spread.removesuffix("%") if spread.endswith("%") else None
+        add_event(
+            found,
+            name,
+            event,
+            unit,
+            _field_figure(value, place),
+            spread_percent=None if percent is None else _field_figure(percent, place),
+            runs=runs,
+            line=line_number,
+        )
+    return skipped.noted(found).table()
+
+
+def _field_figure(text: str, place: Place) -> float:
+    if not _NUMBER.match(text):
+        raise RequestError(f"{text[:40]!r} is not a number; expected a number", place=place)
+    return parse_number(text, "," in text, place)
+
+
+def _separator(text: str) -> str | None:
+    """The character between the fields, if the first line that is no comment looks like one of perf's."""
+    line = next((line for line in text[:65536].splitlines() if line.strip() and not line.startswith("#")), "")
+    found = _FIRST.match(line[:_LONGEST_LINE])
+    return found["separator"] if found else None
+
+
+# The JSON lines of ``perf stat -j``: an object for each event, and with ``-r N`` the spread of N runs.
+#
+# Source: linux, tools/perf/util/stat-display.c: counter-value, unit, event, variance (the relative standard error of
+# the mean, in per cent), and perf-stat(1).
+
+
+def recognise_json(text: str) -> bool:
+    """Whether a text is of this kind."""
+    lines = (line for line in text[:65536].splitlines() if line.strip() and not line.startswith("#"))
+    first = next(lines, "")
+    return first.startswith("{") and '"counter-value"' in first
+
+
+def read_json(text: str, name: str, file: Path, runs: int | None) -> Table:
+    """``runs`` is the N of ``-r N``, which perf does not print here."""
+    found = Collector(FORMAT, file)
+    skipped = NotCounted(file)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            event = parse_document(line, file)
+        except RequestError as error:
+            raise RequestError(error.message, place=Place(file, number)) from None
+        _add_document(found, skipped, name, event, number, runs)
+    return skipped.noted(found).table()
+
+
+def _add_document(
+    found: Collector, skipped: NotCounted, name: str, event: DocumentNode, line: int, runs: int | None
+) -> None:
+    if event.get("event") is None or event.get("counter-value") is None:
+        return
+    text = event.need("counter-value").value
+    for key, option in (("interval", "-I"), ("cpu", "-A"), ("thread", "--per-thread")):
+        if event.get(key) is not None:
+            raise RequestError(
+                f"{option} is not supported: parts of a run are not repetitions", place=Place(found.file, line)
+            )
+    if isinstance(text, str) and text.startswith("<not"):
+        skipped.add(event.need("event").text())
+        return
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        wrong = event.need("counter-value").wrong("a number")
+        raise RequestError(wrong.message, place=Place(found.file, line)) from None
+    variance = event.get("variance")
+    unit = event.get("unit")
+    add_event(
+        found,
+        name,
+        event.need("event").text(),
+        unit.text() if unit else "",
+        value,
+        spread_percent=variance.number() if variance else None,
+        runs=runs,
+        line=line,
+    )

@@ -23,8 +23,7 @@ from ajuste.model.trial import Observation, Slot, Status, Trial
 from ajuste.model.tunable import same_value
 from ajuste.outputs.base import base_metrics, shares
 from ajuste.outputs.failure import ParseError
-from ajuste.outputs.pattern import Pattern, search
-from ajuste.outputs.pointer import Pointer, pointed
+from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
 from ajuste.outputs.registry import parser
 from ajuste.outputs.timeline import Timeline, measure_all
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
 from typing import Final
 
+from ajuste.model.cpus import cpu_list, cpu_mask, parse_mask
 from ajuste.profile.profile import MachineFacts
 
 # Lists and masks of CPUs as tuned writes them: ``0,2-4,^3``, ``0x1f``, ``00000000,0000001f``.
@@ -53,31 +53,17 @@ def _range(word: str) -> set[int]:
     return set(range(begin, end + 1))
 
 
-def of_mask(text: str) -> list[int]:
+def of_mask(text: str) -> tuple[int, ...]:
     """The CPUs of a mask. Raises ValueError for what is none."""
-    bits = int(text.replace(",", ""), 16)
-    if bits < 0 or bits.bit_length() > MOST_CPUS:
+    cpus = parse_mask(text)
+    if cpus and cpus[-1] >= MOST_CPUS:
         raise ValueError(text)
-    return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1]
+    return cpus
 
 
 def written(cpus: Iterable[int]) -> str:
     """``0,1,2``."""
     return ",".join(map(str, cpus))
-
-
-def packed(cpus: Iterable[int]) -> str:
-    """``0-2,7``."""
-    runs = ([cpu for _, cpu in run] for _, run in groupby(enumerate(cpus), key=lambda pair: pair[1] - pair[0]))
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-def mask_of(cpus: Iterable[int]) -> str:
-    """As the kernel writes it, in groups of eight digits: ``00000001,00000000``."""
-    bits = sum(1 << cpu for cpu in cpus)
-    digits = f"{bits:x}"
-    digits = digits.zfill(8 * max(1, -(-len(digits) // 8)))
-    return ",".join(digits[start : start + 8] for start in range(0, len(digits), 8))
 
 
 Function = Callable[[Sequence[str], MachineFacts], str | None]
@@ -158,11 +144,11 @@ _FUNCTIONS: Final[Mapping[str, tuple[int, Function]]] = {
     "assertion": (3, _assertion),
     "assertion_non_equal": (3, _assertion_non_equal),
     "cpuinfo_check": (2, _cpuinfo_check),
-    "cpulist2hex": (1, lambda given, _: mask_of(_cpus(given))),
-    "cpulist2hex_invert": (1, lambda given, facts: mask_of(_others(given, facts))),
+    "cpulist2hex": (1, lambda given, _: cpu_mask(_cpus(given))),
+    "cpulist2hex_invert": (1, lambda given, facts: cpu_mask(_others(given, facts))),
     "cpulist_invert": (1, lambda given, facts: written(_others(given, facts))),
     "cpulist_online": (1, _online),
-    "cpulist_pack": (1, lambda given, _: packed(_cpus(given))),
+    "cpulist_pack": (1, lambda given, _: cpu_list(_cpus(given))),
     "cpulist_present": (1, _online),
     "cpulist_unpack": (1, lambda given, _: written(_cpus(given))),
     "hex2cpulist": (1, lambda given, _: written(of_mask(given[0]))),

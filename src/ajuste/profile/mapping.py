@@ -6,10 +6,9 @@ Source: the descriptions of tuned's plug-ins (tuned-profiles(7), docs/manual of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
-from ajuste.catalogue.place import sysctl_name
-from ajuste.model.tunable import Tunable, Where
+from ajuste.model.tunable import Tunable
 
 OPTIONS: Final[Mapping[tuple[str, str], str]] = {
     ("vm", "transparent_hugepages"): "thp.enabled",
@@ -110,27 +109,6 @@ ENERGY_BIAS: Final[Mapping[str, str]] = {
     "powersave": "15",
 }
 """The words for cpu.energy_perf_bias (x86_energy_perf_policy(8)), whose file is read as a number."""
-
-
-class TunedPlace(NamedTuple):
-    """Where a tuned profile has a tunable: ``option`` of the section ``plugin``, or one word in the option of it."""
-
-    plugin: str
-    option: str
-    word: str = ""
-
-
-def tuned_place(tunable: Tunable, where: Where) -> TunedPlace | None:
-    """Where a tuned profile sets ``tunable``, which is at ``where``; ``None`` if tuned has no line for it."""
-    if where.kind == "sysctl":
-        return TunedPlace("sysctl", sysctl_name(where.path) or "")
-    for (plugin, option), name in OPTIONS.items():
-        if name == tunable.entry:
-            return TunedPlace(plugin, option)
-    for option, kind in _KINDS.items():
-        if kind == where.kind:
-            return TunedPlace("net", option, where.attribute)
-    return TunedPlace("sysfs", where.path) if where.kind in ("sysfs", "choice") and where.path else None
 
 
 def paired_tunable(option: str, word: str, tunables: Mapping[str, Tunable]) -> str | None:

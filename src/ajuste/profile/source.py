@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from rapidfuzz import process
-
-from ajuste.model.error import RequestError
-from ajuste.profile import sysctld, tuned
+from ajuste.catalogue.place import FOLDER, sysctl_path
+from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
+from ajuste.profile import tuned
 from ajuste.profile.ini import read_text
-from ajuste.profile.profile import MachineFacts, Profile
+from ajuste.profile.profile import MachineFacts, Profile, ProfileLine
 
 FORMS: Final = "tuned:NAME, tuned@SUITE:NAME, sysctl:FILE, sysctl:FOLDER, sysctl:system or a path"
 
@@ -86,17 +86,17 @@ def _of_tuned(spec: str, suite: str, name: str, sources: Sources, facts: Machine
             folders, of = tree.folders, tree.package + (f" of {tree.suite}" if tree.suite else "")
     found = folders.candidates(name)
     if not found or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-        near = process.extractOne(name, folders.names(), score_cutoff=55)
+        near = nearest_names(name, folders.names(), likeness=55)
         raise RequestError(
             f"profile {name!r} not found in {of}; expected one of {', '.join(folders.names()) or 'none'}",
-            hint=f"did you mean tuned:{near[0]}?" if near else None,
+            hint=did_you_mean(f"tuned:{one}" for one in near),
         )
     return tuned.read_tuned(found[0], folders, facts, spec=spec, origin=of)
 
 
 def _of_sysctl(spec: str, text: str, sources: Sources) -> Profile:
     if text == "system":
-        files = sysctld.files_of([sources.root / folder.lstrip("/") for folder in sysctld.FOLDERS])
+        files = files_of([sources.root / folder.lstrip("/") for folder in FOLDERS])
         last = sources.root / "etc/sysctl.conf"
         files += [last] if last.is_file() else []
         name, origin = "sysctl.d", "this machine's sysctl.d"
@@ -104,8 +104,78 @@ def _of_sysctl(spec: str, text: str, sources: Sources) -> Profile:
         path = Path(text)
         if not path.exists():
             raise RequestError(f"{spec}: {text} not found", hint=f"give {FORMS}")
-        files = sysctld.files_of([path]) if path.is_dir() else [path]
+        files = files_of([path]) if path.is_dir() else [path]
         name, origin = path.name.removesuffix(".conf") or str(path), str(path)
     if not files:
         raise RequestError(f"{spec}: file *.conf not found; expected a folder with *.conf files")
-    return sysctld.read_sysctls(files, sources.known, name=name, spec=spec, origin=origin)
+    return read_sysctls(files, sources.known, name=name, spec=spec, origin=origin)
+
+
+# Files of sysctl.d: ``net.core.somaxconn = 4096`` a line. Source: sysctl.d(5), sysctl.conf(5).
+
+
+FOLDERS: Final = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
+"""A file of an earlier folder takes the place of those of the same name in later ones."""
+
+_GLOB: Final = "*?["
+
+
+def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec: str, origin: str) -> Profile:
+    """What ``files`` come to, read one after the other: what is said last holds, but a pattern never overrides a name.
+
+    ``known`` are the sysctls that patterns can mean. Raises RequestError with file and line for what is no line.
+    """
+    said: dict[str, ProfileLine] = {}
+    patterns: list[ProfileLine] = []
+    excluded: set[str] = set()
+    for line in (line for file in files for line in _lines(file)):
+        if line.value == "" and line.may_fail:
+            excluded.add(line.option)
+        elif any(c in line.option for c in _GLOB):
+            patterns.append(line)
+        else:
+            said.pop(line.option, None)
+            said[line.option] = line
+    named: dict[str, ProfileLine] = {}
+    for pattern in patterns:
+        meant = [one for one in known if fnmatchcase(one.replace(".", "/"), pattern.option.replace(".", "/"))]
+        for one in meant:
+            if one not in said and one not in excluded:
+                named[one] = ProfileLine("sysctl", one, pattern.value, pattern.file, pattern.number, may_fail=True)
+        if not meant:
+            named[pattern.option] = pattern
+    return Profile(name, spec, origin, (*named.values(), *said.values()))
+
+
+def files_of(folders: Sequence[Path]) -> list[Path]:
+    """The files ``*.conf`` of all folders in the order of their names; of several with one name that of the first."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in folder.glob("*.conf"):
+            found.setdefault(path.name, path)
+    return [found[name] for name in sorted(found)]
+
+
+def _lines(path: Path) -> list[ProfileLine]:
+    found = []
+    for number, text in enumerate(read_text(path).splitlines(), 1):
+        bare = text.strip()
+        if not bare or bare[0] in "#;":
+            continue
+        may_fail = bare.startswith("-")
+        option, equals, value = bare.removeprefix("-").partition("=")
+        if not option.strip() or not (equals or may_fail):
+            raise RequestError("expected NAME = VALUE", hint="see sysctl.d(5)", place=Place(path, number))
+        found.append(_line(option.strip(), " ".join(value.split()), path, number, may_fail))
+    return found
+
+
+def _line(option: str, value: str, path: Path, number: int, may_fail: bool) -> ProfileLine:
+    return ProfileLine("sysctl", _dotted(option), value, path, number, may_fail=may_fail)
+
+
+def _dotted(option: str) -> str:
+    """One spelling for each: with dots, but where a part has a dot of its own."""
+    file = sysctl_path(option)
+    dotted = file.removeprefix(FOLDER).replace("/", ".")
+    return dotted if sysctl_path(dotted) == file else file.removeprefix(FOLDER)

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from rapidfuzz import process
-
-from ajuste.model.error import Place, RequestError
+from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.profile.functions import CannotCompute, Refused, expand, unknown
 from ajuste.profile.ini import IniOption, Sections, line_of_section, read_sections, read_text
 from ajuste.profile.mapping import PLUGINS
@@ -141,10 +139,9 @@ def _included(
         circle = " → ".join(path.parent.name for path in (*within, *found[:1]))
         raise RequestError(f"profiles include each other: {circle}; expected no circle", place=place)
     elif not found and not optional:
-        near = process.extractOne(name, folders.names(), score_cutoff=60)
         raise RequestError(
             f"includes the profile {name!r}, not found in {', '.join(map(str, folders.folders))}",
-            hint=f"did you mean {near[0]}?" if near else None,
+            hint=did_you_mean(nearest_names(name, folders.names())),
             place=place,
         )
 
@@ -153,10 +150,9 @@ def _units(sections: Sections, text: str, path: Path) -> Iterator[_Unit]:
     for name, options in sections.items():
         unit = _Unit(name, Place(path, line_of_section(text, name)), dict(options))
         if name != _VARIABLES and unit.plugin not in PLUGINS:
-            near = process.extractOne(unit.plugin, PLUGINS, score_cutoff=60)
             raise RequestError(
                 f"the section [{name}] has an unknown tuned plug-in: {unit.plugin!r}",
-                hint=f"did you mean {near[0]}?" if near else f"use one of {', '.join(PLUGINS)}",
+                hint=did_you_mean(nearest_names(unit.plugin, PLUGINS)) or f"use one of {', '.join(PLUGINS)}",
                 place=unit.place,
             )
         yield unit

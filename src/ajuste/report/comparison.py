@@ -13,8 +13,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Elsewhere, Measured, Results, Summary
 from ajuste.model.trial import SETTINGS_FACTOR
 from ajuste.model.verdict import Verdict
-from ajuste.model.visible import visible_line
-from ajuste.model.wording import percent
+from ajuste.model.wording import percent, visible_line
 from ajuste.report.diagnosed import matters
 from ajuste.report.environment import clock_name, warnings_of
 from ajuste.report.format import NOTHING, ShownNumber, count_of, shown_as, spread_percent

@@ -11,7 +11,7 @@ import rich.console
 from rich.segment import Segment
 from rich.text import Text
 
-from ajuste.model.visible import visible, visible_json, visible_line
+from ajuste.model.wording import visible, visible_json, visible_line
 
 
 class Console(rich.console.Console):

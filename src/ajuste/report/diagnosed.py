@@ -7,7 +7,7 @@ from typing import Final
 
 from ajuste.model.diagnostic import Diagnostic
 from ajuste.model.results import Results
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 
 _WORTH_SAYING: Final = 0.06
 """An error rate that is not much more than the 5 % that a test promises is no news in a sentence."""

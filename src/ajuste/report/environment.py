@@ -9,10 +9,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ajuste.machine.inventory.inventory import Inventory
-from ajuste.model.kernel import KERNEL_OPTIONS
-from ajuste.model.proof import PROOFS
+from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.results import Results
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.inventory_page import inventory_page
 
 _DEEPEST: Final = 6

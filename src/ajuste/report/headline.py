@@ -15,8 +15,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
-from ajuste.model.visible import visible, visible_line
-from ajuste.model.wording import number, percent, signed
+from ajuste.model.wording import number, percent, signed, visible, visible_line
 from ajuste.report.format import shown_as
 from ajuste.report.labels import Labels, numeric_levels
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of

@@ -20,7 +20,7 @@ from plotly.offline import get_plotlyjs
 
 from ajuste.machine.files import make_directory
 from ajuste.model.results import Results
-from ajuste.model.visible import visible
+from ajuste.model.wording import visible
 from ajuste.report.page import page_of
 from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import pictures_of

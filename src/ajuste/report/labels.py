@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ajuste.model.results import Measured, Results
 from ajuste.model.trial import Factor
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import level_text
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Bounds, LineEffect, Role
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import NOTHING, number
 from ajuste.report.sheet import INDENT, Sheet, plain_table
 from ajuste.report.verdicts import LOOKS, Badge, EffectStyle, effect_band, effect_style

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ajuste.model.results import Results
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.sheet import INDENT, Sheet
 
 

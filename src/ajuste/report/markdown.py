@@ -11,7 +11,7 @@ from typing import Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.environment import clock_name, warnings_of
 from ajuste.report.format import count_of
 from ajuste.report.headline import headlines

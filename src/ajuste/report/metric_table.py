@@ -11,7 +11,7 @@ from rich.text import Text
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import NOTHING, ShownNumber, shown_as, spread_percent
 from ajuste.report.labels import Labels
 from ajuste.report.sheet import INDENT, Sheet, plain_table

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ajuste.model.kernel import Proof
 from ajuste.model.metric import Metric
-from ajuste.model.proof import Proof
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.verdict import Finding
 from ajuste.report.comparison import facts_of, method_of

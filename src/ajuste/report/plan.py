@@ -14,8 +14,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
-from ajuste.model.visible import visible, visible_line
-from ajuste.model.wording import number
+from ajuste.model.wording import number, visible, visible_line
 from ajuste.report.environment import VIRTUAL
 from ajuste.report.format import count_of, duration, level_text
 from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet

@@ -22,8 +22,7 @@ from ajuste.design.stopping import Remaining, remaining
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
-from ajuste.model.visible import visible_line
-from ajuste.model.wording import change
+from ajuste.model.wording import change, visible_line
 from ajuste.report.console import Console
 from ajuste.report.format import count_of, duration
 from ajuste.report.verdicts import LOOKS, effect_style

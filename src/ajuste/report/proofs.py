@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ajuste.model.kernel import KERNEL_OPTIONS, DifferingOption, KernelOptions
-from ajuste.model.proof import PROOFS, Proof, Shown
+from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelOptions, Proof, Shown
 from ajuste.model.results import Results
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import count_of
 from ajuste.report.listing import Group, Listing, ListingLine, kept
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation, Part, Recorded, Recording, Spread
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import NOTHING, count_of, number, shown_as
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.plots.plot import Plot

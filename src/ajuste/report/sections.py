@@ -9,8 +9,7 @@ from typing import Final
 from ajuste.model.results import History, Results, VersionChange
 from ajuste.model.surface import Surface
 from ajuste.model.tuning import Tuning
-from ajuste.model.visible import visible_line
-from ajuste.model.wording import change, listed, percent
+from ajuste.model.wording import change, listed, percent, visible_line
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels
 from ajuste.report.metric_table import verdicts_of

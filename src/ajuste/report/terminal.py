@@ -12,7 +12,7 @@ from rich.text import Text
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.model.visible import visible, visible_line
+from ajuste.model.wording import visible, visible_line
 from ajuste.report.diagnosed import matters
 from ajuste.report.environment import clock_name, warnings_of
 from ajuste.report.format import count_of

@@ -13,7 +13,7 @@ from rich.text import Text
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import FactorEffect, Finding, Verdict, Word
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import NOTHING, ShownNumber, number, shown_as, signed, significant
 from ajuste.report.labels import Labels
 from ajuste.report.metric_table import verdicts_of

@@ -13,7 +13,7 @@ from ajuste.model.plan import Attributes
 from ajuste.model.results import Results
 from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.profile.formats.document import Export, ExportSetting, LeftOut
 from ajuste.report.verdicts import ORDER, effect_band, effect_style, tally
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy

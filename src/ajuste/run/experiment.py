@@ -16,10 +16,9 @@ from ajuste.design.stopping import Stop
 from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.kept_state import keeper
 from ajuste.machine.cache import remove_leftovers
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.home import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
-from ajuste.model.kernel import KERNEL_OPTIONS
-from ajuste.model.proof import PROOFS
+from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.run.recordings import record_decisive, record_trials, to_record
 from ajuste.run.runner import Executors, Runner, Watcher
@@ -167,7 +166,7 @@ def _kernel_options(experiment: Experiment, means: RunOptions) -> dict[str, Any]
     compared = next((factor for factor in study.factors if factor.name == KERNEL_FACTOR), None)
     if compared is None or len(experiment.images) < 2:
         return {}
-    from ajuste.kernel.difference.compare import compared_options
+    from ajuste.kernel.difference.named import compared_options
 
     found = compared_options(compared.baseline_level, experiment.images, means.home, means.say)
     return {spec: options.model_dump(mode="json") for spec, options in found.items()}

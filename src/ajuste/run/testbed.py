@@ -24,12 +24,10 @@ from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.kernel.own_module import built_modules
 from ajuste.kernel.spec import OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.files import sha256_of
-from ajuste.machine.home import Home
-from ajuste.machine.identity import machine_marks
-from ajuste.machine.installation import AGENT, WORKLOADS, ajuste_version, find_program, native_program
+from ajuste.machine.home import AGENT, WORKLOADS, Home, ajuste_version, find_program, native_program
+from ajuste.machine.session import machine_marks
 from ajuste.model.error import RequestError
-from ajuste.model.kernel import KernelImage, KernelVersion
-from ajuste.model.proof import Proof
+from ajuste.model.kernel import KernelImage, KernelVersion, Proof
 from ajuste.model.wording import Say
 from ajuste.study.files import study_directory
 from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from ajuste.machine.files import make_directory
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.store.checks import DamageError, serialised
 from ajuste.store.migration import migrate
+from ajuste.store.packing import DamageError, serialised
 from ajuste.store.rows import LAYOUT, RUNS, STORE, TrialTally, keep_tally, new_layout, tally
 from ajuste.store.schema import POSTGRESQL, SQLITE, STORE_VERSION, Base, TallyRow, VersionRow
 

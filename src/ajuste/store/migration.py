@@ -14,8 +14,8 @@ from sqlalchemy import inspect, text
 from sqlalchemy.orm import Session
 
 from ajuste.analysis.record import digest_in_order
-from ajuste.store.checks import DamageError
 from ajuste.store.columns import each_measured
+from ajuste.store.packing import DamageError
 from ajuste.store.rows import (
     MACHINES,
     RECORDED,

@@ -13,8 +13,15 @@ from sqlalchemy.orm import Session
 
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.checks import UNREADABLE, DamageError, check_of, figures_checks, outputs_checks, serialised
-from ajuste.store.packing import unescaped
+from ajuste.store.packing import (
+    UNREADABLE,
+    DamageError,
+    check_of,
+    figures_checks,
+    outputs_checks,
+    serialised,
+    unescaped,
+)
 from ajuste.store.schema import (
     STORE_VERSION,
     ColumnRow,

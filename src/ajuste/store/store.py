@@ -21,10 +21,9 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
-from ajuste.store.checks import UNREADABLE, DamageError
 from ajuste.store.columns import each_measured, naming, read_measurements
 from ajuste.store.engine import WRITING, open_engine, require_sound, shown, unusable
-from ajuste.store.packing import PackedColumn, packed, unpacked
+from ajuste.store.packing import UNREADABLE, DamageError, PackedColumn, packed, unpacked
 from ajuste.store.rows import (
     MACHINES,
     RECORDED,
@@ -74,7 +73,7 @@ class Run:
 
 
 class Store:
-    """A context manager. Each trial is on disk when ``add_trial`` returns; safe to use from several threads.
+    """A context manager. Each trial is on disk when ``add_trials`` returns; safe to use from several threads.
 
     Raises RequestError where the store cannot be opened or is of a newer Ajuste, RunError where writing fails.
     """
@@ -176,10 +175,6 @@ class Store:
         """Record what the run was measured on, known only once its targets are ready."""
         with self._writing() as session:
             change_run(session, run.id, environment=environment)
-
-    def add_trial(self, run: Run, trial: Trial) -> None:
-        """Keep a trial; see ``add_trials``."""
-        self.add_trials(run, (trial,))
 
     def add_trials(self, run: Run, trials: Sequence[Trial], *, machine: str = "") -> None:
         """Keep trials, all or none, and which ``machine`` has measured their blocks, if there are several. Raises

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from ajuste.catalogue.level import check_parameter
+from ajuste.catalogue.level import check_parameter, unit_of
 from ajuste.catalogue.loader import Catalogue
-from ajuste.catalogue.quantity import unit_of
 from ajuste.design.combinations import FEWEST
 from ajuste.design.refinement import FEWEST_LEVELS, MOST_FACTORS
 from ajuste.model.error import RequestError
 from ajuste.model.metric import split_percentile
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
-from ajuste.outputs.pattern import check_pattern
-from ajuste.outputs.pointer import check_pointer
+from ajuste.outputs.pattern import check_pattern, check_pointer
 from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
 from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath

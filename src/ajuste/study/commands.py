@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 
 from ajuste.catalogue.level import arguments, modules
 from ajuste.catalogue.loader import Catalogue
+from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, Scratch
-from ajuste.study.fields import parse_cpus
 from ajuste.study.files import is_own, own_name, study_directory, study_files
 from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.ablation import ORDERS, is_exact
+from ajuste.design.combinations import ORDERS, is_exact
 from ajuste.model.results import Explained
 from ajuste.model.trial import COMMAND_FACTOR, Configuration, Factor
 from ajuste.study.schema import FactorTable, Study

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
+from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import Tunable
 from ajuste.model.workload import WorkloadKind
-from ajuste.study.fields import parse_cpus
 from ajuste.study.location import KeyPath
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import FactorTable, Study

@@ -11,8 +11,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric, split_percentile
 from ajuste.model.plan import Sampler, chooses
 from ajuste.outputs.base import CPU_SHARE, background_share, counters_for
-from ajuste.outputs.pattern import Pattern
-from ajuste.outputs.pointer import Pointer
+from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.timeline import Timeline
 from ajuste.study.job import BackgroundTable, PatternTable, SamplerTable, TimelineTable
 from ajuste.study.problem import Problem, nearest

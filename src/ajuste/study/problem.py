@@ -8,16 +8,13 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
-from rapidfuzz import process
 
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.study.location import HINT, KeyPath, StudyOrigin, dotted
 
 MOST_TOLD: Final = 20
 MOST_SOUGHT: Final = 100
 """After so many nobody reads on, and looking for what was meant takes its time with each."""
-LONGEST_NAME: Final = 100
-"""Names that are longer are near to none, and comparing them takes long."""
 
 _EXPECTED = {
     "int_type": "a whole number",
@@ -66,10 +63,8 @@ def _with_hint(problem: Problem) -> str:
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """``; did you mean a or b?``, or nothing where none is near."""
-    if len(name) > LONGEST_NAME:
-        return ""
-    found = [match for match, _, _ in process.extract(name, known, limit=3, score_cutoff=60)]
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+    near = did_you_mean(nearest_names(name, known, most=3))
+    return f"; {near}" if near else ""
 
 
 def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Problem]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ajuste.catalogue.level import check_level, check_parameter
+from ajuste.catalogue.level import check_level, check_parameter, unit_of
 from ajuste.catalogue.loader import Catalogue
-from ajuste.catalogue.quantity import unit_of
 from ajuste.design.combinations import spaced, stepped
 from ajuste.model.error import RequestError
 from ajuste.model.tunable import Span, Tunable

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.ablation import name_of
-from ajuste.design.combinations import combination_count, combinations
+from ajuste.design.combinations import combination_count, combinations, name_of
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Write

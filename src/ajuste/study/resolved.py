@@ -15,8 +15,7 @@ from ajuste.model.plan import Command, Sampler, Scratch, Write
 from ajuste.model.results import Explained, PredictionRule
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tuning import Leg
-from ajuste.outputs.pattern import Pattern
-from ajuste.outputs.pointer import Pointer
+from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.timeline import Timeline
 from ajuste.study.schema import Study
 

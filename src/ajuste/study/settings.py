@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.ablation import of_block, subsets
+from ajuste.design.combinations import of_block, subsets
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Location, location_words

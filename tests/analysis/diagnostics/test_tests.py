@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ajuste.analysis.diagnostics.diagnose import bimodality, spread, spread_ties, two_groups
 from ajuste.analysis.diagnostics.order import lag_one, order, trend_test, variance_between, warm_up
-from ajuste.analysis.diagnostics.spread import bimodality, spread, spread_ties, two_groups
 
 
 def normal(random: Any, configuration: Any, block: Any, position: Any) -> Any:

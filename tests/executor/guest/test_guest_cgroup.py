@@ -9,8 +9,7 @@ import pytest
 
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.machine.home import Home
-from ajuste.machine.installation import WORKLOADS
+from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.event import Exited, Failed, Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan

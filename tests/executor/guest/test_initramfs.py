@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.executor.guest.initramfs import LARGEST_STUDY_FILE_BYTES, GuestFiles, build_initramfs
-from ajuste.machine.installation import AGENT, WORKLOADS, native_program
+from ajuste.machine.home import AGENT, WORKLOADS, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 

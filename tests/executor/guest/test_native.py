@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.machine.installation import native_program
+from ajuste.machine.home import native_program
 from ajuste.model.error import RequestError
 
 

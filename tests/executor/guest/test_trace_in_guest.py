@@ -9,8 +9,7 @@ import pytest
 
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.machine.home import Home
-from ajuste.machine.installation import WORKLOADS, native_program
+from ajuste.machine.home import WORKLOADS, Home, native_program
 from ajuste.model.event import Exited, Sample, Traced
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan, Sampler, Trace

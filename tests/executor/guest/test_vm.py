@@ -22,8 +22,7 @@ from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.guest.snapshot import Snapshot
 from ajuste.machine.files import sha256_of
-from ajuste.machine.home import Home
-from ajuste.machine.installation import WORKLOADS, native_program
+from ajuste.machine.home import WORKLOADS, Home, native_program
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited, Output, ReadBack, Written
 from ajuste.model.kernel import KernelImage

@@ -25,9 +25,8 @@ from ajuste.executor.host.journals import (
     restore_from,
     scope_of,
 )
-from ajuste.machine.home import Home
-from ajuste.machine.identity import boot_id
-from ajuste.machine.installation import AGENT, native_program
+from ajuste.machine.home import AGENT, Home, native_program
+from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError
 
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")

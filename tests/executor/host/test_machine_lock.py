@@ -19,7 +19,7 @@ import pytest
 
 from ajuste.executor.host.machine_lock import MachineLock, lock_name
 from ajuste.executor.host.machine_status import Use, started_ticks, status_name
-from ajuste.machine.identity import boot_id
+from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError
 
 ADA, BOB = 65534, 65533

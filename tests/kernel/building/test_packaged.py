@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.kernel.building.origin import version_of
+from ajuste.kernel.building.built import version_of
 from ajuste.kernel.building.packaged import PackagedSource
 from ajuste.kernel.building.sources import open_source
 from ajuste.machine.home import Home

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.kernel.building.origin import SourceOrigin
+from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.patch import read_patches, try_patches
 from ajuste.kernel.building.sources import directory_source
 from ajuste.kernel.building.workspace import Edit, Edits

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.kernel.building.packaged import PackagedSource, cached_sources
-from ajuste.kernel.cache import cached_kernels
+from ajuste.kernel.cache import cached_entries
 from ajuste.kernel.kconfig.config_file import ConfigFile, read_config
 from ajuste.kernel.kconfig.message import KconfigQuestion
 from ajuste.kernel.kconfig.tree import as_values, ask, source_version
@@ -22,7 +22,7 @@ def pairs() -> list[tuple[PackagedSource, KernelImage]]:
     found = []
     for source in cached_sources(home()):
         series = KernelVersion.parse(source_version(source.tree))
-        for image in cached_kernels(home()):
+        for image in (entry.image for entry in cached_entries(home())):
             if image.version == series and image.config and "cloud" in image.release:
                 found.append((source, image))
                 break

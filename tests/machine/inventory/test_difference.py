@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.machine.inventory.cpu import Cpu, Frequency
-from ajuste.machine.inventory.difference import ORDER, InventoryComparison, compare, rule_of, rules
-from ajuste.machine.inventory.inventory import Inventory, take_inventory
+from ajuste.machine.inventory.inventory import (
+    ORDER,
+    Inventory,
+    InventoryComparison,
+    compare,
+    rule_of,
+    rules,
+    take_inventory,
+)
 from ajuste.machine.inventory.kernel import Kernel
 from ajuste.machine.inventory.memory import Memory
 from ajuste.machine.inventory.network import Nic

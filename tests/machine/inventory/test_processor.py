@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.machine.inventory.cpu import cpus_in, list_of, take_cpu, take_frequency, take_idle
+from ajuste.machine.inventory.cpu import take_cpu, take_frequency, take_idle
 from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.machine.inventory.kernel import take_mitigations
 from ajuste.machine.inventory.memory import take_caches, take_nodes
 from ajuste.machine.inventory.source import InventorySource
+from ajuste.model.cpus import cpu_list, cpus_said
 from tree import CPUS, Tree
 
 CPUFREQ = f"{CPUS}/cpufreq"
@@ -68,7 +69,7 @@ def test_nodes_and_vulnerabilities_are_those_that_lscpu_sees(here: Inventory) ->
     said = lscpu()
     assert len(here.numa) == int(said["NUMA node(s)"])
     for name, node in here.numa.items():
-        assert cpus_in(node.cpus) == cpus_in(said[f"NUMA {name} CPU(s)"])
+        assert cpus_said(node.cpus) == cpus_said(said[f"NUMA {name} CPU(s)"])
     told = {field.removeprefix("Vulnerability ").lower() for field in said if field.startswith("Vulnerability ")}
     assert {name.replace("_", " ") for name in here.mitigations} == told
 
@@ -182,9 +183,9 @@ def test_mitigations_are_in_the_kernels_words(tree: Tree) -> None:
 
 @given(st.sets(st.integers(0, 1000)))
 def test_a_list_of_cpus_is_read_as_it_was_written(cpus: set[int]) -> None:
-    assert cpus_in(list_of(cpus)) == sorted(cpus)
+    assert cpus_said(cpu_list(cpus)) == sorted(cpus)
 
 
 @given(st.text())
 def test_any_text_is_some_list_of_cpus(text: str) -> None:
-    assert cpus_in(list_of(cpus_in(text))) == cpus_in(text)
+    assert cpus_said(cpu_list(cpus_said(text))) == cpus_said(text)

@@ -12,8 +12,17 @@ from typing import Final
 import numpy as np
 from scipy.special import fdtrc, ndtr, stdtr
 
-from ajuste.analysis.diagnostics.naive import BATCH, error_in, error_of_autocorrelation, error_of_bias, error_of_trend
-from ajuste.analysis.diagnostics.residuals import DiagnosticFinding, Floats, Residuals, Whole
+from ajuste.analysis.diagnostics.residuals import (
+    BATCH,
+    DiagnosticFinding,
+    Floats,
+    Residuals,
+    Whole,
+    error_in,
+    error_of_autocorrelation,
+    error_of_bias,
+    error_of_trend,
+)
 from ajuste.model.wording import number
 
 FEWEST_BLOCKS: Final = 8
@@ -56,14 +65,14 @@ def _slopes(residuals: Residuals) -> Floats:
 # (Sen 1968, JASA 63), which single disturbed blocks hardly move.
 
 
-DRIFT_FEWEST_BLOCKS: Final = 10
+FEWEST_BLOCKS_FOR_DRIFT: Final = 10
 _MOST: Final = 400
 """More blocks than this are averaged in groups: every pair of them is compared."""
 
 
 def drift(residuals: Residuals) -> DiagnosticFinding | None:
     """The drift; ``None`` with too few blocks to tell."""
-    if residuals.blocks < DRIFT_FEWEST_BLOCKS:
+    if residuals.blocks < FEWEST_BLOCKS_FOR_DRIFT:
         return None
     means, places = _grouped(residuals.block_means)
     p_value, slope = trend_test(means, places)
@@ -247,12 +256,12 @@ def variance_between(values: Floats, groups: Whole) -> tuple[float, Floats]:
 
 
 LENGTHS: Final = (1, 2, 4, 8)
-WARM_UP_FEWEST_BLOCKS: Final = 12
+FEWEST_BLOCKS_FOR_WARM_UP: Final = 12
 
 
 def warm_up(residuals: Residuals) -> DiagnosticFinding | None:
     """The warm-up that shows most; ``None`` with too few blocks to tell."""
-    if residuals.blocks < WARM_UP_FEWEST_BLOCKS:
+    if residuals.blocks < FEWEST_BLOCKS_FOR_WARM_UP:
         return None
     means = residuals.block_means
     lengths = [length for length in LENGTHS if length <= residuals.blocks // 4]

@@ -13,9 +13,8 @@ import numpy as np
 from ajuste.analysis.pairs import counted_blocks
 from ajuste.analysis.record import Record
 from ajuste.analysis.results import assemble
-from ajuste.analysis.search.importance import expected_map, importances
 from ajuste.analysis.search.ledger import Ledger, Suggestion, kept_limits, ledger_of, tried
-from ajuste.analysis.search.phases import finalists
+from ajuste.analysis.search.phases import expected_map, finalists, importances
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.search.goal import Goal, Search, goal_of
 from ajuste.design.search.sampler import Tried

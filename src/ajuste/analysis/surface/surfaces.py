@@ -8,16 +8,84 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.sequence import mixture_half_width
-from ajuste.analysis.surface.best_set import best_set
 from ajuste.analysis.surface.blocks import FEWEST_BLOCKS, Array, Blocks, believed, blocks_of, moderated
 from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, axes_of, regions
-from ajuste.model.metric import Metric
+from ajuste.model.metric import Direction, Metric
 from ajuste.model.surface import Curve, Region, Surface, SurfaceAxis, SurfacePoint
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import Verdict
+
+# The set of configurations that cannot be told from the best.
+#
+# Multiple comparisons with the best (Hsu 1984, "Constrained simultaneous confidence intervals for multiple comparisons
+# with the best", Annals of Statistics 12), with anytime-valid intervals of differences within blocks in the place of
+# Dunnett's: a configuration is left out once another one is better beyond doubt. The truly best one is left out only if
+# one of its k − 1 intervals against the others is wrong, so each of these has the k-1st part of the error rate.
+
+
+_TINY: Final = 1e-300
+MOST_RIVALS: Final = 64
+"""So many of the best are compared with all others: what beats a configuration is among them, or it stays."""
+
+
+@dataclass(frozen=True)
+class BestSet:
+    """``best`` is the place of the row with the best level, ``members`` those of all that may be the best."""
+
+    best: int
+    members: tuple[int, ...]
+
+
+def best_set(blocks: Blocks, direction: Direction, alpha: float) -> BestSet:
+    """Which rows of ``blocks`` may be the best; ``alpha`` is the error rate of the whole set."""
+    toward = -1.0 if direction == "higher" else 1.0
+    ranked = np.argsort(toward * blocks.levels, kind="stable")
+    rivals = ranked[:MOST_RIVALS]
+    apart, n = _apart(blocks, rivals)
+    half = _half_widths_apart(blocks, rivals, n, alpha / max(1, len(ranked) - 1))
+    beaten = toward * apart > half
+    if blocks.order is not None:
+        beaten &= ~_one_order(blocks, blocks.order, rivals)
+    out = np.any(beaten, axis=1)
+    out[ranked[0]] = False
+    return BestSet(int(ranked[0]), tuple(int(place) for place in ranked if not out[place]))
+
+
+def _apart(blocks: Blocks, rivals: NDArray[np.intp]) -> tuple[Array, Array]:
+    """The mean difference of each row (down) from each of ``rivals`` (across), over the blocks that have both, and the
+    number of these.
+    """
+    have = np.isfinite(blocks.values).astype(np.float64)
+    left = np.where(have > 0, blocks.deviations, 0.0)
+    n = have @ have[rivals].T
+    means = (left @ have[rivals].T - have @ left[rivals].T) / np.maximum(n, 1)
+    return blocks.levels[:, None] - blocks.levels[rivals][None, :] + means, n
+
+
+def _half_widths_apart(blocks: Blocks, rivals: NDArray[np.intp], n: Array, alpha: float) -> Array:
+    """Of the anytime-valid intervals of the differences; degrees of freedom are Satterthwaite's."""
+    own, freedom = believed(blocks)
+    variances = own[:, None] + own[rivals][None, :]
+    parts = own**2 / freedom
+    degrees = variances**2 / np.maximum(parts[:, None] + parts[rivals][None, :], _TINY)
+    half = mixture_half_width(n, variances, np.maximum(degrees, _TINY), alpha)
+    return np.where(n >= FEWEST_BLOCKS, half, np.inf)
+
+
+def _one_order(blocks: Blocks, order: Array, rivals: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Where the same of the two ran first in every block, so that a drift would look like an effect."""
+    have = np.isfinite(blocks.values)
+    found = np.zeros((len(have), len(rivals)), dtype=np.bool_)
+    for column, rival in enumerate(rivals):
+        missing = ~(have & have[rival])
+        first = order < order[rival]
+        found[:, column] = np.all(first | missing, axis=1) | np.all(~first | missing, axis=1)
+    return found
+
 
 EXPLAINING: Final = ("voluntary-switches", "involuntary-switches")
 """Metrics that are shown beside a deciding one, because they say why."""

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ajuste.catalogue.quantity import real_number
+from ajuste.catalogue.level import real_number
 from ajuste.design.search.sampler import SamplerName
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric

@@ -2,15 +2,89 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
 from ajuste.design.search.gaussian import GaussianSampler
 from ajuste.design.search.sampler import SamplerName, SamplerTask, SearchSampler, Tried, unused
 from ajuste.design.search.space import Point
+
+# Optuna's samplers: asked and told in the order in which a run went, which makes them do the same again.
+
+
+MOST_ASKED: Final = 30
+"""So often it is asked again while it only says what was tried already."""
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def sampler_of(name: str, task: SamplerTask) -> optuna.samplers.BaseSampler:
+    """Optuna's sampler of that name, for a few dozen trials."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # What is experimental is said in our documentation.
+        if name == "tpe":
+            return optuna.samplers.TPESampler(seed=task.seed)
+        if name == "cmaes":
+            return optuna.samplers.CmaEsSampler(seed=task.seed, with_margin=True, warn_independent_sampling=False)
+        return optuna.samplers.NSGAIISampler(seed=task.seed, population_size=max(4, task.allowed // 5))
+
+
+class ReplayedSampler:
+    """A sampler of Optuna. What it says again is told it at once and costs no trial; a point that breaks a constraint
+    is told as worse than all that keep them.
+    """
+
+    def __init__(self, name: str, task: SamplerTask) -> None:
+        self._task = task
+        self._study = optuna.create_study(directions=["minimize"] * task.objectives, sampler=sampler_of(name, task))
+        self._asked: list[tuple[optuna.trial.Trial, Point]] = []
+        self._distributions: dict[str, BaseDistribution] = {
+            axis.name: CategoricalDistribution(tuple(range(len(axis.levels))))
+            if axis.scale == "none"
+            else IntDistribution(0, len(axis.levels) - 1)
+            for axis in task.space.axes
+        }
+
+    def suggest(self, tried: Sequence[Tried], count: int, taken: Collection[Point] = ()) -> list[Point]:
+        told = {one.point: _told(one, tried) for one in tried}
+        for trial, point in self._asked:
+            if point in told:
+                self._study.tell(trial, told[point])
+        self._asked = [(trial, point) for trial, point in self._asked if point not in told]
+        found: list[Point] = []
+        for _ in range(MOST_ASKED + count):
+            if len(found) == count:
+                return found
+            trial, point = self._ask()
+            if point in told:
+                self._study.tell(trial, told[point])
+            elif point in found or point in taken:
+                self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                found.append(point)
+                self._asked.append((trial, point))
+        known = {*told, *found, *taken}
+        return [*found, *unused(self._task.space, count - len(found), self._task.seed, known)]
+
+    def _ask(self) -> tuple[Any, Point]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            trial = self._study.ask(self._distributions)
+        return trial, tuple(int(trial.params[axis.name]) for axis in self._task.space.axes)
+
+
+def _told(one: Tried, tried: Sequence[Tried]) -> list[float]:
+    if one.allowed:
+        return list(one.values)
+    worst = [max(other.values[place] for other in tried) for place in range(len(one.values))]
+    return [value + one.violation for value in worst]
+
 
 # Samplers that learn nothing, to compare others with: at random, and a grid.
 
@@ -79,6 +153,6 @@ def make_sampler(name: SamplerName, task: SamplerTask) -> SearchSampler:
         return RandomSampler(task)
     if name == "grid":
         return GridSampler(task)
-    from ajuste.design.search.replayed import ReplayedSampler
+    from ajuste.design.search.samplers import ReplayedSampler
 
     return ReplayedSampler(name, task)

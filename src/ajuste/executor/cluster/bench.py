@@ -23,15 +23,14 @@ from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.machine import of_this_machine
 from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.machine.files import sha256_of
-from ajuste.machine.home import Home
-from ajuste.machine.identity import machine_marks
-from ajuste.machine.installation import AGENT, ajuste_version, find_program, native_program
+from ajuste.machine.home import AGENT, Home, ajuste_version, find_program, native_program
 from ajuste.machine.inventory.inventory import take_inventory
+from ajuste.machine.session import machine_marks
 from ajuste.model.error import AjusteError, Place, RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Perturbation, Plan
 from ajuste.model.trial import Slot
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.location import dotted
 from ajuste.study.resolve import HOST_KERNEL, resolve

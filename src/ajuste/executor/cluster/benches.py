@@ -22,8 +22,7 @@ from ajuste.machine.inventory.inventory import Inventory, summary_of
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
-from ajuste.model.visible import visible_line
-from ajuste.model.wording import Say
+from ajuste.model.wording import Say, visible_line
 from ajuste.study.resolved import ResolvedStudy
 
 MOST_LOST: Final = 3

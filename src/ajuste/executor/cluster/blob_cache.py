@@ -15,7 +15,7 @@ from ajuste.machine.cache import CLUSTER, make_room
 from ajuste.machine.files import make_directory, sha256_of
 from ajuste.machine.home import Home
 from ajuste.model.error import RunError
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 
 LARGEST_BYTES: Final = 2 << 30
 """Of one file."""

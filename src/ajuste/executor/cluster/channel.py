@@ -15,8 +15,7 @@ from ajuste.executor.cluster.keys import SCHEDULER_NAME, Side, context_of
 from ajuste.executor.cluster.scheduler import Scheduler
 from ajuste.executor.cluster.wire import HELLO_SECONDS, Broken, Header, Introduction, Peer, expect_losses
 from ajuste.model.error import RequestError
-from ajuste.model.visible import visible_line
-from ajuste.model.wording import Say
+from ajuste.model.wording import Say, visible_line
 
 CONNECT_SECONDS: Final = 10.0
 """So long a scheduler may take to answer."""

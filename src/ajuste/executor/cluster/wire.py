@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 
 LARGEST_HEADER: Final = 4096
 LARGEST_BODY: Final = 160 << 20

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ajuste.kernel.qemu import fetch_qemu
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import Home
-from ajuste.machine.identity import boot_id
+from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.results import Clock
 from ajuste.model.wording import Say

@@ -13,7 +13,7 @@ from ajuste.executor.guest.cpio import Regular, write_archive
 from ajuste.executor.guest.tree import FileTree, check_self_contained, interpreters_of
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import sha256_of
-from ajuste.machine.installation import AGENT, WORKLOADS, is_library, native_program
+from ajuste.machine.home import AGENT, WORKLOADS, is_library, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 

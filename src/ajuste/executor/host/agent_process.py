@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.executor.stream import LONGEST_STREAM_BYTES
-from ajuste.machine.installation import AGENT, native_program
+from ajuste.machine.home import AGENT, native_program
 
 ENDING_SECONDS: Final = 30.0
 """An agent that was asked to end stops its processes and puts everything back in far less."""

@@ -6,9 +6,8 @@ import os
 import resource
 from collections.abc import Iterable
 
-from ajuste.catalogue.instance import kind, missing
 from ajuste.catalogue.loader import Catalogue
-from ajuste.catalogue.place import needed_options
+from ajuste.catalogue.place import kind, missing, needed_options
 from ajuste.executor.host.machine import CAP_NET_ADMIN, CAP_SYS_ADMIN, HostMachine, instances_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion

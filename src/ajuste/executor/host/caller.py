@@ -11,7 +11,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.host.availability import why_not_writable
 from ajuste.executor.host.machine import HostMachine, files_in
 from ajuste.machine.files import SUDO_HINT, calling_ids
-from ajuste.machine.installation import WORKLOADS, native_program
+from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Command, Location, Plan, User, Write

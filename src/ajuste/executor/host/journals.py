@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.executor.host.machine import files_in
-from ajuste.machine.installation import AGENT, native_program
+from ajuste.machine.home import AGENT, native_program
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Location

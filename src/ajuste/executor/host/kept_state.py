@@ -22,7 +22,7 @@ from ajuste.executor.host.current import current_values
 from ajuste.executor.host.machine import instances_here, of_this_machine
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
-from ajuste.machine.identity import boot_id
+from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Location, Write

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from ajuste.catalogue.instance import named_parts
 from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.place import named_parts
 from ajuste.machine.inventory.network import Ethtool, KernelEthtool
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import DEVICE_KINDS, Tunable

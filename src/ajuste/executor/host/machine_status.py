@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from ajuste.machine.files import user_name
-from ajuste.machine.identity import boot_id
+from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError
 
 Use = Literal["experiment", "measurement", "restoration", "unknown"]

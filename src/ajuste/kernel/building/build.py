@@ -11,7 +11,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from ajuste.kernel.building.built import PROVENANCE, BuiltKernel, Provenance, UsedFile, give_name, kept_by, read_built
+from ajuste.kernel.building.built import (
+    PROVENANCE,
+    BuiltKernel,
+    Provenance,
+    SourceOrigin,
+    UsedFile,
+    digest_of,
+    give_name,
+    kept_by,
+    read_built,
+    version_of,
+)
 from ajuste.kernel.building.configuration import (
     Options,
     OptionsConflict,
@@ -27,7 +38,6 @@ from ajuste.kernel.building.configuration import (
 )
 from ajuste.kernel.building.make import jobs_here, run_make
 from ajuste.kernel.building.objects import OptionChange, turn_to
-from ajuste.kernel.building.origin import SourceOrigin, digest_of, version_of
 from ajuste.kernel.building.patch import PatchFile, read_patches, try_patches
 from ajuste.kernel.building.schedulers import (
     Llvm,

@@ -12,20 +12,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
-from rapidfuzz import process
-
+from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.make import jobs_here, run_make
-from ajuste.kernel.building.origin import SourceOrigin
 from ajuste.kernel.building.workspace import Workspace
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.kconfig.config_file import option_line, split_line
 from ajuste.machine.home import Home
-from ajuste.model.error import AjusteError, Place, RequestError
+from ajuste.model.error import AjusteError, Place, RequestError, nearest_names
 from ajuste.model.wording import Say
 
 Options = Mapping[str, str]
 """By name without ``CONFIG_``; ``n`` is off; texts are in quotation marks, as in a ``.config``."""
 
-_LINE: Final = re.compile(r"^CONFIG_(\w+)=(.*)$|^# CONFIG_(\w+) is not set$")
 _NAME: Final = re.compile(r"[A-Za-z0-9_]+")
 _VALUE: Final = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
 _SYMBOL: Final = re.compile(rb"^[ \t]*(?:menu)?config[ \t]+(\w+)", re.MULTILINE)
@@ -37,19 +35,12 @@ class OptionsConflict(RequestError):
 
 def read_options(text: str) -> dict[str, str]:
     """The options of a ``.config`` or a fragment of one. The last line on an option counts."""
-    found = {}
-    for line in text.splitlines():
-        if match := _LINE.match(line.strip()):
-            found[match[1] or match[3]] = match[2] if match[1] else "n"
-    return found
+    return dict(filter(None, (split_line(line.strip()) for line in text.splitlines())))
 
 
 def written(options: Options) -> str:
     """As a fragment of a ``.config``."""
-    return "".join(
-        f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value}\n"
-        for name, value in options.items()
-    )
+    return "".join(option_line(name, value) for name, value in options.items())
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, str]:
@@ -89,7 +80,7 @@ def require_known(asked: Iterable[str], symbols: frozenset[str], origin: SourceO
     """Raises RequestError with the nearest names."""
     for name in asked:
         if name not in symbols:
-            near = [match[0] for match in process.extract(name, symbols, limit=3, score_cutoff=70)]
+            near = nearest_names(name, sorted(symbols), most=3, likeness=70)
             raise RequestError(
                 f"option {name} is not supported by {origin.title}",
                 hint=f"nearest: {', '.join(near)}" if near else None,

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ajuste.kernel.building.built import digest_of
 from ajuste.kernel.building.configuration import Options, read_options
-from ajuste.kernel.building.origin import digest_of
 from ajuste.kernel.building.workspace import Workspace, damage_of, unsettle
 
 _WIDE: Final = 1 / 3

@@ -15,8 +15,7 @@ from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ajuste.kernel.apt import Apt, Package, PackageGone
-from ajuste.kernel.building.built import list_files
-from ajuste.kernel.building.origin import Manifest, digest_of
+from ajuste.kernel.building.built import Manifest, digest_of, list_files
 from ajuste.kernel.cache import (
     CHECKSUMS,
     differs,

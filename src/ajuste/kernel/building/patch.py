@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from ajuste.kernel.building.origin import LINK, PROGRAM, SourceOrigin
+from ajuste.kernel.building.built import LINK, PROGRAM, SourceOrigin
 from ajuste.kernel.building.workspace import Edit, Edits
 from ajuste.model.error import Place, RequestError, RunError
 

@@ -15,9 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.configuration import Options
 from ajuste.kernel.building.make import jobs_here, run_make_in
-from ajuste.kernel.building.origin import SourceOrigin
 from ajuste.kernel.building.workspace import Workspace
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import Home

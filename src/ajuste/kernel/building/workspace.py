@@ -13,8 +13,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from ajuste.kernel.building.built import list_files
-from ajuste.kernel.building.origin import LINK, PROGRAM, Manifest, SourceOrigin, digest_of
+from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_of, list_files
 from ajuste.machine.files import read_kept, sealed, sha256_of, unsealed
 from ajuste.machine.home import Home
 from ajuste.machine.lock import locked

@@ -73,10 +73,21 @@ class ConfigFile:
 
 def setting_line(name: str, setting: ConfigSetting) -> str:
     """The line of a .config that gives an option its value, with its line feed."""
-    if not setting.is_on:
-        return f"# CONFIG_{name} is not set\n"
     escaped = setting.text.replace("\\", "\\\\").replace('"', '\\"')
-    return f"CONFIG_{name}=" + (f'"{escaped}"' if setting.kind == "text" else setting.text) + "\n"
+    return option_line(name, f'"{escaped}"' if setting.kind == "text" else setting.text or "n")
+
+
+def option_line(name: str, value: str) -> str:
+    """The line for a ``value`` as it stands in a .config, ``n`` for off."""
+    return f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value}\n"
+
+
+def split_line(line: str) -> tuple[str, str] | None:
+    """The option of a line and its value as it stands there, ``n`` for off; ``None`` for a line of no option."""
+    if match := _UNSET.fullmatch(line):
+        return match[1], "n"
+    match = _SET.fullmatch(line)
+    return (match[1], match[2].strip()) if match else None
 
 
 def read_config(path: Path) -> ConfigFile:
@@ -145,17 +156,16 @@ def parse_setting(text: str) -> ConfigSetting:
 
 
 def _option(line: str, place: Place) -> tuple[str, ConfigSetting] | None:
-    if match := _UNSET.fullmatch(line):
-        return match[1], OFF
-    if match := _SET.fullmatch(line):
-        try:
-            return match[1], parse_setting(match[2].strip())
-        except ValueError as error:
-            raise RequestError(
-                f"CONFIG_{match[1]} is {match[2][:80]!r}; expected y, m, n, a number, 0x… or a text in quotes",
-                place=place,
-            ) from error
-    return None
+    found = split_line(line)
+    if found is None:
+        return None
+    name, value = found
+    try:
+        return name, parse_setting(value)
+    except ValueError as error:
+        raise RequestError(
+            f"CONFIG_{name} is {value[:80]!r}; expected y, m, n, a number, 0x… or a text in quotes", place=place
+        ) from error
 
 
 def _is_heading(lines: list[str], index: int) -> bool:

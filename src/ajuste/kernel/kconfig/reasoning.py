@@ -25,15 +25,15 @@ from kconfiglib import (
     expr_value,
     split_expr,
 )
-from rapidfuzz import fuzz, process
+from rapidfuzz import fuzz
 
 from ajuste.kernel.kconfig.message import Cause, OptionExplanation
+from ajuste.model.error import nearest_names
 
 DEEPEST: Final = 5
 """So many steps of a chain are told."""
 MOST_NAMED: Final = 4
 _NEAREST: Final = 3
-_SIMILAR: Final = 60
 
 
 def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> OptionExplanation:
@@ -253,5 +253,5 @@ def _unknown(tree: Kconfig, name: str, wanted: str | None) -> OptionExplanation:
 def _nearest_names(name: str, known: list[str]) -> tuple[str, ...]:
     """First those that have ``name`` as a word of theirs, then those that are spelt alike."""
     within = sorted((one for one in known if f"_{name}_" in f"_{one}_"), key=len)
-    alike = process.extract(name, known, scorer=fuzz.ratio, limit=_NEAREST, score_cutoff=_SIMILAR)
-    return tuple(dict.fromkeys([*within, *(one for one, _, _ in alike)]))[:_NEAREST]
+    alike = nearest_names(name, known, most=_NEAREST, scorer=fuzz.ratio)
+    return tuple(dict.fromkeys([*within, *alike]))[:_NEAREST]

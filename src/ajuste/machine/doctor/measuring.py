@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from ajuste.machine.doctor.measurements import Jitter, JobRun, NoiseMeasurements
 from ajuste.machine.doctor.watch import MachineWatch, Seen
-from ajuste.machine.installation import WORKLOADS, native_program
+from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.model.error import RunError
 from ajuste.model.event import Exited, Failed, Output

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import Final
 
 from pydantic import Field
 
 from ajuste.machine.inventory.source import NOT_THERE, InventorySource, Section, SourceReading, whole_number
+from ajuste.model.cpus import cpu_list, cpus_said
 
 _CPUS = "/sys/devices/system/cpu"
 
@@ -63,7 +62,7 @@ def take_cpu(source: InventorySource) -> Cpu:
         cores=cores or reading.lacks("cores", "not offered by this kernel"),
         threads_per_core=-(-len(online) // cores) if cores else reading.lacks("threads_per_core", NOT_THERE),
         smt=reading.text("smt", f"{_CPUS}/smt/control"),
-        online=list_of(online),
+        online=cpu_list(online),
         offline=_listed(source, reading, "offline"),
         isolated=_listed(source, reading, "isolated"),
         nohz_full=_listed(source, reading, "nohz_full"),
@@ -74,7 +73,7 @@ def take_cpu(source: InventorySource) -> Cpu:
 
 def online_cpus(source: InventorySource) -> list[int]:
     """The numbers of the CPUs that are in use."""
-    listed = cpus_in(source.line(f"{_CPUS}/online"))
+    listed = cpus_said(source.line(f"{_CPUS}/online"))
     if listed:
         return listed
     numbers = (whole_number(name.removeprefix("cpu")) for name in source.names(_CPUS) if name.startswith("cpu"))
@@ -100,7 +99,7 @@ def _topology(source: InventorySource, online: list[int]) -> tuple[int, int]:
         if cpu in covered:
             continue
         place = f"{_CPUS}/cpu{cpu}/topology"
-        siblings = cpus_in(source.line(f"{place}/thread_siblings_list"))
+        siblings = cpus_said(source.line(f"{place}/thread_siblings_list"))
         if not siblings:
             return 0, 0
         covered.update(siblings)
@@ -114,36 +113,7 @@ def _listed(source: InventorySource, reading: SourceReading, name: str) -> str |
     path = f"{_CPUS}/{name}"
     if not source.is_there(path):
         return reading.lacks(name, "not offered by this kernel")
-    return list_of(cpus_in(source.line(path)))
-
-
-# Lists of CPUs as the kernel writes them: ``0-3,8``.
-
-
-_MOST: Final = 65_536
-
-
-def cpus_in(text: str) -> list[int]:
-    """The CPUs of a list, in order, each once; what is no list has none (cpuset(7), "List format")."""
-    found: set[int] = set()
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*([0-9]{1,6})(?:-([0-9]{1,6}))?\s*", part)
-        if match is None:
-            continue
-        first, last = int(match[1]), int(match[2] or match[1])
-        found.update(range(first, min(last + 1, _MOST)))
-    return sorted(found)
-
-
-def list_of(cpus: Iterable[int]) -> str:
-    """``0-3,8`` for 0, 1, 2, 3, 8."""
-    runs: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if runs and cpu == runs[-1][1] + 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return cpu_list(cpus_said(source.line(path)))
 
 
 # How fast the CPUs may run and who decides it: cpufreq's driver and governor, turbo.
@@ -210,7 +180,7 @@ def _together(
     for policy in policies:
         value = reading.text(field, f"{_CPUFREQ}/{policy}/{name}")
         if value is not None:
-            cpus = cpus_in(source.line(f"{_CPUFREQ}/{policy}/affected_cpus").replace(" ", ","))
+            cpus = cpus_said(source.line(f"{_CPUFREQ}/{policy}/affected_cpus").replace(" ", ","))
             values.setdefault(value, []).extend(cpus)
     return _frequencies_listed(values.items()) if values else None
 
@@ -219,7 +189,7 @@ def _frequencies_listed(values: Iterable[tuple[str, list[int]]]) -> str:
     pairs = list(values)
     if len(pairs) == 1:
         return pairs[0][0]
-    return ", ".join(f"{value} ({list_of(cpus)})" for value, cpus in pairs)
+    return ", ".join(f"{value} ({cpu_list(cpus)})" for value, cpus in pairs)
 
 
 def _turbo(source: InventorySource, reading: SourceReading) -> bool | None:

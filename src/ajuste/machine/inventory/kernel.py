@@ -14,8 +14,15 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from ajuste.machine.inventory.published import is_publishable, published_value
-from ajuste.machine.inventory.source import NOT_UNDERSTOOD, InventorySource, Missing, Section, SourceReading
+from ajuste.machine.inventory.source import (
+    NOT_UNDERSTOOD,
+    InventorySource,
+    Missing,
+    Section,
+    SourceReading,
+    is_publishable,
+    published_value,
+)
 from ajuste.model.error import AjusteError
 from ajuste.model.kernel import KernelVersion
 

@@ -7,9 +7,16 @@ import re
 
 from pydantic import Field
 
-from ajuste.machine.inventory.cpu import cpus_in, list_of, online_cpus
-from ajuste.machine.inventory.published import free_name
-from ajuste.machine.inventory.source import NOT_UNDERSTOOD, InventorySource, Section, SourceReading, whole_number
+from ajuste.machine.inventory.cpu import online_cpus
+from ajuste.machine.inventory.source import (
+    NOT_UNDERSTOOD,
+    InventorySource,
+    Section,
+    SourceReading,
+    free_name,
+    whole_number,
+)
+from ajuste.model.cpus import cpu_list, cpus_said
 
 _PAGES = "/sys/kernel/mm"
 
@@ -113,7 +120,7 @@ def _node(source: InventorySource, name: str) -> NumaNode:
     found = next((match for match in total if match), None)
     distances = [whole_number(word) for word in source.line(f"{_NODES}/{name}/distance").split()]
     return NumaNode(
-        cpus=list_of(cpus_in(source.line(f"{_NODES}/{name}/cpulist"))),
+        cpus=cpu_list(cpus_said(source.line(f"{_NODES}/{name}/cpulist"))),
         memory_bytes=int(found[1]) * 1024 if found else None,
         distances=tuple(distance for distance in distances if distance is not None),
         unknown={} if found else {"memory_bytes": NOT_UNDERSTOOD},
@@ -144,7 +151,7 @@ def take_caches(source: InventorySource) -> dict[str, Cache]:
         for index in source.names(place):
             if not re.fullmatch(r"index[0-9]{1,3}", index) or (index, cpu) in covered:
                 continue
-            shared = cpus_in(source.line(f"{place}/{index}/shared_cpu_list")) or [cpu]
+            shared = cpus_said(source.line(f"{place}/{index}/shared_cpu_list")) or [cpu]
             covered.update((index, other) for other in shared)
             level = source.line(f"{place}/{index}/level")
             if re.fullmatch(r"[0-9]{1,2}", level):

@@ -11,8 +11,7 @@ from typing import Final, Protocol, Self
 
 from pydantic import Field
 
-from ajuste.machine.inventory.published import free_name, is_publishable
-from ajuste.machine.inventory.source import InventorySource, Section, SourceReading
+from ajuste.machine.inventory.source import InventorySource, Section, SourceReading, free_name, is_publishable
 
 _NET = "/sys/class/net"
 

@@ -7,8 +7,15 @@ from typing import Final
 
 from pydantic import Field
 
-from ajuste.machine.inventory.published import LEFT_OUT, free_name, published_mount_point, published_value
-from ajuste.machine.inventory.source import InventorySource, Section, SourceReading
+from ajuste.machine.inventory.source import (
+    LEFT_OUT,
+    InventorySource,
+    Section,
+    SourceReading,
+    free_name,
+    published_mount_point,
+    published_value,
+)
 
 _BLOCK = "/sys/block"
 _SECTOR_BYTES = 512

@@ -8,7 +8,7 @@ from typing import Final
 
 from ajuste.catalogue.place import sysctl_name
 from ajuste.model.plan import Attributes, FileLocation, Location, location_words
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 
 
 @dataclass(frozen=True)

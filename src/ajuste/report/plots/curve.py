@@ -8,7 +8,7 @@ from typing import Any, Final
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.trial import Factor
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import ShownNumber
 from ajuste.report.labels import Labels, numeric_levels
 from ajuste.report.palette import SERIES

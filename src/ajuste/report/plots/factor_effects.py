@@ -7,7 +7,7 @@ from typing import Any, Final
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorCell, FactorEffect
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import ShownNumber, shown_as
 from ajuste.report.labels import Labels
 from ajuste.report.palette import SERIES, variable

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Finding, LineEffect, Verdict
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.labels import Labels
 from ajuste.report.lines import lines_on, role_text
 from ajuste.report.metric_table import verdicts_of

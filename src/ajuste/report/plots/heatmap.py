@@ -8,7 +8,7 @@ from typing import Final
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Correlation
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import number
 from ajuste.report.labels import Labels
 from ajuste.report.metric_table import metric_shown

@@ -10,8 +10,7 @@ from typing import Any, Final
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionPoint
-from ajuste.model.visible import visible_line
-from ajuste.model.wording import change
+from ajuste.model.wording import change, visible_line
 from ajuste.report.format import ShownNumber
 from ajuste.report.labels import Labels
 from ajuste.report.palette import SERIES, variable

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.palette import SERIES, SYMBOLS, variable
 
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', sans-serif"

@@ -11,8 +11,7 @@ from typing import Any, Final
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Curve, Region, Shape, Surface, SurfaceAxis, SurfacePoint
-from ajuste.model.visible import visible_line
-from ajuste.model.wording import change
+from ajuste.model.wording import change, visible_line
 from ajuste.report.format import ShownNumber
 from ajuste.report.labels import Labels
 from ajuste.report.palette import SERIES, variable

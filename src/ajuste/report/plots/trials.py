@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
-from ajuste.model.visible import visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.format import ShownNumber, shown_as
 from ajuste.report.labels import Labels
 from ajuste.report.palette import SERIES, variable

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ajuste.design.bisection import Changes, Outcome, steps_needed
 from ajuste.kernel.building.build import BuildRequest, BuildWatcher, build_kernel
-from ajuste.kernel.difference.compare import compare
-from ajuste.kernel.difference.named import NamedConfig, kconfig_sources, named_config
+from ajuste.kernel.difference.named import NamedConfig, compare, kconfig_sources, named_config
 from ajuste.kernel.spec import BUILT, PackagedKernel, parse_spec
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError

@@ -11,7 +11,7 @@ from typing import Final
 
 from ajuste.design.bisection import Outcome, culprits, next_candidate
 from ajuste.kernel.available import available_kernels
-from ajuste.kernel.building.revision import revision_source
+from ajuste.kernel.building.sources import revision_source
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.spec import PackagedKernel
 from ajuste.machine.home import Home

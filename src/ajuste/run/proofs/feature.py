@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ajuste.model.proof import Sight
+from ajuste.model.kernel import Sight
 
 
 @dataclass(frozen=True)

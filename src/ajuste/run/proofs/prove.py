@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ajuste.machine.home import Home
 from ajuste.model.error import RunError
-from ajuste.model.kernel import KernelImage
-from ajuste.model.proof import Proof, Shown
+from ajuste.model.kernel import KernelImage, Proof, Shown
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import Say
 from ajuste.run.proofs.feature import KernelFacts, KernelFeature

@@ -6,6 +6,7 @@ it is; beside other factors it is the same in every configuration.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
@@ -14,10 +15,11 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import Scale
-from ajuste.profile.placing import Placed
+from ajuste.profile.placing import Placed, PlacedSetting, notes_of
 from ajuste.study.command_line.request import HINT, Request, between_commas, wrong
 from ajuste.study.ranges import RANGE_MARK
-from ajuste.study.settings import canonical
+from ajuste.study.schema import FactorTable, Study
+from ajuste.study.settings import canonical, names_set
 
 AS_IT_IS: Final = "as it is"
 PROFILE_FACTOR: Final = "profile"
@@ -196,3 +198,78 @@ def _levels_of(table: dict[str, Any]) -> list[str]:
     """Those that are known by their words; of a range that is the range."""
     levels = table["levels"] if "levels" in table else table["settings"]
     return [levels] if isinstance(levels, str) else list(levels)
+
+
+# A profile taken apart: its lines as the factors of a study.
+
+
+def ablation_document(document: Mapping[str, Any], placed: Placed) -> dict[str, Any]:
+    """The study ``document`` of a command line with the lines of a profile as what is varied."""
+    levels_of(placed)
+    fixed = [table for table in document["factor"] if len(table.get("levels", ())) == 1]
+    what = document["workload"].get("kind") or "the command"
+    return {
+        **document,
+        "title": _title(placed, what),
+        "question": _question(placed, what),
+        "notes": list(notes_of([placed])),
+        "factor": [*fixed, *line_tables(placed)],
+        "design": {**document["design"], "combine": "ablation"},
+    }
+
+
+def ablation_study(study: Study, placed: Placed) -> Study:
+    """The workload, target, metrics and budget of ``study`` with the lines of a profile as what is varied. What was
+    varied is at its baseline, as far as the profile does not set it.
+    """
+    sets = levels_of(placed)
+    fixed = [_at_baseline(factor) for factor in study.factors if not set(names_set(factor)) & set(sets)]
+    lines = [FactorTable.model_validate(table) for table in line_tables(placed)]
+    design = study.design.model_copy(update={"combine": "ablation", "allocation": None})
+    analysis = study.analysis.model_copy(update={"prediction": None, "three_sigma": False})
+    what = study.title or study.name
+    return study.model_copy(
+        update={
+            "name": f"{study.name[:72]}-ablate",
+            "title": _title(placed, what),
+            "question": _question(placed, what),
+            "notes": notes_of([placed]),
+            "factors": (*fixed, *lines),
+            "design": design,
+            "analysis": analysis,
+        }
+    )
+
+
+def _at_baseline(factor: FactorTable) -> FactorTable:
+    level = factor.baseline_level
+    settings = {level: factor.settings[level]} if factor.settings else {}
+    return factor.model_copy(update={"levels": (level,), "settings": settings})
+
+
+def line_tables(placed: Placed) -> list[dict[str, Any]]:
+    """A factor for each line, off or on."""
+    names = _names(placed.settings)
+    return [
+        {"name": name, "settings": {AS_IT_IS: {}, _level(setting): dict(setting.levels)}}
+        for name, setting in zip(names, placed.settings, strict=True)
+    ]
+
+
+def _names(settings: Sequence[PlacedSetting]) -> list[str]:
+    """By what the lines set; with the devices where two of several sections set the same."""
+    count = Counter(one.line.name for one in settings)
+    return [one.line.name if count[one.line.name] == 1 else f"{one.line.name} ({one.line.devices})" for one in settings]
+
+
+def _level(setting: PlacedSetting) -> str:
+    levels = dict.fromkeys(setting.levels.values())
+    return next(iter(levels)) if len(levels) == 1 else setting.line.value
+
+
+def _title(placed: Placed, what: str) -> str:
+    return f"{what}: the lines of {placed.profile.name}"
+
+
+def _question(placed: Placed, what: str) -> str:
+    return f"Which lines of the profile {placed.profile.name} matter for {what}, and what does each do?"

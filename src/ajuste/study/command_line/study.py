@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.wording import listed
@@ -15,7 +16,6 @@ from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
 from ajuste.study.command_line.request import HINT, CommandLine, Request, block_range, mebibytes, seconds, share
 from ajuste.study.factors import ParseKernel
-from ajuste.study.fields import parse_cpus
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.read import checked_study
 from ajuste.study.schema import BudgetTable, Study, TargetTable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ajuste.model.proof import Sight
+from ajuste.model.kernel import Sight
 from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
 
 _ENABLED: Final = "/proc/sys/net/mptcp/enabled"

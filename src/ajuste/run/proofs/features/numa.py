@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ajuste.model.kernel import Sight
 from ajuste.model.plan import MemoryNode
-from ajuste.model.proof import Sight
 from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
 
 NODES: Final = (MemoryNode(cpus=1, memory_mib=256, distances=(10, 31)), MemoryNode(memory_mib=128, distances=(31, 10)))

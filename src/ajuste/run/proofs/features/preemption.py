@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ajuste.model.proof import Sight
+from ajuste.model.kernel import Sight
 from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
 
 _DYNAMIC: Final = "/sys/kernel/debug/sched/preempt"
