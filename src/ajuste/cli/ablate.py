@@ -32,7 +32,7 @@ from ajuste.cli.job_options import (
     option,
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Jobs, Json, Quiet, Workers
+from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Jobs, Json, Quiet, Verbose, Workers
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import save_study
 from ajuste.cli.showing import command_line
@@ -103,6 +103,7 @@ def ablate(
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Find out which lines of a profile matter for a command, and share out what the whole does among them.
@@ -154,7 +155,7 @@ def ablate(
     measure(
         chosen,
         known,
-        Showing(report, quiet, as_json, answer_first=True),
+        Showing(report, quiet, as_json, verbose),
         named=command,
         means=means,
         fresh=unless_going_on(fresh),

@@ -32,7 +32,7 @@ from ajuste.cli.job_options import (
     option,
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Json, Quiet, Workers
+from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Json, Quiet, Verbose, Workers
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import save_study
 from ajuste.cli.showing import command_line
@@ -134,6 +134,7 @@ def compare(
     fresh: Fresh = False,
     report: Report = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Measure a command, or compare it under several settings, or with others.
@@ -192,7 +193,7 @@ def compare(
     measure(
         study,
         known,
-        Showing(report, quiet, as_json, answer_first=True),
+        Showing(report, quiet, as_json, verbose),
         named=command,
         means=means,
         fresh=unless_going_on(fresh),

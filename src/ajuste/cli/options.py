@@ -43,6 +43,7 @@ Jobs = Annotated[
     int | None, typer.Option(min=1, help="Guests at once under the virtual clock; as many as CPUs if not given.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print all details of the results.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 AcceptRisk = Annotated[
     bool,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ajuste.cli.example import example
-from ajuste.cli.options import Json
+from ajuste.cli.options import Json, Verbose
 from ajuste.cli.showing import show_results
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
@@ -19,6 +19,7 @@ from ajuste.model.visible import visible
 from ajuste.report.format import count_of
 from ajuste.report.markdown import markdown as as_markdown
 from ajuste.report.pictures.files import PictureFormat, write_pictures
+from ajuste.report.results import report_of
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Run, Store
 from ajuste.study.problem import nearest
@@ -48,6 +49,7 @@ def report(
         list[str] | None, typer.Option(metavar="NAME", help="With --markdown: show these metrics (repeatable).")
     ] = None,
     trials: Annotated[bool, typer.Option("--trials", help="Show what every trial said, as it was kept.")] = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Show a run of the store again; without RUN list all runs."""
@@ -63,9 +65,9 @@ def report(
         results = results_of(found, store)
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
-    show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json)
+    show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json, verbose=verbose)
     if pictures is not None:
-        written = write_pictures(results, pictures, form)
+        written = write_pictures(report_of(results), pictures, form)
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
@@ -79,7 +81,7 @@ def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
                 hint=f"measured were {', '.join(map(visible, known))}",
             )
     try:
-        write_text(path, as_markdown(results, metrics))
+        write_text(path, as_markdown(report_of(results, metrics)))
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror or error}", hint="--markdown FILE must be writable") from error
 

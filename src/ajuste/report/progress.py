@@ -26,7 +26,8 @@ from ajuste.model.visible import visible_line
 from ajuste.model.wording import change
 from ajuste.report.console import Console
 from ajuste.report.format import count_of, duration
-from ajuste.report.verdicts import LOOKS, effect_style
+from ajuste.report.sheet import WORD_STYLES
+from ajuste.report.verdicts import effect_style
 
 # A display on standard error: on a terminal a few lines that stay in place, elsewhere nothing.
 
@@ -212,7 +213,7 @@ class Progress(Display):
             table.add_column(justify=justify, overflow="fold")
         for verdict in shown:
             style = styles[verdict.scale]
-            word = Text(verdict.verdict, style=LOOKS[verdict.verdict].style)
+            word = Text(verdict.verdict, style=WORD_STYLES[verdict.verdict])
             name = Text(visible_line(verdict.subject))
             table.add_row(name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word)
         if len(mine) > len(shown):

@@ -11,7 +11,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ajuste.model.verdict import Word
+
 INDENT: Final = 2
+WORD_STYLES: Final[dict[Word, str]] = {
+    "improves": "bold green",
+    "worsens": "bold red",
+    "differs": "bold blue",
+    "equivalent": "cyan",
+    "undecided": "yellow",
+}
+"""How the words of verdicts look."""
+
 _ASCII: Final = str.maketrans(
     {
         "−": "-",

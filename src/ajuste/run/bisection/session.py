@@ -19,6 +19,7 @@ from ajuste.model.verdict import Verdict
 from ajuste.report.format import duration
 from ajuste.report.html import write_report
 from ajuste.report.progress import Progress
+from ajuste.report.results import report_of
 from ajuste.run.experiment import RunOptions, conduct, prepare
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
@@ -285,5 +286,5 @@ class Measuring:
         if found is None:
             raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}")
         report = means.home.reports / f"{run.id}.html"
-        write_report(results, report)
+        write_report(report_of(results), report)
         return StepMeasurement(found, run.id, str(report))
