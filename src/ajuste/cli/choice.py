@@ -16,8 +16,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.visible import visible_line
 from ajuste.profile.placing import Placed, notes_of
 from ajuste.profile.source import FORMS
-from ajuste.report.console import Console
-from ajuste.report.sheet import sheet
+from ajuste.report.console import Console, sheet
 from ajuste.run.experiment import RunOptions
 from ajuste.run.placement import placed_profiles
 from ajuste.study.command_line.request import between_commas

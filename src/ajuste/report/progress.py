@@ -24,9 +24,8 @@ from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
 from ajuste.model.visible import visible_line
 from ajuste.model.wording import change
-from ajuste.report.console import Console
+from ajuste.report.console import WORD_STYLES, Console
 from ajuste.report.format import count_of, duration
-from ajuste.report.sheet import WORD_STYLES
 from ajuste.report.verdicts import effect_style
 
 # A display on standard error: on a terminal a few lines that stay in place, elsewhere nothing.

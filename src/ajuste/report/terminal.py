@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ajuste.model.visible import visible, visible_line
+from ajuste.report.console import INDENT, WORD_STYLES, Sheet, plain_table, sheet
 from ajuste.report.document import (
     Badge,
     Block,
@@ -40,7 +41,6 @@ from ajuste.report.document import (
     Tone,
     Verdicts,
 )
-from ajuste.report.sheet import INDENT, WORD_STYLES, Sheet, plain_table, sheet
 
 _STYLES: Final[dict[Tone, str]] = {
     "plain": "",
@@ -243,8 +243,8 @@ def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...]) -
 def _rich(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> RichTable:
     table = plain_table()
     for column in columns:
-        title = Text(visible_line(column.title), style="dim")
-        table.add_column(title, justify="right" if column.figure else "left", overflow="fold")
+        title = visible_line(column.title).replace(", ", ",\n")  # The names of several factors, one below the other.
+        table.add_column(Text(title, style="dim"), justify="right" if column.figure else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_styled(cell, "yellow" if row.marked else "") for cell in row.cells))
     return table

@@ -38,7 +38,7 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
     import matplotlib  # not at the top: it takes a second, and only this needs it
 
     from ajuste.report.pictures.drawing import draw
-    from ajuste.report.pictures.style import RC
+    from ajuste.report.pictures.traces import RC
 
     written = []
     try:
