@@ -33,10 +33,11 @@ from ajuste.outputs.registry import PARSERS
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.profile.tuned import Folders
-from ajuste.report.comparison import print_analysis
 from ajuste.report.console import Console
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
 from ajuste.study.read import read_study
 from mutation import LARGE, bounded, mutated
 from shell import SMALL
@@ -190,8 +191,8 @@ def report(a: str, b: str, metric: str) -> tuple[str, str, str]:
     table = read_source(ResultSource(f"configuration,{json_field(metric)}\n{rows}", a, Path("f.csv")), "csv")
     results = analyse_table(table, Wanted(), files=(a,))
     file = io.StringIO()
-    print_analysis(results, Console(file=file, width=200), report=Path(b.replace("\0", "")))
-    return render_html(results), file.getvalue(), markdown(results)
+    print_report(report_of(results), Console(file=file, width=200), report=Path(b.replace("\0", "")))
+    return render_html(report_of(results)), file.getvalue(), markdown(results)
 
 
 def json_field(text: str) -> str:

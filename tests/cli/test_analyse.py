@@ -60,7 +60,7 @@ def test_two_files_are_a_baseline_and_what_is_compared_with_it(shell: Shell) -> 
 
 
 def test_blocks_are_compared_within_and_a_report_is_written(shell: Shell, here: Here) -> None:
-    said, complained = here(0, "blocked.csv", "--lower", "time", "--three-sigma", "--html", "report.html")
+    said, complained = here(0, "blocked.csv", "--lower", "time", "--three-sigma", "--html", "report.html", "--verbose")
     assert complained == ""
     assert said.startswith("new cuts time from ")
     assert "6 blocks, compared within blocks" in said

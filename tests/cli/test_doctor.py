@@ -15,12 +15,12 @@ from shell import Shell
 pytestmark = pytest.mark.usefixtures("machine_lock")
 
 
-def test_the_doctor_ends_with_a_verdict(ajuste: Shell) -> None:
+def test_the_doctor_says_its_verdict_first(ajuste: Shell) -> None:
     said, complained = ajuste("doctor", "--quick")
     assert complained == "", "no progress where nobody looks"
-    last = said.rstrip().splitlines()[-1]
+    first = said.splitlines()[0]
     assert re.fullmatch(
-        r"This machine is (quiet|usable|noisy): 2 % effects need (about|more than) [\d,]+ blocks\.", last
+        r"This machine is (quiet|usable|noisy): 2 % effects need (about|more than) [\d,]+ blocks\.", first
     )
     for title in ("What a study could see here", "Disturbances, most important first"):
         assert title in said

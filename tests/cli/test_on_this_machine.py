@@ -245,7 +245,8 @@ from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.machine.home import ajuste_version
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
-from ajuste.run.experiment import RunOptions, conduct, prepare
+from ajuste.run.testbed import RunOptions
+from ajuste.run.experiment import conduct, prepare
 from ajuste.machine.home import Home
 from ajuste.report.progress import Progress
 from ajuste.store.store import Store

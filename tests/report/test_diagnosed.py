@@ -10,10 +10,11 @@ from rich.console import Console
 
 from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.results import Results
-from ajuste.report.diagnosed import diagnosed, matters
+from ajuste.report.diagnosed import matters, noise_sections
+from ajuste.report.document import Paragraph, Part, Table
 from ajuste.report.html import render_html
-from ajuste.report.page import page_of
-from ajuste.report.terminal import print_results
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
 
 
 def found(kind: Any, metric: str, **more: Any) -> Diagnostic:
@@ -49,14 +50,16 @@ def noisy(grid: Results) -> Results:
 
 
 def test_what_matters_stands_first_and_what_is_absent_is_named(noisy: Results) -> None:
-    (own,) = diagnosed(noisy)
-    assert [(row.title, row.error, row.marked) for row in own.rows] == [
+    _, section = noise_sections(noisy)
+    (own,) = (block for block in section.blocks if isinstance(block, Part))
+    (table,) = (block for block in own.blocks if isinstance(block, Table))
+    assert [(row.cells[0], row.cells[2], row.marked) for row in table.groups[0].rows] == [
         ("Drift", "23 %", True),
         ("Bimodality", "5.0 %", True),
         ("Outliers", "2.0 %", False),
     ]
-    assert own.absent == "order"
-    assert own.naive == "Batches mislead."
+    said = [block.text for block in own.blocks if isinstance(block, Paragraph)]
+    assert said == ["Batches mislead.", "Looked for and not found: order."]
 
 
 def test_the_error_of_a_naive_test_is_told_where_it_is_news(noisy: Results) -> None:
@@ -66,18 +69,18 @@ def test_the_error_of_a_naive_test_is_told_where_it_is_news(noisy: Results) -> N
 
 
 def test_page_and_terminal_tell_it(noisy: Results) -> None:
-    page = render_html(noisy)
+    page = render_html(report_of(noisy))
     assert "There is &lt;b&gt;drift&lt;/b&gt;." in page
     assert "There is <b>" not in page.partition('<script type="application/json"')[0]
     assert "Looked for and not found: order." in page
-    course = next(plot for plot in page_of(noisy).plots if plot.name.startswith("course-"))
-    assert list(course.figure.data[0].y) == pytest.approx([-1, 0, 1])
+    course = next(one for one in report_of(noisy).pictures if one.plot.name.startswith("course-"))
+    assert list(course.plot.figure.data[0].y) == pytest.approx([-1, 0, 1])
     out = StringIO()
-    print_results(noisy, Console(file=out, width=120))
-    assert "Noise diagnostics" in out.getvalue()
+    print_report(report_of(noisy), Console(file=out, width=120), verbose=True)
+    assert "Noise: Drift" in out.getvalue()
 
 
 def test_without_diagnostics_nothing_is_said(grid: Results) -> None:
     assert matters(grid) == []
-    assert diagnosed(grid) == ()
-    assert 'id="diagnostics"' not in render_html(grid)
+    assert noise_sections(grid) == ()
+    assert 'id="diagnostics"' not in render_html(report_of(grid))

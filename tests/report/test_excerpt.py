@@ -10,7 +10,8 @@ from rich.console import Console
 from ajuste.model.results import Results, Tally
 from ajuste.report import trials as module
 from ajuste.report.html import render_html
-from ajuste.report.terminal import print_results
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
 from ajuste.report.trials import CHOSEN, MOST_CONFIGURATIONS, excerpt_of
 
 
@@ -39,14 +40,14 @@ def test_the_report_says_what_it_does_not_show(crowded: Results) -> None:
     counted = crowded.model_copy(
         update={"tally": Tally(trials=5_000, clean=4_900, warm_up=0, flagged=100, failed=0, reasons={"busy": 100})}
     )
-    page = render_html(counted)
+    page = render_html(report_of(counted))
     assert "Of 100 configurations the baseline and the 40 that differ most are shown one by one" in page
     assert "Of 5,000 trials 123 are drawn; every figure uses all of them." in page
     assert "and 100 more that were flagged or failed" in page
     assert "worsens 99 of 99" in page
     out = StringIO()
-    print_results(counted, Console(file=out, width=200))
+    print_report(report_of(counted), Console(file=out, width=200))
     said = out.getvalue()
-    assert "100 configurations, 3 blocks, 5,000 trials" in said
+    assert "100 configurations · 3 blocks · 5,000 trials" in said
     assert "Of 100 configurations the baseline and the 40" in said
-    assert "Left out of every figure: 100 flagged trials." in said
+    assert "Left out of every figure: 100 flagged trials" in said

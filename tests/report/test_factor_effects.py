@@ -11,12 +11,12 @@ from rich.console import Console
 from ajuste.analysis.factor_effects import factor_effects
 from ajuste.model.results import Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
-from ajuste.report.comparison import print_comparison
+from ajuste.report.document import Table, Verdicts
 from ajuste.report.html import render_html
 from ajuste.report.labels import labels_of
-from ajuste.report.page import page_of
 from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
-from ajuste.report.terminal import print_results
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
 from ajuste.report.verdicts import effect_name
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -58,8 +58,7 @@ def screened(grid: Results) -> Results:
 
 def printed(results: Results, width: int = 100) -> str:
     out = io.StringIO()
-    print_results(results, Console(file=out, width=width))
-    print_comparison(results, Console(file=out, width=width))
+    print_report(report_of(results), Console(file=out, width=width), verbose=True)
     return out.getvalue()
 
 
@@ -71,24 +70,29 @@ def test_the_terminal_has_main_effects_from_the_largest_to_the_smallest(factoria
     names = [effect_name(effect, labels) for effect in ranked]
     places = [squeezed.index(re.sub(r"\s", "", name)) for name in names]
     assert places == sorted(places)
-    assert "moreinteractionsareinthereport" in squeezed
+    assert squeezed.count("undecided") > 0
 
 
 def test_nothing_is_wider_than_the_terminal(factorial: Results) -> None:
     out = io.StringIO()
-    print_results(factorial, Console(file=out, width=40))
-    assert max(map(len, out.getvalue().splitlines())) <= 40
+    print_report(report_of(factorial), Console(file=out, width=40), verbose=True)
+    to_be_copied = ("apply", "again")
+    assert max(len(line) for line in out.getvalue().splitlines() if not line.startswith(to_be_copied)) <= 40
 
 
 def test_a_screening_tells_effects_and_not_its_configurations(screened: Results) -> None:
     text = printed(screened)
-    assert "Effects of the factors, each averaged over the levels of all others" in text
-    assert "Verdicts against the baseline" not in text
-    page = page_of(screened)
-    assert not page.verdicts
-    assert page.described_verdicts[0].metric == page.effects[0].metric
-    assert sum(len(group.rows) for group in page.effects) == len(screened.effects)
-    assert {badge.word for badge in page.sections[0].badges} == {e.verdict for e in screened.effects}
+    assert "What each factor does" in text
+    assert "\nVerdicts\n" not in text
+    report = report_of(screened)
+    assert report.section("verdicts-section") is None
+    effects = report.section("effects")
+    assert effects is not None
+    (table,) = (block for block in effects.blocks if isinstance(block, Table))
+    assert table.size == len(screened.effects)
+    (counts,) = (block for block in report.lead if isinstance(block, Verdicts))
+    ((_, badges),) = counts.counts
+    assert {badge.word for badge in badges} == {e.verdict for e in screened.effects}
 
 
 def test_the_chart_has_the_largest_effect_on_top_with_its_interval_and_the_zone(screened: Results) -> None:
@@ -148,7 +152,7 @@ def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
             ),
         }
     )
-    text = render_html(with_effects(hostile))
+    text = render_html(report_of(with_effects(hostile)))
     assert HOSTILE not in text
     assert "<img" not in text
     assert "What each factor does" in text

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from ajuste.model.results import History, Results, VersionChange, VersionPoint
+from ajuste.report.document import Paragraph, Picture, Section
 from ajuste.report.labels import labels_of
-from ajuste.report.sections import history_sections, history_sentences
+from ajuste.report.sections import history_sections
 
 from .simulated import HOSTILE
 
@@ -48,7 +49,13 @@ FALL = {"changes": (VersionChange(before="6.1", after="6.12", change=0.75),)}
 
 def sentences(results: Results) -> list[str]:
     title = results.metrics[0].title
-    return [one.removeprefix(title).strip() for one in history_sentences(results, labels_of(results))]
+    (section,) = history_sections(results, labels_of(results))
+    said = [block.text for block in section.blocks if isinstance(block, Paragraph)]
+    return [one.removeprefix(title).strip() for one in said]
+
+
+def pictures(section: Section) -> list[Picture]:
+    return [block for block in section.blocks if isinstance(block, Picture)]
 
 
 def test_a_change_is_named_with_the_scheduler_that_came_with_it(told: Any) -> None:
@@ -67,7 +74,7 @@ def test_no_change_and_no_knowledge_are_told_apart(told: Any) -> None:
 def test_the_picture_has_versions_in_order_the_border_and_the_change(told: Any) -> None:
     results = told(FALL)
     (section,) = history_sections(results, labels_of(results))
-    drawn = section.plots[0].figure.to_plotly_json()
+    drawn = pictures(section)[0].plot.figure.to_plotly_json()
     assert list(drawn["layout"]["xaxis"]["ticktext"]) == list(VERSIONS)
     assert drawn["layout"]["shapes"][0]["x0"] == 1.5
     assert list(drawn["data"][1]["text"]) == ["−25 %"]
@@ -76,7 +83,7 @@ def test_the_picture_has_versions_in_order_the_border_and_the_change(told: Any) 
 def test_names_are_text(told: Any) -> None:
     results = told({"flavour": HOSTILE}, {"fixed": {"factor": HOSTILE}})
     (section,) = history_sections(results, labels_of(results))
-    assert "<script>" not in section.plots[0].figure.to_json()
+    assert "<script>" not in pictures(section)[0].plot.figure.to_json()
 
 
 def test_nothing_is_told_where_no_versions_are_compared(grid: Results) -> None:

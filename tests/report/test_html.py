@@ -15,6 +15,7 @@ from ajuste.machine.inventory.cpu import Cpu
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.results import Results
 from ajuste.report.html import render_html, write_report
+from ajuste.report.results import report_of
 from ajuste.report.trials import trials_csv
 
 VOID = {"meta", "link", "img", "br", "wbr", "input", "path", "circle"}
@@ -59,19 +60,19 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(granularity: Results) -> Page:
-    return Page(render_html(granularity))
+    return Page(render_html(report_of(granularity)))
 
 
 @pytest.fixture(scope="module")
 def hostile_page(hostile: Results) -> Page:
-    return Page(render_html(hostile))
+    return Page(render_html(report_of(hostile)))
 
 
 def test_question_answer_verdicts_and_digest_are_text(page: Page, granularity: Results) -> None:
     text = " ".join(page.text.split())
     for wanted in (granularity.question, granularity.answer, granularity.digest, "equivalent within ±5 %", "differs"):
         assert wanted in text
-    assert "not supported" in text
+    assert "Not supported: cycles" in text
     assert "No such file or directory" in text
 
 
@@ -159,14 +160,14 @@ def test_results_without_verdicts_or_trials_still_make_a_report(granularity: Res
             ),
         }
     )
-    assert "no verdict yet" in Page(render_html(bare)).text
+    assert "No verdict yet" in Page(render_html(report_of(bare))).text
 
 
 def test_the_inventory_is_a_page_of_its_own_that_is_folded(granularity: Results) -> None:
     hostile = "<img src=x> \x1b[31m \u202e"
     inventory = Inventory(cpu=Cpu(model=hostile, isolated="2-3"), mitigations={"mds": hostile})
     environment = {"this machine": {"kernel": "6.1"}, "inventory": inventory.model_dump(mode="json")}
-    text = render_html(granularity.model_copy(update={"environment": environment}))
+    text = render_html(report_of(granularity.model_copy(update={"environment": environment})))
     page = Page(text)
     assert re.search(r"<dt>inventory</dt>\s*<dd><details[^>]*><summary>", text)
     assert "Isolated 2-3" in " ".join(page.text.split())
@@ -177,7 +178,7 @@ def test_the_inventory_is_a_page_of_its_own_that_is_folded(granularity: Results)
 
 @pytest.mark.parametrize("document", [{"inventory": 99, "cpu": "?"}, "none", ["x"], {"cpu": {"cpus": "many"}}])
 def test_an_inventory_that_is_not_understood_is_shown_as_it_is(granularity: Results, document: object) -> None:
-    text = render_html(granularity.model_copy(update={"environment": {"inventory": document}}))
+    text = render_html(report_of(granularity.model_copy(update={"environment": {"inventory": document}})))
     assert "<dt>inventory</dt>" in text
 
 
@@ -189,14 +190,14 @@ def test_trials_without_a_single_figure_still_make_a_report(undecided: Results) 
     )
     configurations = tuple(c.model_copy(update={"metrics": {}}) for c in undecided.configurations)
     update = {"trials": failed, "verdicts": verdicts, "configurations": configurations, "blocks": 0}
-    assert "no clean trial" in render_html(undecided.model_copy(update=update))
+    assert "no clean trial" in render_html(report_of(undecided.model_copy(update=update)))
 
 
 def test_a_report_is_written_whole_or_not_at_all(
     granularity: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "new" / "report.html"
-    write_report(granularity, path)
+    write_report(report_of(granularity), path)
     before = path.read_text(encoding="utf-8")
     assert Page(before).headings
 
@@ -205,6 +206,6 @@ def test_a_report_is_written_whole_or_not_at_all(
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(OSError, match="No space"):
-        write_report(granularity.model_copy(update={"title": "other"}), path)
+        write_report(report_of(granularity.model_copy(update={"title": "other"})), path)
     assert path.read_text(encoding="utf-8") == before
     assert list(path.parent.iterdir()) == [path]

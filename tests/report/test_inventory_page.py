@@ -8,11 +8,12 @@ from ajuste.machine.inventory.cpu import Cpu, Frequency
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.machine.inventory.network import Nic
 from ajuste.machine.inventory.storage import Disk
-from ajuste.report.inventory_page import InventoryLine, inventory_page, value_text
+from ajuste.report.document import Fact
+from ajuste.report.inventory_page import inventory_page, value_text
 
 
-def lines_of(title: str, inventory: Inventory) -> tuple[InventoryLine, ...]:
-    return next(area.lines for area in inventory_page(inventory) if area.title == title)
+def lines_of(title: str, inventory: Inventory) -> tuple[Fact, ...]:
+    return next(area.facts for area in inventory_page(inventory) if area.title == title)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +39,8 @@ def test_values_have_the_unit_of_their_field(field: str, value: Any, text: str) 
 def test_what_is_unknown_says_why() -> None:
     inventory = Inventory(frequency=Frequency(driver="x", unknown={"turbo": "needs root", "base_khz": "needs root"}))
     assert lines_of("Frequency", inventory) == (
-        InventoryLine("Driver", "x"),
-        InventoryLine("Needs root", "turbo, base", dim=True),
+        Fact("Driver", "x"),
+        Fact("Needs root", "turbo, base", tone="dim"),
     )
 
 
@@ -51,23 +52,23 @@ def test_things_are_told_by_their_names_with_their_mappings_below() -> None:
         virtual_nics=3,
     )
     assert lines_of("Disks", inventory) == (
-        InventoryLine("sda", "kind ata; read ahead 128 KiB"),
-        InventoryLine("", "not offered by this device: model", dim=True),
+        Fact("sda", "kind ata; read ahead 128 KiB"),
+        Fact("", "not offered by this device: model", tone="dim"),
     )
     assert lines_of("Network interfaces", inventory) == (
-        InventoryLine("eth0", "MTU 1,500 B"),
-        InventoryLine("", "features: on: rx-gro; off, fixed: 8 others"),
-        InventoryLine("virtual", "3 (bridges, tunnels, containers), not described"),
+        Fact("eth0", "MTU 1,500 B"),
+        Fact("", "features: on: rx-gro; off, fixed: 8 others"),
+        Fact("virtual", "3 (bridges, tunnels, containers), not described"),
     )
 
 
 def test_vulnerabilities_that_do_not_concern_it_are_told_together() -> None:
     inventory = Inventory(mitigations={"mds": "Not affected", "meltdown": "Mitigation: PTI", "l1tf": "Not affected"})
     assert lines_of("Mitigations", inventory) == (
-        InventoryLine("meltdown", "Mitigation: PTI"),
-        InventoryLine("Not affected", "mds, l1tf"),
+        Fact("meltdown", "Mitigation: PTI"),
+        Fact("Not affected", "mds, l1tf"),
     )
 
 
 def test_flags_are_counted() -> None:
-    assert InventoryLine("Flags", "3 (--json lists them)") in lines_of("CPU", Inventory(cpu=Cpu(flags=("a", "b", "c"))))
+    assert Fact("Flags", "3 (--json lists them)") in lines_of("CPU", Inventory(cpu=Cpu(flags=("a", "b", "c"))))

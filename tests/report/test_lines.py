@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from ajuste.model.results import Results
-from ajuste.report.comparison import print_comparison
+from ajuste.report.document import Badge
 from ajuste.report.html import write_report
-from ajuste.report.lines import line_groups
-from ajuste.report.page import page_of
-from ajuste.report.terminal import print_results
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
+from ajuste.report.verdict_tables import line_table
 from apart import results
 
 FOUND = results({"sched_min_granularity_ns": -0.2, "vm.dirty_ratio": 0.05})
@@ -22,8 +22,7 @@ FOUND = results({"sched_min_granularity_ns": -0.2, "vm.dirty_ratio": 0.05})
 
 def printed(found: Results, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_comparison(found, console)
-    print_results(found, console)
+    print_report(report_of(found), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -32,7 +31,7 @@ def printed(found: Results, width: int) -> str:
 def test_the_terminal_names_every_line_with_its_share_and_what_it_does(width: int) -> None:
     text = printed(FOUND, width)
     flat = " ".join(text.split())
-    assert re.search(r"the whole profile .* improves", flat)
+    assert re.search(r"the whole profile .* helps", flat)
     assert re.search(r"vm.swappiness .*? useless", flat)
     assert re.search(r"sched_min_granularity_ns .*? helps", flat)
     assert re.search(r"vm.dirty_ratio .*? harms", flat)
@@ -40,10 +39,14 @@ def test_the_terminal_names_every_line_with_its_share_and_what_it_does(width: in
 
 
 def test_the_whole_comes_first_then_the_lines_by_the_size_of_their_shares() -> None:
-    (group,) = [one for one in line_groups(FOUND, FOUND.metrics) if one.metric == FOUND.metrics[0].title]
-    assert [row.name for row in group.rows[:3]] == ["the whole profile", "sched_min_granularity_ns", "vm.dirty_ratio"]
-    assert [row.badge.text for row in group.rows[:3]] == ["helps", "helps", "harms"]
-    assert group.rows[1].sets == "10000000"
+    table = line_table(FOUND, FOUND.metrics[:1])
+    assert table is not None
+    rows = [row.cells for row in table.groups[0].rows[:3]]
+    assert [(str(name), str(badge.text)) for name, *_, badge in rows if isinstance(badge, Badge)] == [
+        ("the whole profile", "helps"),
+        ("sched_min_granularity_ns = 10000000", "helps"),
+        ("vm.dirty_ratio = 40", "harms"),
+    ]
 
 
 def test_configurations_are_only_described_and_those_of_the_ways_are_not_shown() -> None:
@@ -54,13 +57,12 @@ def test_configurations_are_only_described_and_those_of_the_ways_are_not_shown()
 
 
 def test_the_report_has_the_lines_a_picture_of_them_and_what_was_left_out(tmp_path: Path) -> None:
-    page = page_of(FOUND)
-    assert not page.verdicts
-    assert page.lead is not None
-    assert page.lead.title == "Effect of the whole profile, divided among its lines, in %"
-    assert page.sections[0].plots == ()
+    report = report_of(FOUND)
+    assert report.section("verdicts-section") is None
+    assert report.pictures[0].plot.title == "Effect of the whole profile, divided among its lines, in %"
+    assert [name for name in ("section-0", "section-1") if report.section(name) is not None] == ["section-1"]
     path = tmp_path / "report.html"
-    write_report(FOUND, path)
+    write_report(report, path)
     text = path.read_text()
     assert "What each line does" in text
     assert "script script = x (is a program)" in text

@@ -11,8 +11,9 @@ from tests.report.simulated import HOSTILE, INVOLUNTARY
 from ajuste.model.results import Prediction, PredictionRule, Results, ThreeSigma
 from ajuste.report.html import render_html
 from ajuste.report.labels import labels_of
-from ajuste.report.plots.predicted import predicted_plot
-from ajuste.report.terminal import print_results
+from ajuste.report.plots.curve import predicted_plot
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
 
 RULE = PredictionRule(
     name="nice-weights", title="The weights", says="Shares follow weights.", source="kernel/sched/core.c"
@@ -52,7 +53,7 @@ def asked(granularity: Results) -> Results:
 
 def printed(results: Results, width: int) -> str:
     out = io.StringIO()
-    print_results(results, Console(file=out, width=width))
+    print_report(report_of(results), Console(file=out, width=width))
     return out.getvalue()
 
 
@@ -69,7 +70,7 @@ def test_the_terminal_shows_prediction_and_residual_at_any_width(asked: Results,
 
 
 def test_the_report_has_both_tables_and_a_plot(asked: Results) -> None:
-    page = render_html(asked)
+    page = render_html(report_of(asked))
     assert 'id="predictions"' in page
     assert 'id="three-sigma"' in page
     assert "Measured and predicted" in page
@@ -77,7 +78,7 @@ def test_the_report_has_both_tables_and_a_plot(asked: Results) -> None:
 
 
 def test_nothing_of_them_is_shown_where_a_study_does_not_ask(granularity: Results) -> None:
-    page = render_html(granularity)
+    page = render_html(report_of(granularity))
     assert 'id="predictions"' not in page
     assert 'id="three-sigma"' not in page
     assert "3-sigma" not in printed(granularity, 100)
@@ -86,7 +87,7 @@ def test_nothing_of_them_is_shown_where_a_study_does_not_ask(granularity: Result
 def test_what_a_rule_says_is_text_whatever_it_contains(asked: Results) -> None:
     rule = RULE.model_copy(update={"says": HOSTILE, "title": HOSTILE})
     hostile = asked.predictions[0].model_copy(update={"why": HOSTILE})
-    page = render_html(asked.model_copy(update={"rule": rule, "predictions": (hostile,)}))
+    page = render_html(report_of(asked.model_copy(update={"rule": rule, "predictions": (hostile,)})))
     assert HOSTILE not in page
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ajuste.model.kernel import PROOFS, Proof, Shown
 from ajuste.model.results import Results
 from ajuste.report.markdown import markdown
+from ajuste.report.results import report_of
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
 def tokens(results: Results, *metrics: str) -> list[Token]:
-    return PARSER.parse(markdown(results, metrics))
+    return PARSER.parse(markdown(report_of(results, metrics)))
 
 
 def tables(results: Results, *metrics: str) -> list[list[list[str]]]:
@@ -40,15 +43,15 @@ def test_every_configuration_has_a_row_with_the_mean_of_what_decides(granularity
     assert figures[0][0] == granularity.factors[0].name
     assert len(figures) == 1 + len(granularity.configurations)
     for row, configuration in zip(figures[1:], granularity.configurations, strict=True):
-        assert ("*" in row[0]) == configuration.baseline
+        assert ("(baseline)" in row[0]) == configuration.baseline
         mean = configuration.metrics["involuntary-switches"].mean
         assert abs(float(row[1].split(" ±")[0].replace(",", "")) - mean) <= 0.5
 
 
 def test_verdicts_answer_and_commands_are_there(granularity: Results) -> None:
-    verdicts = tables(granularity)[1]
+    verdicts = [row for table in tables(granularity) for row in table[1:] if row[-1]]
     deciding = [one for one in granularity.verdicts if one.deciding]
-    assert sorted(row[-1].split()[1] for row in verdicts[1:]) == sorted(one.verdict for one in deciding)
+    assert sorted(row[-1].split()[1] for row in verdicts) == sorted(one.verdict for one in deciding)
     assert granularity.answer in text(granularity)
     assert granularity.digest in text(granularity)
     [block] = [token for token in tokens(granularity) if token.type == "fence"]
@@ -57,9 +60,9 @@ def test_verdicts_answer_and_commands_are_there(granularity: Results) -> None:
 
 def test_the_metrics_that_are_named_are_shown(granularity: Results) -> None:
     titles = {metric.name: metric.title for metric in granularity.metrics}
-    head = tables(granularity, "elapsed")[0][0]
-    assert head[1].startswith(titles["elapsed"])
-    assert len(head) == 2
+    shown = markdown(report_of(granularity, ["elapsed"]))
+    assert f"\n\n{titles['elapsed']} (s)\n\n|" in shown
+    assert len(tables(granularity, "elapsed")) == 1
 
 
 def test_a_screening_shows_the_effects_of_its_factors(crowded: Results) -> None:
@@ -71,9 +74,8 @@ def test_tables_that_a_study_has_besides_are_there_too(granularity: Results) -> 
     claim = Shown(feature="numa", title="NUMA", present=False, options={"CONFIG_NUMA": "n"}, claim="no-numa")
     proof = Proof(kernel="mine:other", release="6.1.0", build="#1", features=(claim,))
     environment = {**granularity.environment, PROOFS: {"mine:other": proof.model_dump(mode="json")}}
-    assert ["numa", "no-numa", "no", "NUMA=n"] in tables(granularity.model_copy(update={"environment": environment}))[
-        -1
-    ]
+    *_, rows = tables(granularity.model_copy(update={"environment": environment}))
+    assert ["numa", "no-numa", "no", "NUMA=n"] in [row[:4] for row in rows]
 
 
 def test_what_others_wrote_is_no_markup(hostile: Results) -> None:
@@ -85,8 +87,10 @@ def test_what_others_wrote_is_no_markup(hostile: Results) -> None:
         for child in (token, *(token.children or ()))
         if child.type not in {"inline", "text", "text_special", "fence"}
     }
-    assert not kinds & {"html_block", "html_inline", "link_open", "image", "code_inline", "s_open", "heading_open"}
+    folds = [token.content for token in tokens(changed) if token.type == "html_block"]
+    assert all(re.fullmatch(r"</details>\n|<details markdown=\"1\"><summary>[\w ]+</summary>\n", one) for one in folds)
+    assert not kinds & {"html_inline", "link_open", "image", "code_inline", "s_open", "heading_open"}
     shown = text(changed)
     assert "<img src=x onerror=alert(1)> | `a` *b* [c](javascript:d)" in shown
-    assert "\x1b" not in markdown(changed)
-    assert "\u202e" not in markdown(changed)
+    assert "\x1b" not in markdown(report_of(changed))
+    assert "\u202e" not in markdown(report_of(changed))

@@ -18,8 +18,9 @@ from ajuste.report.plan import (
     PlannedConfiguration,
     PlannedStudy,
     PlannedWrite,
-    print_plan,
+    plan_report,
 )
+from ajuste.report.terminal import print_report
 
 KNOB = "sched_min_granularity_ns"
 PATH = f"/proc/sys/kernel/{KNOB}"
@@ -68,7 +69,7 @@ def plan() -> PlannedStudy:
 
 def printed(plan: PlannedStudy, width: int = 80) -> str:
     out = io.StringIO()
-    print_plan(plan, Console(file=out, width=width))
+    print_report(plan_report(plan), Console(file=out, width=width))
     return out.getvalue()
 
 
@@ -91,9 +92,9 @@ def test_every_write_and_command_is_shown(plan: PlannedStudy) -> None:
 
 
 def test_the_order_of_the_first_blocks_is_shown_with_their_seeds(plan: PlannedStudy) -> None:
-    lines = [line.strip() for line in printed(plan).splitlines()]
-    assert lines[lines.index("block 0 (seed 100)") + 1] == "7.5 ms → 750 µs"
-    assert lines[lines.index("block 1 (seed 101)") + 1] == "750 µs → 7.5 ms"
+    text = printed(plan)
+    assert "block 0 (seed 100): 7.5 ms → 750 µs\n" in text
+    assert "block 1 (seed 101): 750 µs → 7.5 ms\n" in text
 
 
 def test_the_budget_is_shown_in_trials_and_time(plan: PlannedStudy) -> None:

@@ -14,8 +14,7 @@ from ajuste.report.plots.curve import curve_plot
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.plots.heatmap import heatmap_plot
 from ajuste.report.plots.plot import Plot
-from ajuste.report.plots.small import small_plot
-from ajuste.report.plots.trials import trials_plot
+from ajuste.report.plots.trials import small_plot, trials_plot
 
 
 def metric(results: Results, name: str) -> Metric:

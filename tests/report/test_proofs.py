@@ -9,9 +9,11 @@ from tests.report.simulated import HOSTILE
 
 from ajuste.model.kernel import PROOFS, Proof, Shown, Sight
 from ajuste.model.results import Results
+from ajuste.report.document import Table
 from ajuste.report.html import render_html
-from ajuste.report.proofs import proofs_listing, proofs_of
-from ajuste.report.terminal import print_results
+from ajuste.report.listings import proofs_section
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
 
 SEEN = Shown(
     feature="numa",
@@ -30,24 +32,24 @@ def proved(results: Results) -> Results:
 
 
 def test_a_run_without_proofs_has_no_table_of_them(granularity: Results) -> None:
-    assert proofs_listing(granularity) is None
+    assert proofs_section(granularity) is None
 
 
 def test_the_table_has_each_claim_with_what_was_seen(granularity: Results) -> None:
-    listing = proofs_listing(proved(granularity))
-    assert listing is not None
-    (group,) = listing.groups
-    assert (group.title, group.lines[0].name) == ("mine:non-numa", "numa")
-    assert group.lines[0].cells == ("no-numa", "no", "NUMA=n")
-    assert list(proofs_of(proved(granularity))) == ["mine:non-numa"], "what is not understood is left out"
+    section = proofs_section(proved(granularity))
+    assert section is not None
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    (group,) = table.groups
+    assert group.title == "mine:non-numa", "what is not understood is left out"
+    assert [row.cells for row in group.rows] == [("numa", "no-numa", "no", "NUMA=n")]
 
 
 def test_terminal_and_page_show_it_once(granularity: Results) -> None:
     results = proved(granularity)
     console = Console(file=io.StringIO(), width=200)
-    print_results(results, console)
+    print_report(report_of(results), console, verbose=True)
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("no-numa") == 1
-    page = render_html(results)
+    page = render_html(report_of(results))
     assert "Features found in the running kernels" in page
     assert HOSTILE not in page.split("<script", 1)[0] + page.split("</script>")[1]

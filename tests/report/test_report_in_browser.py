@@ -14,6 +14,7 @@ import pytest
 
 from ajuste.model.results import Results
 from ajuste.report.html import write_report
+from ajuste.report.results import report_of
 from ajuste.report.trials import trials_csv
 
 pytestmark = pytest.mark.browser
@@ -34,7 +35,7 @@ def files(
     directory = tmp_path_factory.mktemp("reports")
     paths = {name: directory / f"{name}.html" for name in NAMES}
     for name, results in zip(NAMES, (granularity, grid, undecided, hostile, timed), strict=True):
-        write_report(results, paths[name])
+        write_report(report_of(results), paths[name])
     return paths
 
 
@@ -92,7 +93,7 @@ def test_it_fits_and_draws_every_trial(
     results = request.getfixturevalue(name)
     page = opened(name, width, theme)
     assert page.locator(".answer .badge").first.is_visible()
-    assert results.answer.replace("\x1b", "\\x1b") in page.locator("#answer").inner_text()
+    assert results.answer.replace("\x1b", "\\x1b") in page.locator("#answer").text_content()
     assert marks(page, "metric-0-trials") == len(results.trials)
     assert page.locator("[id^=metric-0-forest] .js-line").count() >= len(results.configurations) - 1
     with all_details_open(page):
@@ -187,9 +188,9 @@ def test_a_picture_can_be_saved_with_its_title_and_legend(opened: Open, theme: s
 
 def test_the_commands_can_be_copied(opened: Open, granularity: Results) -> None:
     page = opened("granularity")
-    page.click("[data-copy=commands]")
-    page.wait_for_function("() => document.querySelector('[data-copy=commands]').textContent === 'Copied'")
-    assert page.locator("#commands").inner_text().splitlines() == list(granularity.reproduce)
+    page.click("[data-copy=again]")
+    page.wait_for_function("() => document.querySelector('[data-copy=again]').textContent === 'Copied'")
+    assert page.locator("#again").inner_text().splitlines() == list(granularity.reproduce)
 
 
 def test_hovering_says_what_a_trial_was(opened: Open) -> None:
@@ -204,8 +205,8 @@ def test_hovering_says_what_a_trial_was(opened: Open) -> None:
 
 def test_text_and_tables_need_no_script(opened: Open, granularity: Results) -> None:
     page = opened("granularity", 390, script=False)
-    assert page.locator("#answer").inner_text() == granularity.answer
-    assert page.locator("#verdicts tbody tr:not(.group)").count() == 6
+    assert page.locator("#answer").text_content() == granularity.answer
+    assert page.locator("#verdicts tbody tr:not(.group):not(.remark)").count() == 8
     assert page.locator("#verdicts .badge").first.is_visible()
     assert not page.locator("[data-figure]").first.is_visible()
     assert not page.locator("[data-source=trials-csv]").is_visible()

@@ -12,9 +12,12 @@ from rich.console import Console
 from ajuste.analysis.explanation import explanation
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Behaviour, Preemption, Recorded, Recording, Share, Spread, Switches
+from ajuste.report.document import Paragraph, Picture
 from ajuste.report.html import render_html
 from ajuste.report.labels import labels_of
-from ajuste.report.scheduling import print_explanation, scheduling_sections
+from ajuste.report.results import report_of
+from ajuste.report.scheduling import explanation_report, scheduling_sections
+from ajuste.report.terminal import print_report
 
 EVIL = "</b>\x1b[31m<i>"
 """A name that a program gave itself; the kernel keeps 15 bytes."""
@@ -84,7 +87,7 @@ class Texts(HTMLParser):
 
 
 def test_the_report_says_why_and_draws_it(explained: Results) -> None:
-    page = render_html(explained)
+    page = render_html(report_of(explained))
     section = page[page.index('id="scheduling-0"') : page.index("</section>", page.index('id="scheduling-0"'))]
     shown = Texts(section)
     assert "leaves the CPU 9.1 times less often (49 instead of 445 switches" in " ".join(shown.text.split())
@@ -97,8 +100,9 @@ def test_the_report_says_why_and_draws_it(explained: Results) -> None:
 
 def test_a_histogram_is_an_outline_with_gaps(explained: Results) -> None:
     (section,) = scheduling_sections(explained, labels_of(explained))
-    latency = next(plot for plot in section.plots if plot.name.endswith("latency"))
-    trace = latency.figure.to_plotly_json()["data"][1]
+    pictures = [block for block in section.blocks if isinstance(block, Picture)]
+    latency = next(picture for picture in pictures if picture.plot.name.endswith("latency"))
+    trace = latency.plot.figure.to_plotly_json()["data"][1]
     corners = dict.fromkeys(zip(trace["x"], (round(44 * share / 100) for share in trace["y"]), strict=True))
     low = [(1024, 0), (1024, 30), (1280, 30), (1280, 10), (1536, 10), (1536, 0)]
     assert list(corners) == [*low, (8192, 0), (8192, 4), (10240, 4), (10240, 0)]
@@ -107,7 +111,7 @@ def test_a_histogram_is_an_outline_with_gaps(explained: Results) -> None:
 
 def test_the_terminal_shows_the_figures_side_by_side(explained: Results) -> None:
     out = io.StringIO()
-    print_explanation(explained, explained.explanations[0], Console(file=out, width=100))
+    print_report(explanation_report(explained, explained.explanations[0]), Console(file=out, width=100), verbose=True)
     said = out.getvalue()
     assert "\x1b" not in said
     assert re.search(r"– preempted by a wake-up +400 +4\n", said)
@@ -119,5 +123,5 @@ def test_what_could_not_be_recorded_is_said_and_nothing_is_drawn(granularity: Re
     refused = Recorded(configuration=own, block=0, seed=7, problem="Permission denied")
     found = granularity.model_copy(update={"explanations": (explanation(refused, recorded(baseline, 4)),)})
     (section,) = scheduling_sections(found, labels_of(found))
-    assert section.plots == section.tables == ()
-    assert "Permission denied" in Texts(render_html(found)).text
+    assert all(isinstance(block, Paragraph) for block in section.blocks)
+    assert "Permission denied" in Texts(render_html(report_of(found))).text

@@ -11,11 +11,12 @@ import pytest
 
 from ajuste.model.results import Results
 from ajuste.model.trial import Factor
+from ajuste.report.document import Paragraph, Picture
 from ajuste.report.labels import labels_of
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.surface_curves import View, surface_curves, view_of
 from ajuste.report.plots.surface_map import surface_map
-from ajuste.report.sections import surface_sections, surface_sentences
+from ajuste.report.sections import surface_sections
 
 from .simulated import ELAPSED, Simulated, simulate
 
@@ -34,8 +35,8 @@ def the_map(results: Results, metric: str = "hackbench.time") -> Plot:
 
 
 def said(results: Results) -> list[str]:
-    ((_, sentences),) = surface_sentences(results, labels_of(results), {})
-    return list(sentences)
+    (section,) = surface_sections(results, labels_of(results))
+    return [block.text for block in section.blocks if isinstance(block, Paragraph)]
 
 
 def study(truth: float, noise: float) -> Results:
@@ -131,7 +132,7 @@ def test_the_sentences(grid: Results) -> None:
 
 def test_switches_have_the_same_pictures_as_the_deciding_metric(grid: Results) -> None:
     (section,) = surface_sections(grid, labels_of(grid))
-    titles = [plot.title for plot in section.plots]
+    titles = [block.plot.title for block in section.blocks if isinstance(block, Picture)]
     for metric in ("Hackbench time", "Voluntary context switches", "Involuntary context switches"):
         own = [title for title in titles if title.startswith(metric)]
         assert len(own) == 3

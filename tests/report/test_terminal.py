@@ -12,13 +12,16 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from ajuste.model.results import Results
-from ajuste.report.terminal import print_results
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
 
 
-def printed(results: Results, width: int = 80, *, terminal: bool = False, report: Path | None = None) -> str:
+def printed(
+    results: Results, width: int = 80, *, terminal: bool = False, verbose: bool = True, report: Path | None = None
+) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
-    print_results(results, console, report=report)
+    print_report(report_of(results), console, verbose=verbose, path=report)
     return out.getvalue()
 
 
@@ -31,7 +34,8 @@ def one_line(text: str) -> str:
 def test_nothing_is_wider_than_the_terminal_or_cut_off(name: str, width: int, request: pytest.FixtureRequest) -> None:
     results = request.getfixturevalue(name)
     text = printed(results, width)
-    assert max(cell_len(line) for line in text.splitlines()) <= width
+    to_be_copied = ("apply", "again")
+    assert max(cell_len(line) for line in text.splitlines() if not line.startswith(to_be_copied)) <= width
     squeezed = re.sub(r"\s", "", text)
     for whole in (results.digest, results.answer.replace("\x1b", "\\x1b"), *(f.name for f in results.factors)):
         assert re.sub(r"\s", "", whole) in squeezed
@@ -48,13 +52,31 @@ def test_a_terminal_gets_colours_for_the_verdicts(granularity: Results) -> None:
     assert re.search(r"\x1b\[1;34mdiffers", printed(granularity, terminal=True))
 
 
+def test_the_first_lines_are_the_answer_and_one_line_for_each_metric(granularity: Results) -> None:
+    brief = printed(granularity, 400, verbose=False)
+    assert len(brief.splitlines()) < 20
+    assert len(printed(granularity, 400).splitlines()) > 3 * len(brief.splitlines())
+    headline, _, _, _, switches, elapsed, *_ = brief.splitlines()
+    assert headline == report_of(granularity).headline
+    assert switches.startswith("Involuntary context switches: 134.6 at 750 µs; 67.9 at 7.5 ms (−66.8, differs); ")
+    assert elapsed.startswith("Elapsed time: 2.515 s at 750 µs; ")
+    assert granularity.answer not in brief
+
+
+def test_details_are_shown_where_they_are_wanted(granularity: Results) -> None:
+    brief, verbose = (one_line(printed(granularity, verbose=wanted)) for wanted in (False, True))
+    for wanted in (granularity.answer, granularity.question, "What the settings do", "How it was measured"):
+        assert wanted in verbose
+        assert wanted not in brief
+
+
 def test_values_are_the_means_of_the_clean_trials(undecided: Results) -> None:
     clean = [t for t in undecided.trials if t.status == "ok" and not t.warm_up]
-    line = next(line for line in printed(undecided).splitlines() if line.strip().startswith("elapsed  "))
+    text = one_line(printed(undecided, 132))
+    assert "Elapsed time (ms)" in text
     for configuration in undecided.configurations:
         values = np.array([t.metrics["elapsed"] for t in clean if t.configuration == configuration.name])
-        assert f"{1000 * values.mean():.0f} ± {100 * values.std(ddof=1) / values.mean():.2g} %" in line
-    assert line.split()[1] == "ms"
+        assert f"{1000 * values.mean():.0f} ± {100 * values.std(ddof=1) / values.mean():.2g} %" in text
 
 
 def test_a_counter_that_the_machine_lacks_is_never_zero(granularity: Results) -> None:
@@ -64,7 +86,7 @@ def test_a_counter_that_the_machine_lacks_is_never_zero(granularity: Results) ->
 
 
 def test_every_deciding_verdict_is_said_with_estimate_and_interval(grid: Results) -> None:
-    text = one_line(printed(grid))
+    text = one_line(printed(grid, 200))
     deciding = [verdict for verdict in grid.verdicts if verdict.deciding]
     assert len(deciding) == 29
     for verdict in deciding:
@@ -75,16 +97,16 @@ def test_every_deciding_verdict_is_said_with_estimate_and_interval(grid: Results
 
 
 def test_the_factor_is_named_once_and_its_levels_stand_in_rows(grid: Results) -> None:
-    text = printed(grid)
-    tables = text.partition("\n\n")[2]
-    assert tables.count("sched_min_granularity_ns") == 1
-    assert tables.count("sched_wakeup_granularity_ns") == 1
-    assert re.search(r"^\s+16 ms\s+8 ms\s", text, re.MULTILINE)
+    text = printed(grid, 132, verbose=False)
+    table = text.partition("\nVerdicts\n")[2].partition("\n\nNote")[0]
+    assert table.count("sched_min_granularity_ns") == 1
+    assert table.count("sched_wakeup_granularity_ns") == 1
+    assert re.search(r"^\s+16 ms, 8 ms\s", table, re.MULTILINE)
 
 
 def test_trials_that_were_left_out_are_counted_with_their_reasons(undecided: Results) -> None:
     text = one_line(printed(undecided))
-    assert "Left out of every figure: 3 warm-up trials, 1 flagged trial, 2 failed trials." in text
+    assert "Left out of every figure: 3 warm-up trials, 1 flagged trial, 2 failed trials (" in text
     assert "another process used 31 % of the CPU" in text
 
 
@@ -113,7 +135,7 @@ def test_escape_sequences_of_others_do_nothing(hostile: Results) -> None:
 def test_an_ascii_terminal_gets_ascii(granularity: Results) -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding="ascii")
-    print_results(granularity, Console(file=file, width=80))
+    print_report(report_of(granularity), Console(file=file, width=80), verbose=True)
     file.flush()
     assert "+- " in raw.getvalue().decode("ascii")
 

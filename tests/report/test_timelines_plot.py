@@ -11,6 +11,7 @@ from ajuste.report.html import render_html
 from ajuste.report.labels import labels_of
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.timelines import timelines_plot
+from ajuste.report.results import report_of
 
 
 def drawn(results: Results) -> Plot:
@@ -50,8 +51,8 @@ def test_units_are_those_that_are_easiest_to_read(timed: Results) -> None:
 
 def test_a_study_without_samplers_has_none(granularity: Results, timed: Results) -> None:
     assert timelines_plot(granularity, labels_of(granularity), "timelines") is None
-    assert 'id="timelines-title"' not in render_html(granularity)
-    assert 'id="timelines-title"' in render_html(timed)
+    assert 'id="timelines-section-title"' not in render_html(report_of(granularity))
+    assert 'id="timelines-section-title"' in render_html(report_of(timed))
 
 
 def test_the_document_keeps_them(timed: Results) -> None:

@@ -13,7 +13,7 @@ from ajuste.analysis.record import digest
 from ajuste.design.search.goal import Search
 from ajuste.executor.executor import Begun, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError
-from ajuste.report.page import page_of
+from ajuste.report.results import report_of
 from ajuste.report.winner import supported
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
@@ -49,7 +49,7 @@ def test_the_best_is_found_and_its_verdict_is_of_blocks_that_the_choice_never_sa
     assert results.tally.trials <= 60
     assert supported(results) == BEST
     assert found.importance[0].factor == "sched_min_granularity_ns"
-    drawn = [plot.name for plot in page_of(results).plots if plot.name.startswith("search-")]
+    drawn = [plot.name for plot in report_of(results).plots if plot.name.startswith("search-")]
     assert drawn == ["search-history", "search-map", "search-importance"]
     assert all(0 <= one.low <= one.share <= one.high <= 1.01 for one in found.importance)
 
@@ -122,7 +122,7 @@ def test_two_objectives_give_a_front(tmp_path: Path) -> None:
     results = searched(tmp_path, search, valley)
     assert results.tuning is not None
     assert len(results.tuning.chosen) == 3
-    assert "search-front" in [plot.name for plot in page_of(results).plots]
+    assert "search-front" in [plot.name for plot in report_of(results).plots]
     by_metric = {
         metric: [one.estimate for one in results.verdicts if one.metric == metric]
         for metric in results.tuning.objectives

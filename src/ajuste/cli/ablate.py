@@ -31,7 +31,18 @@ from ajuste.cli.job_options import (
     option,
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Jobs, Json, Quiet, Workers, example
+from ajuste.cli.options import (
+    AcceptRisk,
+    ClusterAddress,
+    ClusterKeys,
+    Insecure,
+    Jobs,
+    Json,
+    Quiet,
+    Verbose,
+    Workers,
+    example,
+)
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import save_study
 from ajuste.cli.showing import command_line
@@ -108,6 +119,7 @@ def ablate(
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Find which lines of a profile matter for a command, and how much each contributes.
@@ -162,7 +174,7 @@ def ablate(
     measure(
         chosen,
         known,
-        Showing(report, quiet, as_json, answer_first=True),
+        Showing(report, quiet, as_json, verbose),
         named=command,
         means=means,
         fresh=unless_going_on(fresh),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,16 +11,12 @@ from typing import Annotated, Final
 import typer
 
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.cli.options import Json, example
-from ajuste.cli.showing import command_line
+from ajuste.cli.options import Json, Verbose, example
+from ajuste.cli.showing import command_line, show_results
 from ajuste.machine.home import ajuste_version, home
 from ajuste.model.error import RequestError
-from ajuste.model.results import Results
 from ajuste.outputs.collector import utf8
 from ajuste.outputs.files import NAMES, FileRequest, read_files, split_names
-from ajuste.report.comparison import print_analysis
-from ajuste.report.console import Console
-from ajuste.report.html import write_report
 from ajuste.study.command_line.request import share
 
 Names = list[str] | None
@@ -71,6 +66,7 @@ def analyse(
     html: Annotated[
         Path | None, typer.Option("--html", "-o", metavar="FILE", help="Write the HTML report to this file.")
     ] = None,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Give verdicts on results measured elsewhere.
@@ -90,15 +86,8 @@ def analyse(
     command = command_line()
     shown = tuple(utf8(str(file)) for file in files)
     results = analyse_table(table, wanted, files=shown, reproduce=(utf8(command),), ajuste=ajuste_version())
-    _show(results, html or home().reports / f"analyse-{results.digest[:12]}.html", as_json=as_json)
-
-
-def _show(results: Results, path: Path, *, as_json: bool) -> None:
-    write_report(results, path)
-    if as_json:
-        typer.echo(results.model_dump_json(indent=2))
-    else:
-        print_analysis(results, Console(file=sys.stdout), report=path)
+    path = html or home().reports / f"analyse-{results.digest[:12]}.html"
+    show_results(results, path, as_json=as_json, verbose=verbose)
 
 
 def _names(words: Names, files: Sequence[Path]) -> tuple[str, ...]:

@@ -16,8 +16,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import visible_line
 from ajuste.profile.placing import Placed, notes_of
 from ajuste.profile.source import FORMS
-from ajuste.report.console import Console
-from ajuste.report.sheet import sheet
+from ajuste.report.console import Console, sheet
 from ajuste.run.placement import placed_profiles
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import between_commas

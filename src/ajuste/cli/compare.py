@@ -31,7 +31,7 @@ from ajuste.cli.job_options import (
     option,
 )
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Json, Quiet, Workers, example
+from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Json, Quiet, Verbose, Workers, example
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import save_study
 from ajuste.cli.showing import command_line
@@ -143,6 +143,7 @@ def compare(
     fresh: Fresh = False,
     report: Report = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Measure a command, or compare commands or settings.
@@ -201,7 +202,7 @@ def compare(
     measure(
         study,
         known,
-        Showing(report, quiet, as_json, answer_first=True),
+        Showing(report, quiet, as_json, verbose),
         named=command,
         means=means,
         fresh=unless_going_on(fresh),

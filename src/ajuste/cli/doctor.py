@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Final
 
 import typer
-from rich.text import Text
 
 from ajuste.analysis.precision import MOST_BLOCKS
 from ajuste.cli.options import Json, example
@@ -16,10 +15,11 @@ from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseEffect, NoiseFinding, Power, amount, diagnose
 from ajuste.machine.doctor.measuring import FULL, QUICK, measure
-from ajuste.model.wording import Say, visible_line
+from ajuste.model.wording import Say
 from ajuste.report.console import Console
+from ajuste.report.document import Block, Column, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table, Tone
 from ajuste.report.format import count_of
-from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
+from ajuste.report.terminal import print_report
 
 
 @example("ajuste doctor --quick")
@@ -38,7 +38,7 @@ def doctor(
     if as_json:
         typer.echo(diagnosis.model_dump_json(indent=2))
     else:
-        print_diagnosis(diagnosis, Console(file=sys.stdout))
+        print_report(diagnosis_report(diagnosis), Console(file=sys.stdout))
 
 
 @contextmanager
@@ -52,47 +52,44 @@ def _saying() -> Iterator[Say]:
         yield say
 
 
-# How ``ajuste doctor`` looks on a terminal.
+# The diagnosis as a report.
 
 
-_MARKS: Final = {"much": ("!!", "bold red"), "some": ("! ", "yellow"), "note": ("i ", "cyan")}
-_WORDS: Final = {"quiet": "bold green", "usable": "bold yellow", "noisy": "bold red"}
+_MARKS: Final[dict[str, tuple[str, Tone]]] = {"much": ("!!", "bad"), "some": ("! ", "warning"), "note": ("i ", "plain")}
 
 
-def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
-    """What can be detected, what disturbs and what to do, what does not disturb, and the verdict at the end."""
-    with sheet(console) as out:
-        _print_effects(out, diagnosis)
-        disturbing = [finding for finding in diagnosis.findings if finding.severity in _MARKS]
-        out.heading("Disturbances, most important first")
-        for finding in disturbing:
-            _print_finding(out, finding)
-        if not disturbing:
-            out.say("None found.", indent=INDENT)
-        _print_busy(out, diagnosis)
-        _print_rest(out, diagnosis)
-        out.blank()
-        out.say(Text("This machine is ") + Text(diagnosis.sentence, style=_WORDS[diagnosis.verdict]) + Text("."))
-
-
-def _print_effects(out: Sheet, diagnosis: Diagnosis) -> None:
-    runs = diagnosis.measured.runs
-    out.heading("What a study could see here")
-    out.say(
-        f"{count_of(len(runs), 'run')} of a fixed job spread by {amount(diagnosis.spread_percent, '%')} "
-        f"({amount(min(run.elapsed_s for run in runs), 's')} to {amount(max(run.elapsed_s for run in runs), 's')}).",
-        indent=INDENT,
+def diagnosis_report(diagnosis: Diagnosis) -> Report:
+    """The verdict first, then what can be detected, what disturbs and what to do, and what does not disturb."""
+    disturbing = tuple(map(_item, (one for one in diagnosis.findings if one.severity in _MARKS)))
+    quiet = [f"{finding.said}." for finding in diagnosis.findings if finding.severity == "none"]
+    unknown = [f"{one.title}? {one.said}." for one in diagnosis.findings if one.severity == "unknown"]
+    sections = (
+        Section("What a study could see here", tuple(_effects(diagnosis))),
+        Section(
+            "Disturbances, most important first",
+            (Listing(disturbing) if disturbing else Paragraph("None found."),),
+        ),
+        *_busy(diagnosis),
+        *((Section("No disturbance", _said(quiet)),) if quiet else ()),
+        *((Section("Not visible here", _said(unknown)),) if unknown else ()),
     )
-    table = plain_table()
-    for header in ("effect", "blocks", "range"):
-        table.add_column(header, justify="right")
-    for effect in diagnosis.effects:
-        table.add_row(f"{effect.effect_percent:g} %", *_blocks(effect))
-    out.blank()
-    out.table(table)
-    out.blank()
+    return Report("How quiet this machine is", f"This machine is {diagnosis.sentence}.", sections)
+
+
+def _said(lines: Sequence[str]) -> tuple[Block, ...]:
+    return (Listing(tuple(Item(line, tone="dim") for line in lines)),)
+
+
+def _effects(diagnosis: Diagnosis) -> Iterator[Block]:
+    runs = diagnosis.measured.runs
+    yield Paragraph(
+        f"{count_of(len(runs), 'run')} of a fixed job spread by {amount(diagnosis.spread_percent, '%')} "
+        f"({amount(min(run.elapsed_s for run in runs), 's')} to {amount(max(run.elapsed_s for run in runs), 's')})."
+    )
+    rows = tuple(Row((f"{effect.effect_percent:g} %", *_blocks(effect))) for effect in diagnosis.effects)
+    yield Table((Column("Effect"), Column("Blocks"), Column("Range")), (RowGroup("", rows),))
     said = [f"{power.blocks} blocks show {_effect(power)}" for power in diagnosis.powers]
-    out.say(f"{'; '.join(said)}.", indent=INDENT)
+    yield Paragraph(f"{'; '.join(said)}.")
 
 
 def _blocks(effect: NoiseEffect) -> tuple[str, str]:
@@ -106,35 +103,17 @@ def _effect(power: Power) -> str:
     return "nothing" if power.effect_percent is None else f"effects from {amount(power.effect_percent, '%')} on"
 
 
-def _print_finding(out: Sheet, finding: NoiseFinding) -> None:
-    mark, style = _MARKS[finding.severity]
-    out.say(Text(f"{mark} ", style=style) + Text(finding.title, style="bold"), indent=INDENT)
+def _item(finding: NoiseFinding) -> Item:
+    mark, tone = _MARKS[finding.severity]
     limit = f" (from {amount(finding.threshold, finding.unit)} on)" if finding.threshold is not None else ""
-    out.say(f"{visible_line(finding.said)}{limit}.", indent=3 * INDENT)
-    for line in finding.advice:
-        out.say(f"→ {line}", style="dim", indent=3 * INDENT)
+    advice = (f"→ {line}" for line in finding.advice)
+    return Item(finding.title, more=(f"{finding.said}{limit}.", *advice), mark=mark, tone=tone)
 
 
-def _print_busy(out: Sheet, diagnosis: Diagnosis) -> None:
-    if not diagnosis.measured.busy:
-        return
-    out.heading("Programs that used most CPU meanwhile (% of one CPU)")
-    table = plain_table(header=False)
-    table.add_column(justify="right")
-    table.add_column(overflow="fold")
-    for busy in diagnosis.measured.busy:
-        table.add_row(f"{busy.cpu_percent:.1f}", Text(visible_line(busy.name)))
-    out.table(table)
-
-
-def _print_rest(out: Sheet, diagnosis: Diagnosis) -> None:
-    quiet = [finding for finding in diagnosis.findings if finding.severity == "none"]
-    unknown = [finding for finding in diagnosis.findings if finding.severity == "unknown"]
-    if quiet:
-        out.heading("No disturbance")
-        for finding in quiet:
-            out.say(f"{finding.said}.", style="dim", indent=INDENT)
-    if unknown:
-        out.heading("Not visible here")
-        for finding in unknown:
-            out.say(f"{finding.title}? {finding.said}.", style="dim", indent=INDENT)
+def _busy(diagnosis: Diagnosis) -> tuple[Section, ...]:
+    busy = diagnosis.measured.busy
+    if not busy:
+        return ()
+    rows = tuple(Row((one.name, f"{one.cpu_percent:.1f} %")) for one in busy)
+    table = Table((Column("Program", figure=False), Column("Of one CPU")), (RowGroup("", rows),))
+    return (Section("Programs that used most CPU meanwhile", (table,)),)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from pydantic import ValidationError
-from rich.table import Table
-from rich.text import Text
 
 from ajuste.cli.options import Json, example
 from ajuste.machine.home import home
@@ -25,9 +23,10 @@ from ajuste.machine.inventory.inventory import (
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
+from ajuste.report.document import Fact, Facts, Item, Listing, Paragraph, Report, Section, Tone
 from ajuste.report.format import count_of
-from ajuste.report.inventory_page import Area, area_title, inventory_page, value_text
-from ajuste.report.sheet import INDENT, Sheet, sheet
+from ajuste.report.inventory_page import area_title, inventory_page, value_text
+from ajuste.report.terminal import print_report
 from ajuste.store.store import Store
 from ajuste.study.problem import nearest
 
@@ -55,14 +54,14 @@ def inventory(
         if as_json:
             typer.echo(taken.model_dump_json(indent=2))
         else:
-            print_inventory(taken, console, area or ())
+            print_report(inventory_report(taken, area or ()), console)
         return
     a, b = diff
     found = compare(_inventory(a), _inventory(b))
     if as_json:
         typer.echo(json.dumps(_document(a, b, found), indent=2, ensure_ascii=False))
     else:
-        print_comparison(found, a, b, console)
+        print_report(comparison_report(found, a, b), console)
 
 
 def _document(a: str, b: str, found: InventoryComparison) -> dict[str, Any]:
@@ -113,15 +112,14 @@ def _from_document(document: Any, name: str, otherwise: str) -> Inventory:
         ) from error
 
 
-# How ``ajuste inventory`` looks on a terminal.
+# Inventories as reports.
 
 
-_WIDEST_LABEL: Final = 30
-_MARKS: Final = {"high": ("!!", "bold red"), "medium": ("! ", "yellow"), "low": ("  ", "dim")}
+_MARKS: Final[dict[str, tuple[str, Tone]]] = {"high": ("!!", "bad"), "medium": ("! ", "warning"), "low": ("  ", "dim")}
 _MEANINGS: Final = "!! can change results, ! matters for some workloads, unmarked rarely matters"
 
 
-def print_inventory(inventory: Inventory, console: Console, areas: Sequence[str] = ()) -> None:
+def inventory_report(inventory: Inventory, areas: Sequence[str] = ()) -> Report:
     """One readable page: an area after the other, a line for each fact or thing.
 
     ``areas`` are the titles, in any case, of those that are shown: all if there are none. Raises RequestError for one
@@ -136,54 +134,40 @@ def print_inventory(inventory: Inventory, console: Console, areas: Sequence[str]
                 f"--area: there is no area {visible_line(name)!r}{nearest(name, titles)}",
                 hint=f"there are {', '.join(titles)}",
             )
-    with sheet(console) as out:
-        for title, area in page.items():
-            if not wanted or title in wanted:
-                _print_area(out, area)
+    sections = (
+        Section(area.title, (Facts(area.facts),)) for title, area in page.items() if not wanted or title in wanted
+    )
+    return Report("What this machine is", "", tuple(sections))
 
 
-def print_comparison(comparison: InventoryComparison, a: str, b: str, console: Console) -> None:
+def comparison_report(comparison: InventoryComparison, a: str, b: str) -> Report:
     """What differs, grouped by area, most important first."""
-    with sheet(console) as out:
-        if not comparison.differences:
-            out.say(f"{visible_line(a)} and {visible_line(b)} do not differ.")
-        else:
-            out.say(f"{count_of(len(comparison.differences), 'difference')}: {visible_line(a)} → {visible_line(b)}")
-            out.say(_MEANINGS, style="dim")
-        for area in dict.fromkeys(difference.area for difference in comparison.differences):
-            out.heading(area_title(area))
-            why = ""
-            for difference in (d for d in comparison.differences if d.area == area):
-                _print_difference(out, difference, told=difference.why == why)
-                why = difference.why
-        if comparison.not_compared:
-            out.heading("Not compared")
-            for reason in dict.fromkeys(lacking.reason for lacking in comparison.not_compared):
-                paths = [lacking.path for lacking in comparison.not_compared if lacking.reason == reason]
-                out.say(f"{visible_line(reason)}: {visible_line(', '.join(paths))}", style="dim", indent=INDENT)
+    found = comparison.differences
+    if not found:
+        headline = f"{visible_line(a)} and {visible_line(b)} do not differ."
+    else:
+        headline = f"{count_of(len(found), 'difference')}: {visible_line(a)} → {visible_line(b)}"
+    areas = dict.fromkeys(difference.area for difference in found)
+    sections = [Section(area_title(area), (Listing(tuple(_items(found, area))),)) for area in areas]
+    if comparison.not_compared:
+        reasons = dict.fromkeys(lacking.reason for lacking in comparison.not_compared)
+        facts = (
+            Fact(reason, ", ".join(one.path for one in comparison.not_compared if one.reason == reason), tone="dim")
+            for reason in reasons
+        )
+        sections.append(Section("Not compared", (Facts(tuple(facts)),)))
+    lead = (Paragraph(_MEANINGS, "dim"),) if found else ()
+    return Report(headline, headline, tuple(sections), lead=lead)
 
 
-def _print_area(out: Sheet, area: Area) -> None:
-    out.heading(area.title)
-    labels = [f"{visible_line(line.label)}:" if line.label else "" for line in area.lines]
-    width = min(_WIDEST_LABEL, max(map(len, labels)))
-    table = Table.grid(padding=(0, 1, 0, 0))
-    table.add_column(min_width=width, max_width=_WIDEST_LABEL, overflow="fold")
-    table.add_column(overflow="fold")
-    for label, line in zip(labels, area.lines, strict=True):
-        style = "dim" if line.dim else ""
-        table.add_row(Text(label, style=style or "bold"), Text(visible_line(line.text), style=style))
-    out.table(table)
-
-
-def _print_difference(out: Sheet, difference: InventoryDifference, *, told: bool) -> None:
-    mark, style = _MARKS[difference.importance]
-    name = difference.field or difference.area
-    last = name.rpartition(".")[2]
-    before, after = value_text(last, difference.a), value_text(last, difference.b)
-    line = Text(f"{mark} ", style=style)
-    line.append(visible_line(name), style="bold")
-    line.append(f": {visible_line(before)} → {visible_line(after)}")
-    out.say(line, indent=INDENT)
-    if not told:
-        out.say(difference.why, style="dim", indent=3 * INDENT)
+def _items(found: Sequence[InventoryDifference], area: str) -> Iterator[Item]:
+    """The differences of one area; why they matter is said once where it is the same."""
+    why = ""
+    for difference in (one for one in found if one.area == area):
+        mark, tone = _MARKS[difference.importance]
+        name = difference.field or difference.area
+        last = name.rpartition(".")[2]
+        before, after = value_text(last, difference.a), value_text(last, difference.b)
+        more = () if difference.why == why else (difference.why,)
+        yield Item(name, f"{before} → {after}", more=more, mark=mark, tone=tone)
+        why = difference.why

@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 from collections.abc import Mapping
 from typing import Final
 
-from rich.text import Text
-
 from ajuste.design.bisection import Outcome
 from ajuste.model.metric import Scale
-from ajuste.model.wording import visible_line
+from ajuste.report.document import Column, Command, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import count_of
-from ajuste.report.sheet import INDENT, plain_table, sheet
+from ajuste.report.terminal import print_report
 from ajuste.report.verdicts import EffectStyle, effect_style
 from ajuste.run.bisection.session import BisectionResult, Step
 
@@ -85,7 +83,7 @@ def bisect(
         print(found.model_dump_json(indent=2))
         return
 
-    print_found(found, Console(file=sys.stdout))
+    print_report(bisection_report(found), Console(file=sys.stdout))
 
 
 def _sessions(
@@ -112,11 +110,8 @@ def _sessions(
     return lambda good, tests: BisectionSession(chosen, decides, good, measuring, tests, say)
 
 
-# How ``ajuste kernel bisect`` looks on a terminal.
+# A bisection as a report.
 
-
-_WIDEST: Final = 32
-"""Of the column of kernels: longer names are broken, so that there is room for the figures."""
 
 _SAID: Final[dict[Outcome, str]] = {
     "there": "there",
@@ -125,52 +120,40 @@ _SAID: Final[dict[Outcome, str]] = {
     "unusable": "not measured",
     "impossible": "kernel not found",
 }
+_COLUMNS: Final = (
+    Column("Kernel", figure=False),
+    Column("Step", figure=False),
+    Column("Effect"),
+    Column("Interval"),
+    Column("Blocks"),
+    Column("Difference", figure=False),
+)
 
 
-def print_found(found: BisectionResult, console: Console) -> None:
+def bisection_report(found: BisectionResult) -> Report:
     """The answer, then every step with its verdict and where its report is."""
-    with sheet(console) as out:
-        out.say(Text(visible_line(found.answer()), style="bold"))
-        out.blank()
-        out.say(visible_line(f"{found.metric} in the study {found.study}, each kernel against the good one"))
-        table = plain_table()
-        widest = max(len(word) for step in found.steps for word in visible_line(step.candidate).split(" "))
-        for title in ("step", "kernel", "effect", "interval", "blocks", "difference"):
-            table.add_column(title, overflow="fold", min_width=min(widest, _WIDEST) if title == "kernel" else None)
-        styles = effect_style([one.verdict for one in found.steps if one.verdict], _unit(found))
-        for number, step in enumerate(found.steps):
-            table.add_row(*_cells(number, step, styles))
-        out.table(table)
-        for step in found.steps:
-            if step.note:
-                out.say(visible_line(f"{step.candidate}: {step.note}"), style="dim", indent=INDENT)
-        out.blank()
-        for step in found.steps:
-            if step.report:
-                out.line(f"{visible_line(step.candidate)}: {step.report}")
-        if found.kind != "versions":
-            built = sum(step.kernel.startswith("mine:bisect-") for step in found.steps)
-            out.say(
-                f"{count_of(built, 'kernel')} built for this: list them with ajuste kernel list, delete them with "
-                "ajuste kernel remove",
-                style="dim",
-            )
+    styles = effect_style([one.verdict for one in found.steps if one.verdict], _unit(found))
+    rows = tuple(Row(_cells(number, step, styles)) for number, step in enumerate(found.steps))
+    title = f"{found.metric} in the study {found.study}, each kernel against the good one"
+    notes = tuple(Item(step.candidate, step.note, tone="dim") for step in found.steps if step.note)
+    reports = tuple(Command(step.candidate, (step.report,)) for step in found.steps if step.report)
+    built = sum(step.kernel.startswith("mine:bisect-") for step in found.steps)
+    kept = f"{count_of(built, 'kernel')} built for this: see ajuste kernel list, ajuste kernel remove"
+    sections = (
+        Section(title, (Table(_COLUMNS, (RowGroup("", rows),), title=title), *((Listing(notes),) if notes else ()))),
+        *((Section("Reports", reports),) if reports else ()),
+        *((Section("", (Paragraph(kept, "dim"),)),) if found.kind != "versions" else ()),
+    )
+    return Report(title, found.answer(), sections)
 
 
-def _cells(number: int, step: Step, styles: Mapping[Scale, EffectStyle]) -> list[Text]:
+def _cells(number: int, step: Step, styles: Mapping[Scale, EffectStyle]) -> tuple[str, ...]:
     name = "ends" if number == 0 else str(number)
     if step.verdict is None:
-        return [Text(text) for text in (name, visible_line(step.candidate), "", "", "", _SAID[step.outcome])]
+        return (step.candidate, name, "", "", "", _SAID[step.outcome])
     style = styles[step.verdict.scale]
-    words = (
-        name,
-        visible_line(step.candidate),
-        style.estimate(step.verdict),
-        style.interval(step.verdict),
-        str(step.verdict.blocks),
-        _SAID[step.outcome],
-    )
-    return [Text(word) for word in words]
+    effect = (style.estimate(step.verdict), style.interval(step.verdict), str(step.verdict.blocks))
+    return (step.candidate, name, *effect, _SAID[step.outcome])
 
 
 def _unit(found: BisectionResult) -> str:

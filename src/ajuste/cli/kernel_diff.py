@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
-from rich.text import Text
 
 from ajuste.cli.options import Json, example
 from ajuste.cli.showing import telling
@@ -17,8 +16,9 @@ from ajuste.kernel.difference.named import series_of
 from ajuste.machine.home import home
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
+from ajuste.report.document import Block, Command, Item, Listing, Paragraph, Report, Section, Tone
 from ajuste.report.format import count_of
-from ajuste.report.sheet import INDENT, Sheet, sheet
+from ajuste.report.terminal import print_report
 
 
 @example(
@@ -59,7 +59,7 @@ def diff(
         print(json.dumps(_document(found, every=every), indent=2, ensure_ascii=False))
         return
 
-    print_difference(found, Console(file=sys.stdout), every=every, only=only or "")
+    print_report(difference_report(found, every=every, only=only or ""), Console(file=sys.stdout))
 
 
 def _document(found: KernelDifference, *, every: bool) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _document(found: KernelDifference, *, every: bool) -> dict[str, Any]:
     }
 
 
-# How ``ajuste kernel diff`` looks on a terminal.
+# The difference as a report.
 
 
 MOST_SHOWN: Final = 60
@@ -89,31 +89,27 @@ _COUNTED: Final[dict[Reason, str]] = {
 }
 
 
-def print_difference(difference: KernelDifference, console: Console, *, every: bool, only: str = "") -> None:
+def difference_report(difference: KernelDifference, *, every: bool, only: str = "") -> Report:
     """Both kernels, what differs by subsystem, and what is lacking to say why."""
-    with sheet(console) as out:
-        _print_side(out, "A", difference.a)
-        _print_side(out, "B", difference.b)
-        out.blank()
-        out.say(_summary(difference, only))
-        short = not every and len(difference.effective) > MOST_SHOWN
-        for name, changes in difference.groups(1 if short else 2).items():
-            _print_group(out, name, changes, short=short)
-        if every:
-            _print_neither(out, difference)
-        _print_lacking(out, difference)
-        if short:
-            out.blank()
-            out.say("use --all for every option, --only TEXT for a subsystem", style="dim")
-
-
-def _print_side(out: Sheet, letter: str, side: Side) -> None:
-    version = f", kernel {side.kernel}" if side.kernel else ""
-    out.say(
-        Text(f"{letter}  ", style="bold") + Text(visible_line(f"{side.name}{version}, {side.options:,} options on"))
+    short = not every and len(difference.effective) > MOST_SHOWN
+    groups = difference.groups(1 if short else 2).items()
+    neither = [change.name for change in difference.changes if change.in_neither] if every else []
+    hint = "use --all for every option, --only TEXT for a subsystem"
+    sections = (
+        *(_section(name, changes, short=short) for name, changes in groups),
+        *((_neither(neither),) if neither else ()),
+        *_lacking(difference),
+        *((Section("", (Paragraph(hint, "dim"),)),) if short else ()),
     )
-    if side.compiler:
-        out.say(visible_line(side.compiler), style="dim", indent=3)
+    summary = _summary(difference, only)
+    sides = Listing((_side("A", difference.a), _side("B", difference.b)))
+    return Report(summary, summary, sections, lead=(sides,))
+
+
+def _side(letter: str, side: Side) -> Item:
+    version = f", kernel {side.kernel}" if side.kernel else ""
+    more = (side.compiler,) if side.compiler else ()
+    return Item(f"{side.name}{version}, {side.options:,} options on", more=more, mark=f"{letter} ")
 
 
 def _summary(difference: KernelDifference, only: str) -> str:
@@ -135,40 +131,32 @@ def _summary(difference: KernelDifference, only: str) -> str:
     return text
 
 
-def _print_group(out: Sheet, name: str, changes: Sequence[OptionDifference], *, short: bool) -> None:
-    out.heading(f"{visible_line(name)} ({len(changes):,})")
-    for change in changes[:_MOST_OF_A_GROUP] if short else changes:
-        _print_change(out, change, with_help=not short)
-    if short and len(changes) > _MOST_OF_A_GROUP:
-        out.say(f"… and {count_of(len(changes) - _MOST_OF_A_GROUP, 'more option')}", style="dim", indent=INDENT)
+def _section(name: str, changes: Sequence[OptionDifference], *, short: bool) -> Section:
+    shown = changes[:_MOST_OF_A_GROUP] if short else changes
+    more = count_of(len(changes) - len(shown), "more option")
+    rest = (Paragraph(f"… and {more}", "dim"),) if len(shown) < len(changes) else ()
+    items = Listing(tuple(_item(change, with_help=not short) for change in shown))
+    return Section(f"{name} ({len(changes):,})", (items, *rest))
 
 
-def _print_change(out: Sheet, change: OptionDifference, *, with_help: bool) -> None:
-    line = Text(change.name, style="bold" if change.reason == "asked" else "")
-    line.append(f": {visible_line(change.a)} → {visible_line(change.b)}")
-    if change.said:
-        line.append(f", {visible_line(change.said)}", style="dim")
-    out.say(line, indent=INDENT)
-    if change.title:
-        words = f"{change.title}: {change.help}" if with_help and change.help else change.title
-        out.say(visible_line(words), style="dim", indent=3 * INDENT)
+def _item(change: OptionDifference, *, with_help: bool) -> Item:
+    words = f"{change.title}: {change.help}" if with_help and change.help else change.title
+    tone: Tone = "bold" if change.reason == "asked" else "plain"
+    return Item(change.name, f"{change.a} → {change.b}", change.said, (words,) if change.title else (), tone=tone)
 
 
-def _print_neither(out: Sheet, difference: KernelDifference) -> None:
-    names = [change.name for change in difference.changes if change.in_neither]
-    if names:
-        out.heading(f"Off in both, available in only one ({len(names):,})")
-        out.say(", ".join(names), style="dim", indent=INDENT)
+def _neither(names: Sequence[str]) -> Section:
+    title = f"On in neither, but can be chosen in one ({len(names):,})"
+    return Section(title, (Paragraph(", ".join(names)),))
 
 
-def _print_lacking(out: Sheet, difference: KernelDifference) -> None:
+def _lacking(difference: KernelDifference) -> tuple[Section, ...]:
     sides = [side for side in (difference.a, difference.b) if side.lacking]
-    if not sides:
-        return
-    out.heading("Not known")
+    blocks: list[Block] = []
     for side in sides:
-        text = f"Why {side.name} has its values: {side.lacking}."
+        blocks.append(Paragraph(f"Why {side.name} has its values: {side.lacking}."))
         series = series_of(side.kernel)
-        out.say(visible_line(text), indent=INDENT)
         if series and not side.source:
-            out.line(f"    --source debian:{series} fetches it, --source DIR takes a directory")
+            fetches = f"--source debian:{series} fetches it, --source DIR takes a directory"
+            blocks.append(Command("try", (fetches,)))
+    return (Section("Not known", tuple(blocks)),) if blocks else ()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from ajuste.cli.options import Json, example
 from ajuste.cli.showing import telling
 from ajuste.machine.home import home
 from ajuste.model.kernel import Proof, Shown
-from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
-from ajuste.report.sheet import sheet
+from ajuste.report.document import Fact, Facts, Paragraph, Report, Section
+from ajuste.report.terminal import print_report
 
 
 @example("ajuste kernel prove debian:6.1 numa kyber no-sched_ext")
@@ -49,35 +48,25 @@ def prove_kernel(
     if as_json:
         print(json.dumps({**proof.model_dump(mode="json"), "holds": not proof.broken}, indent=2, ensure_ascii=False))
     else:
-        print_proof(proof, Console())
+        print_report(proof_report(proof), Console())
     if proof.broken:
         raise typer.Exit(1)
 
 
-# How ``ajuste kernel prove`` looks on a terminal.
+# A proof as a report.
 
 
-def print_proof(proof: Proof, console: Console) -> None:
-    """A line for each feature, below it what was seen and the options of the kernel's configuration."""
-    with sheet(console) as out:
-        out.heading(f"{visible_line(proof.kernel)}: {visible_line(proof.release)}")
-        out.say(visible_line(proof.build), style="dim")
-        for shown in proof.features:
-            out.blank()
-            out.table(_table(shown), indent=0)
+def proof_report(proof: Proof) -> Report:
+    """For each feature whether it is there, what was seen, and the options of the kernel's configuration."""
+    parts = tuple(Section(shown.feature, (Facts(tuple(_facts(shown))),)) for shown in proof.features)
+    headline = f"{proof.kernel}: {proof.release}"
+    return Report(headline, headline, parts, lead=(Paragraph(proof.build, "dim"),))
 
 
-def _table(shown: Shown) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(min_width=12, no_wrap=True)
-    table.add_column(overflow="fold")
-    state = Text(shown.state, style="bold" if shown.present else "bold yellow")
-    table.add_row(Text(shown.feature, style="bold"), state + Text(f"  {shown.title}", style="dim"))
+def _facts(shown: Shown) -> Iterator[Fact]:
+    yield Fact("seen", shown.state, shown.title, tone="bold" if shown.present else "warning")
     if shown.claim:
         words = "holds" if shown.holds else "does NOT hold"
-        table.add_row(Text(""), Text(f"claimed: {shown.claim}; it {words}", style="green" if shown.holds else "red"))
-    for sight in shown.evidence:
-        table.add_row(Text(""), Text(f"{sight.what}: ", style="dim") + Text(visible_line(sight.found)))
-    options = "  ".join(f"{name}={value}" for name, value in shown.options.items())
-    table.add_row(Text(""), Text(f"configuration: {options}", style="dim"))
-    return table
+        yield Fact("claimed", f"{shown.claim}; it {words}", tone="good" if shown.holds else "bad")
+    yield from (Fact(sight.what, sight.found) for sight in shown.evidence)
+    yield Fact("configuration", "  ".join(f"{name}={value}" for name, value in shown.options.items()), tone="dim")

@@ -26,7 +26,7 @@ class Showing:
     report: Path | None = None
     quiet: bool = False
     as_json: bool = False
-    answer_first: bool = False
+    verbose: bool = False
 
 
 def check_report(path: Path | None) -> None:
@@ -75,9 +75,9 @@ def measure(
             done = conduct(experiment, store, progress, chosen, named=named, fresh=anew)
             results = results_of(done, store)
     failed = done.stopped == "failed"
-    if showing.as_json or not (failed and showing.answer_first and not results.answer):
+    if showing.as_json or results.answer or not failed:
         path = showing.report or means.home.reports / f"{done.id}.html"
-        show_results(results, path, as_json=showing.as_json, answer_first=showing.answer_first)
+        show_results(results, path, as_json=showing.as_json, verbose=showing.verbose)
     if failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
 

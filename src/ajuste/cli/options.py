@@ -42,6 +42,7 @@ Jobs = Annotated[
     typer.Option(min=1, help="Number of guests to run in parallel under the virtual clock (default: number of CPUs)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print all details of the results.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 AcceptRisk = Annotated[
     bool,

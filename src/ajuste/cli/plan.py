@@ -15,7 +15,8 @@ from ajuste.executor.host.disk import disk_in_plan
 from ajuste.executor.host.host import HostExecutor
 from ajuste.machine.home import home
 from ajuste.report.console import Console
-from ajuste.report.plan import print_plan
+from ajuste.report.plan import plan_report
+from ajuste.report.terminal import print_report
 from ajuste.run.experiment import resolved_study
 from ajuste.run.planning import planned_study
 from ajuste.run.testbed import RunOptions
@@ -59,7 +60,7 @@ def show_plan(study: Study, catalogue: Catalogue, means: RunOptions, *, as_json:
     if as_json:
         typer.echo(planned.model_dump_json(indent=2))
     else:
-        print_plan(planned, Console(file=sys.stdout))
+        print_report(plan_report(planned), Console(file=sys.stdout))
 
 
 def _values_here(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.options import Json, example
+from ajuste.cli.options import Json, Verbose, example
 from ajuste.cli.showing import show_results
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
@@ -18,6 +18,7 @@ from ajuste.model.wording import visible
 from ajuste.report.format import count_of
 from ajuste.report.markdown import markdown as as_markdown
 from ajuste.report.pictures.files import PictureFormat, write_pictures
+from ajuste.report.results import report_of
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Run, Store
 from ajuste.study.problem import nearest
@@ -43,6 +44,7 @@ def report(
         list[str] | None, typer.Option(metavar="NAME", help="With --markdown: show these metrics (repeatable).")
     ] = None,
     trials: Annotated[bool, typer.Option("--trials", help="Show the output of every trial.")] = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Show a run from the store; without RUN, list all runs."""
@@ -58,9 +60,9 @@ def report(
         results = results_of(found, store)
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
-    show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json)
+    show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json, verbose=verbose)
     if pictures is not None:
-        written = write_pictures(results, pictures, form)
+        written = write_pictures(report_of(results), pictures, form)
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
@@ -74,7 +76,7 @@ def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
                 hint=f"give one of {', '.join(map(visible, known))}",
             )
     try:
-        write_text(path, as_markdown(results, metrics))
+        write_text(path, as_markdown(report_of(results, metrics)))
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror or error}", hint="choose a FILE that you can write") from error
 

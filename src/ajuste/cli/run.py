@@ -27,6 +27,7 @@ from ajuste.cli.options import (
     Seed,
     StudyName,
     Target,
+    Verbose,
     Without,
     Workers,
     example,
@@ -60,6 +61,7 @@ def run(
     insecure: Insecure = False,
     accept_risk: AcceptRisk = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Run STUDY to a verdict and a report.
@@ -80,7 +82,7 @@ def run(
         measure(
             chosen,
             known,
-            Showing(report, quiet, as_json),
+            Showing(report, quiet, as_json, verbose),
             named=_named(study, {"--kernel": _several(kernel), "--parameter": parameter, "--without": without}),
             means=RunOptions(
                 home(),

@@ -13,23 +13,22 @@ from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.home import home
 from ajuste.model.results import Results
 from ajuste.model.wording import Say
-from ajuste.report.comparison import print_comparison
 from ajuste.report.console import Console
 from ajuste.report.html import write_report
-from ajuste.report.terminal import print_results
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
 
 
-def show_results(results: Results, path: Path, *, as_json: bool, answer_first: bool = False) -> None:
-    """Write the report to ``path`` and print the results, with the ``answer_first`` where it is what was asked for."""
-    write_report(results, path)
+def show_results(results: Results, path: Path, *, as_json: bool, verbose: bool = False) -> None:
+    """Write the report to ``path``, and print the results: the answer first, the details if ``verbose``."""
+    report = report_of(results)
+    write_report(report, path)
     if path.parent == (place := home()).reports:
         make_room(REPORTS, place)
     if as_json:
         typer.echo(results.model_dump_json(indent=2))
-    elif answer_first:
-        print_comparison(results, Console(file=sys.stdout), report=path)
     else:
-        print_results(results, Console(file=sys.stdout), report=path)
+        print_report(report, Console(file=sys.stdout), verbose=verbose, path=path)
 
 
 # What happens now, for whoever watches a command.
@@ -46,7 +45,7 @@ def telling(*, quiet: bool = False) -> Say:
 # The command that a person gave.
 
 
-_SHOWING: Final = frozenset({"--quiet", "--json", "--fresh"})
+_SHOWING: Final = frozenset({"--quiet", "--json", "--fresh", "--verbose"})
 
 
 def command_line() -> str:

@@ -23,6 +23,7 @@ from ajuste.cli.options import (
     Seed,
     StudyName,
     Target,
+    Verbose,
     Workers,
     example,
 )
@@ -82,6 +83,7 @@ def tune(
     insecure: Insecure = False,
     accept_risk: AcceptRisk = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Find a good configuration of STUDY in few trials.
@@ -110,7 +112,7 @@ def tune(
             anew = fresh or not _goes_on(experiment, store)
             done = conduct(experiment, store, progress, watched, named=named, fresh=anew)
             results = results_of(done, store)
-    show_results(results, report or means.home.reports / f"{done.id}.html", as_json=as_json)
+    show_results(results, report or means.home.reports / f"{done.id}.html", as_json=as_json, verbose=verbose)
     if done.stopped == "failed":
         raise RunError(
             f"the search failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each"

@@ -17,7 +17,9 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.report.console import Console
 from ajuste.report.html import write_report
-from ajuste.report.scheduling import print_explanation
+from ajuste.report.results import report_of
+from ajuste.report.scheduling import explanation_report
+from ajuste.report.terminal import print_report
 from ajuste.run.experiment import record
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
@@ -56,11 +58,11 @@ def why(
         record(found, chosen, store, catalogue(), means, fresh=fresh)
         results = results_of(found, store)
     explanation = next(one for one in results.explanations if one.configuration == chosen)
-    write_report(results, html or place.reports / f"{found.id}.html")
+    write_report(report_of(results), html or place.reports / f"{found.id}.html")
     if as_json:
         typer.echo(explanation.model_dump_json(indent=2))
     else:
-        print_explanation(results, explanation, Console(file=sys.stdout))
+        print_report(explanation_report(results, explanation), Console(file=sys.stdout))
     if not explanation.sentences:
         raise RunError("the scheduler could not be recorded", hint="see docs/why.md for the requirements")
 

@@ -90,7 +90,7 @@ class DifferingOption(_Part):
 
 
 class KernelOptions(_Part):
-    """What is otherwise than in the kernel ``baseline``: ``total`` options. Some are told, first those that were
+    """What is different from the kernel ``baseline``: ``total`` options. Some are told, first those that were
     asked for.
     """
 

@@ -1,52 +1,44 @@
-"""What the diagnostics found, in words for terminal and page."""
+"""What the diagnostics found in the noise, and what it would do to a naive test."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from ajuste.model.diagnostic import Diagnostic
+from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.results import Results
 from ajuste.model.wording import visible_line
+from ajuste.report.document import Block, Column, Notes, Paragraph, Part, Picture, Row, RowGroup, Section, Table
+from ajuste.report.plots.trials import course_plot
 
 _WORTH_SAYING: Final = 0.06
 """An error rate that is not much more than the 5 % that a test promises is no news in a sentence."""
 
-
-@dataclass(frozen=True)
-class DiagnosedRow:
-    """A diagnostic that found something: ``error`` is what it does to a naive test, ``marked`` if it matters."""
-
-    title: str
-    says: str
-    error: str
-    why: str
-    marked: bool
-    affected: bool
+_COLUMNS: Final = (
+    Column("What", figure=False),
+    Column("Found", figure=False),
+    Column("t test wrong in"),
+    Column("Verdict", figure=False),
+)
 
 
-@dataclass(frozen=True)
-class DiagnosedMetric:
-    """One metric: ``naive`` is what batches would have said, ``absent`` names what was looked for and not found."""
-
-    name: str
-    title: str
-    naive: str
-    rows: tuple[DiagnosedRow, ...]
-    absent: str
-
-    @property
-    def matters(self) -> bool:
-        return any(row.marked for row in self.rows)
-
-
-def diagnosed(results: Results) -> tuple[DiagnosedMetric, ...]:
-    """All metrics on which anything was looked for."""
-    if results.diagnostics is None:
+def noise_sections(results: Results) -> tuple[Section, ...]:
+    """What matters, then all that was looked for, metric by metric; nothing where nothing was looked for."""
+    diagnostics = results.diagnostics
+    if diagnostics is None:
         return ()
     titles = {metric.name: metric.title for metric in results.metrics}
-    names = dict.fromkeys(one.metric for one in results.diagnostics.found)
-    return tuple(_metric(results, name, titles.get(name, name)) for name in names)
+    names = dict.fromkeys(one.metric for one in diagnostics.found)
+    parts = tuple(
+        Part(titles.get(name, name), tuple(_metric(results, diagnostics, name, f"course-{place}")))
+        for place, name in enumerate(names)
+    )
+    about = (
+        "What was found in the noise, and what it would have done to a comparison of two batches. All alarms together "
+        f"are wrong in at most {100 * diagnostics.level:g} % of clean studies."
+    )
+    found = matters(results)
+    news = (Section("Noise diagnostics", (Notes(tuple(found), "Noise"),), "noise"),) if found else ()
+    return (*news, Section("Diagnostics", parts, "diagnostics", "Noise", about, "detail"))
 
 
 def matters(results: Results) -> list[str]:
@@ -60,21 +52,24 @@ def matters(results: Results) -> list[str]:
     ]
 
 
-def _metric(results: Results, name: str, title: str) -> DiagnosedMetric:
-    assert results.diagnostics is not None
-    own = [one for one in results.diagnostics.found if one.metric == name]
-    naive = next((one.says for one in results.diagnostics.naive if one.metric == name), "")
+def _metric(results: Results, diagnostics: Diagnostics, name: str, plot: str) -> list[Block]:
+    own = [one for one in diagnostics.found if one.metric == name]
     present = sorted((one for one in own if one.present), key=lambda one: not one.matters)
-    return DiagnosedMetric(
-        name=name,
-        title=title,
-        naive=naive,
-        rows=tuple(
-            DiagnosedRow(_title(one), one.says, _percent(one), one.why, one.matters, one.verdict_affected)
-            for one in present
-        ),
-        absent=", ".join(one.kind for one in own if not one.present),
-    )
+    absent = ", ".join(one.kind for one in own if not one.present)
+    blocks: list[Block] = []
+    blocks += [Paragraph(one.says) for one in diagnostics.naive if one.metric == name][:1]
+    if present:
+        blocks.append(Table(_COLUMNS, (RowGroup("", tuple(map(_row, present))),)))
+    metric = next((one for one in results.metrics if one.name == name), None)
+    if metric is not None and any(one.matters for one in present):
+        course = course_plot(results, metric, plot)
+        blocks += [Picture(course, metric.title)] if course is not None else []
+    return [*blocks, *([Paragraph(f"Looked for and not found: {absent}.", "dim")] if absent else [])]
+
+
+def _row(one: Diagnostic) -> Row:
+    verdict = f"{'Affected' if one.verdict_affected else 'Not affected'}. {one.why}"
+    return Row((_title(one), one.says, _percent(one), verdict), marked=one.matters)
 
 
 def _title(one: Diagnostic) -> str:

@@ -15,12 +15,11 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
-from ajuste.model.wording import number, percent, signed, visible, visible_line
+from ajuste.model.wording import number, percent, signed, visible_line
 from ajuste.report.format import shown_as
 from ajuste.report.labels import Labels, numeric_levels
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
-from ajuste.report.sheet import Sheet
-from ajuste.report.verdicts import known
+from ajuste.report.verdicts import effect_size, known
 
 MOST_WORDS: Final = 25
 MOST_METRICS: Final = 4
@@ -45,15 +44,6 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
     metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
     found = (_Subject(results, metric, labels).headline() for metric in metrics[:MOST_METRICS])
     return tuple(one for one in found if one is not None)
-
-
-def print_headlines(out: Sheet, results: Results, labels: Labels) -> None:
-    """The first in bold, each of the others below it; then the answer with its intervals, if that says more."""
-    found = headlines(results, labels)
-    for place, one in enumerate(found):
-        out.say(one.sentence, style="" if place else "bold")
-    if not found:
-        out.say(visible(results.answer or "Nothing was measured."), style="bold")
 
 
 @dataclass(frozen=True)
@@ -144,7 +134,7 @@ class _Subject:
             return None
         if not certain:
             return self._say(f"None of {len(mains)} factors is certain to change {self._title}.")
-        most = max(certain, key=_size)
+        most = max(certain, key=effect_size)
         step = f"{most.factors[0]} {most.against[0]} → {most.levels[0]}"
         changes = "changes" if len(certain) == 1 else "change"
         return self._say(f"{len(certain)} of {len(mains)} factors {changes} {self._title}; most of all {step}.")
@@ -156,7 +146,7 @@ class _Subject:
         doing = [one for one in own if one.role in ("helps", "harms", "matters")]
         if not doing:
             return self._say(f"None of {len(own)} lines is certain to change {self._title}.")
-        most = max(doing, key=_size)
+        most = max(doing, key=effect_size)
         verb = {"helps": "helps most", "harms": "harms most"}.get(most.role, "matters most")
         counted = f"{len(doing)} of {len(own)} lines {'changes' if len(doing) == 1 else 'change'} {self._title}"
         return self._say(f"{counted}; {most.line} {verb} ({_size_text(most)}).")
@@ -244,13 +234,6 @@ class _Subject:
 def _amount(value: float, unit: str) -> str:
     shown = shown_as([value], "" if unit in ("1", "count") else unit)
     return f"{number(shown.scaled(value))} {shown.unit}".rstrip()
-
-
-def _size(finding: FactorEffect | LineEffect) -> float:
-    estimate = finding.estimate
-    if estimate is None:
-        return 0.0
-    return max(estimate, 1 / estimate) if finding.scale == "ratio" and estimate > 0 else abs(estimate)
 
 
 def _size_text(finding: Verdict | LineEffect) -> str:

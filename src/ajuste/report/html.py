@@ -19,53 +19,42 @@ from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from ajuste.machine.files import make_directory
-from ajuste.model.results import Results
 from ajuste.model.wording import visible
-from ajuste.report.page import page_of
+from ajuste.report.document import Data, Download, Report, every
 from ajuste.report.palette import declarations
-from ajuste.report.pictures.files import pictures_of
-from ajuste.report.plots.trials import kind_of, place_word
-from ajuste.report.proofs import LEAD, options_in_words
-from ajuste.report.trials import trials_csv
-from ajuste.report.verdicts import effect_band
+from ajuste.report.pictures.files import saved_pictures
 
 # HTML ends a script at "</script" wherever it stands; old JavaScript ends a line at U+2028. JSON knows \u for all.
 _JSON_ESCAPES: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _BREAKS: Final = re.compile(r"([_./](?=\w))")
 
 
-def render_html(results: Results) -> str:
-    """The whole report. Everything in ``results`` is shown as text, whatever it contains."""
-    page = page_of(results)
+def render_html(report: Report) -> str:
+    """The whole page. Everything in ``report`` is shown as text, whatever it contains."""
     scripts = {"theme": _asset("theme.js"), "plotly": Markup(get_plotlyjs()), "report": _asset("report.js")}
+    blocks = (*report.lead, *(block for section in report.sections for block in section.blocks))
+    files = [file for block in every(blocks) if isinstance(block, Data) for file in block.downloads]
+    figures = {picture.plot.name: picture.plot.figure for picture in report.pictures}
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
-            page=page,
-            results=results,
-            band=effect_band(results.smallest_effect),
-            kind_of=kind_of,
-            proofs_lead=LEAD,
-            options_in_words=options_in_words,
-            place_word=place_word(results),
-            names={c.name: page.labels.short(c) for c in results.configurations},
-            file_stem=_file_stem(results.study),
-            pictures={picture.plot.name: picture for picture in pictures_of(page)},
+            report=report,
+            contents=[(f"{section.name}-title", section.short) for section in report.sections if section.short],
+            saved={picture.plot.name: picture for picture in saved_pictures(report)},
+            embedded={file.name: _embedded(file) for file in files},
             style=Markup(_style()),
             scripts=scripts,
             policy=_content_policy(list(scripts.values())),
-            results_json=_json_text(results.model_dump_json()),
-            csv_json=_json_text(json.dumps(trials_csv(results))),
-            figures_json=_json_text(_figures({plot.name: plot.figure for plot in page.plots})),
+            figures_json=_json_text(_figures(figures)),
         )
     )
 
 
-def write_report(results: Results, path: Path) -> None:
-    """Write the report to ``path``, whole or not at all; its directory is made if it is missing."""
+def write_report(report: Report, path: Path) -> None:
+    """Write ``report`` to ``path``, whole or not at all; its directory is made if it is missing."""
     make_directory(path.parent)
-    text = render_html(results)
+    text = render_html(report)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
@@ -76,9 +65,8 @@ def write_report(results: Results, path: Path) -> None:
         raise
 
 
-def _file_stem(study: str) -> str:
-    """A file name from the name of a study: letters, digits and dashes only."""
-    return "-".join(re.findall(r"[A-Za-z0-9]+", study))[:60] or "results"
+def _embedded(file: Download) -> Markup:
+    return _json_text(json.dumps(file.text) if file.kind == "csv" else file.text)
 
 
 def _figures(figures: Mapping[str, Any]) -> str:
@@ -143,4 +131,5 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
+    environment.filters["kind"] = lambda one: type(one).__name__
     return environment

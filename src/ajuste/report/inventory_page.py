@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ajuste.machine.inventory.inventory import Inventory
+from ajuste.report.document import Fact
 from ajuste.report.format import count_of, level_text
 
 _TITLES: Final = {
@@ -49,20 +50,11 @@ _QUIET: Final = frozenset({"n", "off, fixed", "Not affected"})
 
 
 @dataclass(frozen=True)
-class InventoryLine:
-    """A fact, or a part of what is said of a thing: then only its first line has a ``label``. ``dim`` where it says
-    why there are no values.
-    """
-
-    label: str
-    text: str
-    dim: bool = False
-
-
-@dataclass(frozen=True)
 class Area:
+    """``facts`` are a line each; of what is said of a thing only the first has a name."""
+
     title: str
-    lines: tuple[InventoryLine, ...]
+    facts: tuple[Fact, ...]
 
 
 def inventory_page(inventory: Inventory) -> tuple[Area, ...]:
@@ -73,9 +65,7 @@ def inventory_page(inventory: Inventory) -> tuple[Area, ...]:
     areas: dict[str, Any] = inventory.model_dump(mode="json", exclude={"inventory", "virtual_nics"})
     pages = {name: _things(value) if name in _OF_THINGS else _facts(value) for name, value in areas.items()}
     pages["mitigations"] = _words(inventory.mitigations)
-    pages["nics"].append(
-        InventoryLine("virtual", f"{inventory.virtual_nics} (bridges, tunnels, containers), not described")
-    )
+    pages["nics"].append(Fact("virtual", f"{inventory.virtual_nics} (bridges, tunnels, containers), not described"))
     return tuple(Area(area_title(name), tuple(lines)) for name, lines in pages.items())
 
 
@@ -101,49 +91,43 @@ def value_text(field: str, value: Any) -> str:
     return f"{text} {unit}".rstrip() if text else "none"
 
 
-def _facts(mapping: Mapping[str, Any]) -> list[InventoryLine]:
+def _facts(mapping: Mapping[str, Any]) -> list[Fact]:
     """A line for each field of a section."""
-    lines: list[InventoryLine] = []
+    lines: list[Fact] = []
     for name, value in _known(mapping):
         if name in _OF_THINGS:
             lines += _things(value)
         elif name in _COUNTED:
-            lines.append(InventoryLine(_label(name), f"{len(value)} (--json lists them)"))
+            lines.append(Fact(_label(name), f"{len(value)} (--json lists them)"))
         else:
-            lines.append(
-                InventoryLine(_label(name), _mapping(value) if isinstance(value, Mapping) else value_text(name, value))
-            )
+            lines.append(Fact(_label(name), _mapping(value) if isinstance(value, Mapping) else value_text(name, value)))
     return [
         *lines,
-        *(InventoryLine(reason[:1].upper() + reason[1:], names, dim=True) for reason, names in _lacking(mapping)),
+        *(Fact(reason[:1].upper() + reason[1:], names, tone="dim") for reason, names in _lacking(mapping)),
     ]
 
 
-def _words(mapping: Mapping[str, str]) -> list[InventoryLine]:
+def _words(mapping: Mapping[str, str]) -> list[Fact]:
     """A line for each name of a plain mapping; those with a value that few people look for together."""
-    lines = [InventoryLine(name, value) for name, value in mapping.items() if value not in _QUIET]
+    lines = [Fact(name, value) for name, value in mapping.items() if value not in _QUIET]
     quiet = [(value, names) for value, names in _by_value(mapping) if value in _QUIET]
-    return [*lines, *(InventoryLine(value, ", ".join(names)) for value, names in quiet)] or [
-        InventoryLine("none", "", dim=True)
-    ]
+    return [*lines, *(Fact(value, ", ".join(names)) for value, names in quiet)] or [Fact("none", "", tone="dim")]
 
 
-def _things(things: Mapping[str, Any]) -> list[InventoryLine]:
+def _things(things: Mapping[str, Any]) -> list[Fact]:
     """For each thing its plain fields in one line, and a line for each mapping that it has."""
-    lines: list[InventoryLine] = []
+    lines: list[Fact] = []
     for thing, mapping in things.items():
         known = _known(mapping)
         plain = [
             f"{_phrase(name)} {value_text(name, value)}" for name, value in known if not isinstance(value, Mapping)
         ]
-        lines.append(InventoryLine(thing, "; ".join(plain)))
+        lines.append(Fact(thing, "; ".join(plain)))
         lines += [
-            InventoryLine("", f"{_phrase(name)}: {_mapping(value)}")
-            for name, value in known
-            if isinstance(value, Mapping)
+            Fact("", f"{_phrase(name)}: {_mapping(value)}") for name, value in known if isinstance(value, Mapping)
         ]
-        lines += [InventoryLine("", f"{reason}: {names}", dim=True) for reason, names in _lacking(mapping)]
-    return lines or [InventoryLine("none", "", dim=True)]
+        lines += [Fact("", f"{reason}: {names}", tone="dim") for reason, names in _lacking(mapping)]
+    return lines or [Fact("none", "", tone="dim")]
 
 
 def _known(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -1,55 +1,87 @@
-"""The tables that a study may ask for besides the verdicts."""
+"""Sections with a table that a study may have besides its verdicts: rules, machines, kernels."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelOptions, Proof, Shown
 from ajuste.model.metric import Metric
 from ajuste.model.results import Prediction, Results, ThreeSigma
 from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect, Verdict
+from ajuste.model.wording import visible_line
+from ajuste.report.document import (
+    Badge,
+    Block,
+    Column,
+    Depth,
+    Entry,
+    Fact,
+    Facts,
+    Folded,
+    Paragraph,
+    Part,
+    Row,
+    RowGroup,
+    Section,
+    Table,
+)
 from ajuste.report.format import NOTHING, ShownNumber, count_of, shown_as
 from ajuste.report.labels import Labels
-from ajuste.report.listing import Group, Listing, ListingLine
 from ajuste.report.metric_table import deciding_metrics, metric_shown
-from ajuste.report.proofs import kernel_options_listing
 from ajuste.report.verdicts import LOOKS, EffectStyle, effect_style
 
 
-def listings_of(results: Results, labels: Labels) -> tuple[Listing, ...]:
+def listings_of(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Those that there are, in the order to be shown."""
     found = (
-        kernel_options_listing(results),
-        machines_listing(results, labels),
-        predictions_listing(results, labels),
-        three_sigma_listing(results, labels),
+        kernel_options_section(results),
+        machines_section(results, labels),
+        predictions_section(results, labels),
+        three_sigma_section(results, labels),
+        proofs_section(results),
     )
-    return tuple(listing for listing in found if listing is not None)
+    return tuple(section for section in found if section is not None)
+
+
+def _section(title: str, table: Table, lead: str, source: str = "", *more: Block, depth: Depth = "answer") -> Section:
+    """``lead`` is said before the table and ``source`` after it."""
+    said = (Paragraph(visible_line(source), "dim"),) if source else ()
+    blocks = (Paragraph(visible_line(lead)), table, *said, *more)
+    return Section(title, blocks, f"{table.name}-section", depth=depth)
+
+
+def _columns(
+    heading: str, figures: tuple[str, ...], words: tuple[str, ...] = (), optional: str = ""
+) -> tuple[Column, ...]:
+    """A column of names, then of figures, then of words, of which the one called ``optional`` may be left out."""
+    titles = (*figures, *words)
+    return (Column(heading, figure=False), *(Column(one, one not in words, optional=one == optional) for one in titles))
 
 
 # What a rule of the kernel predicts, beside what was measured.
 
 
-_COLUMNS: Final = ("Predicted", "Measured", "Residual", "Because")
+_COLUMNS: Final = ("Predicted", "Measured", "Residual")
 
 
-def predictions_listing(results: Results, labels: Labels) -> Listing | None:
+def predictions_section(results: Results, labels: Labels) -> Section | None:
     """The table, or ``None`` if no rule was asked for or it says nothing of this study."""
     groups = tuple(
-        Group(f"{metric.title}{f', in {shown.unit}' if (shown := prediction_shown(own, metric)).unit else ''}", lines)
+        RowGroup(
+            f"{metric.title}{f', in {shown.unit}' if (shown := prediction_shown(own, metric)).unit else ''}", lines
+        )
         for metric in results.metrics
         if (own := predictions_of(results, metric)) and (lines := _lines(results, own, metric, labels))
     )
     if results.rule is None or not groups:
         return None
-    return Listing(
-        "predictions",
-        f"Predicted: {results.rule.title[:1].lower()}{results.rule.title[1:]}",
-        results.rule.says,
-        _COLUMNS,
-        groups,
-        f"Source: {results.rule.source}.",
-        optional=True,
-    )
+    title = f"Predicted: {results.rule.title[:1].lower()}{results.rule.title[1:]}"
+    columns = _columns(labels.heading or "Configuration", _COLUMNS, ("Because",), "Because")
+    table = Table(columns, groups, "predictions", title)
+    return _section(title, table, results.rule.says, f"Source: {results.rule.source}.")
 
 
 def predictions_of(results: Results, metric: Metric) -> tuple[Prediction, ...]:
@@ -81,18 +113,18 @@ def residual_text(prediction: Prediction, shown: ShownNumber) -> str:
     return "within" if within else shown.signed(prediction.residual)
 
 
-def _lines(results: Results, own: tuple[Prediction, ...], metric: Metric, labels: Labels) -> tuple[ListingLine, ...]:
+def _lines(results: Results, own: tuple[Prediction, ...], metric: Metric, labels: Labels) -> tuple[Row, ...]:
     shown = prediction_shown(own, metric)
     configurations = {configuration.name: configuration for configuration in results.configurations}
     return tuple(
-        ListingLine(
-            name=labels.short(configurations[prediction.configuration]),
-            cells=(
+        Row(
+            (
+                labels.short(configurations[prediction.configuration]),
                 predicted_text(prediction, shown),
                 NOTHING if prediction.measured is None else shown.text(prediction.measured),
                 residual_text(prediction, shown),
                 prediction.why,
-            ),
+            )
         )
         for prediction in own
     )
@@ -112,14 +144,15 @@ _THREE_SIGMA_COLUMNS: Final = (
     "± 3 sd of the mean",
     "Rule, single values",
     "Rule, means",
-    "Verdict",
 )
 
 
-def three_sigma_listing(results: Results, labels: Labels) -> Listing | None:
+def three_sigma_section(results: Results, labels: Labels) -> Section | None:
     """The table, or ``None`` if the study did not ask for it."""
     groups = tuple(
-        Group(f"{metric.title}{f', in {shown.unit}' if (shown := metric_shown(results, metric)).unit else ''}", lines)
+        RowGroup(
+            f"{metric.title}{f', in {shown.unit}' if (shown := metric_shown(results, metric)).unit else ''}", lines
+        )
         for metric in results.metrics
         if (lines := _three_sigma_lines(results, metric, labels))
     )
@@ -128,19 +161,18 @@ def three_sigma_listing(results: Results, labels: Labels) -> Listing | None:
     disagreeing = sum(row.disagrees for row in results.three_sigma)
     cases = f"disagree in {count_of(disagreeing, 'case')}" if disagreeing else "agree here"
     said = f"Rule and verdict {cases}."
-    return Listing(
-        "three-sigma", "What the 3-sigma rule says", f"{_LEAD} {said}", _THREE_SIGMA_COLUMNS, groups, _SOURCE
-    )
+    title = "What the 3-sigma rule says"
+    columns = _columns(labels.heading or "Configuration", _THREE_SIGMA_COLUMNS, ("Verdict",))
+    return _section(title, Table(columns, groups, "three-sigma", title), f"{_LEAD} {said}", _SOURCE)
 
 
-def _three_sigma_lines(results: Results, metric: Metric, labels: Labels) -> tuple[ListingLine, ...]:
+def _three_sigma_lines(results: Results, metric: Metric, labels: Labels) -> tuple[Row, ...]:
     shown = metric_shown(results, metric)
     configurations = {configuration.name: configuration for configuration in results.configurations}
     return tuple(
-        ListingLine(
-            name=labels.short(configurations[row.configuration]),
-            cells=_cells(row, shown),
-            remark=row.why,
+        Row(
+            (labels.short(configurations[row.configuration]), *_cells(row, shown)),
+            remark=row.why if row.disagrees else "",
             marked=row.disagrees,
         )
         for row in results.three_sigma
@@ -148,8 +180,8 @@ def _three_sigma_lines(results: Results, metric: Metric, labels: Labels) -> tupl
     )
 
 
-def _cells(row: ThreeSigma, shown: ShownNumber) -> tuple[str, ...]:
-    verdict = "baseline" if row.verdict is None else f"{LOOKS[row.verdict].sign} {row.verdict}"
+def _cells(row: ThreeSigma, shown: ShownNumber) -> tuple[Entry, ...]:
+    verdict = "baseline" if row.verdict is None else Badge(row.verdict, LOOKS[row.verdict].sign, row.verdict)
     return (
         shown.text(row.mean),
         _range(row.values, shown),
@@ -178,7 +210,7 @@ _MACHINES_SOURCE: Final = (
     "Whether the effects are equal: R. A. Alexander and D. M. Govern, A New and Simpler Approximation for ANOVA Under "
     "Variance Heterogeneity, Journal of Educational Statistics 19(2), 1994."
 )
-_MACHINES_COLUMNS: Final = ("Blocks", "Effect", "Interval", "Verdict there")
+_MACHINES_COLUMNS: Final = ("Blocks", "Effect", "Interval")
 _SUMMARY: Final[dict[Agreement, str]] = {
     "depends": "The machines disagree: no verdict applies to all of them.",
     "differ": "The machines agree on the verdicts, but not on how large the effects are.",
@@ -187,7 +219,7 @@ _SUMMARY: Final[dict[Agreement, str]] = {
 }
 
 
-def machines_listing(results: Results, labels: Labels) -> Listing | None:
+def machines_section(results: Results, labels: Labels) -> Section | None:
     """The deciding effects by machine; ``None`` where there is one machine only."""
     deciding = deciding_metrics(results)
     shown = [one for one in results.machines if one.metric in deciding]
@@ -197,22 +229,22 @@ def machines_listing(results: Results, labels: Labels) -> Listing | None:
     groups = tuple(_group(results, one, metrics[one.metric], labels) for one in shown)
     worst = next(agreement for agreement in _SUMMARY if any(one.agreement == agreement for one in shown))
     lead = f"{_MACHINES_LEAD} {_SUMMARY[worst]}"
-    return Listing(
-        "machines", "Results per machine", lead, _MACHINES_COLUMNS, groups, _MACHINES_SOURCE, heading="Machine"
-    )
+    title = "Results per machine"
+    columns = _columns("Machine", _MACHINES_COLUMNS, ("Verdict there",))
+    return _section(title, Table(columns, groups, "machines", title), lead, _MACHINES_SOURCE)
 
 
-def _group(results: Results, across: AcrossMachines, metric: Metric, labels: Labels) -> Group:
+def _group(results: Results, across: AcrossMachines, metric: Metric, labels: Labels) -> RowGroup:
     verdict = next(v for v in results.verdicts if (v.configuration, v.metric) == (across.configuration, across.metric))
     own = [_as_verdict(verdict, one) for one in across.machines]
     style = effect_style(own, metric.unit)
     marked = across.agreement in ("depends", "differ")
     configuration = next(c for c in results.configurations if c.name == across.configuration)
     tested = "" if across.p_value is None else f" (p = {across.p_value:.2g} that all are equal)"
-    return Group(
+    return RowGroup(
         f"{metric.title}, {labels.short(configuration)}{tested}",
         tuple(
-            ListingLine(one.machine, _machines_cells(one, said, style[said.scale]), marked=marked)
+            Row((one.machine, *_machines_cells(one, said, style[said.scale])), marked=marked)
             for one, said in zip(across.machines, own, strict=True)
         ),
     )
@@ -224,6 +256,88 @@ def _as_verdict(verdict: Verdict, one: MachineEffect) -> Verdict:
     )
 
 
-def _machines_cells(one: MachineEffect, said: Verdict, style: EffectStyle) -> tuple[str, ...]:
+def _machines_cells(one: MachineEffect, said: Verdict, style: EffectStyle) -> tuple[Entry, ...]:
     interval = NOTHING if one.low is None and one.high is None else style.interval(said)
-    return (str(one.blocks), style.estimate(said), interval, f"{LOOKS[one.verdict].sign} {one.verdict}")
+    return (str(one.blocks), style.estimate(said), interval, Badge(one.verdict, LOOKS[one.verdict].sign, one.verdict))
+
+
+# What the kernels of a run were seen to have, before anything was measured.
+
+
+_PROOFS_LEAD: Final = (
+    "Read from each running kernel before the measurement. The configuration from which a kernel was built proves "
+    "nothing."
+)
+
+
+def proofs_of(results: Results) -> dict[str, Proof]:
+    """The proofs by the name of the machine; one that is not understood is left out."""
+    return _kept(results, PROOFS, Proof)
+
+
+def proofs_section(results: Results) -> Section | None:
+    """The table with its evidence, or ``None`` if nothing had to be proved."""
+    found = proofs_of(results)
+    if not found:
+        return None
+    groups = tuple(RowGroup(name, tuple(map(_proved, proof.features))) for name, proof in found.items())
+    title = "Features found in the running kernels"
+    table = Table(_columns("Feature", (), ("Taken for", "Seen", "Its configuration")), groups, "proofs", title)
+    evidence = tuple(
+        Part(name, (Facts(tuple(map(_evidence, proof.features))),), proof.build) for name, proof in found.items()
+    )
+    return _section(title, table, _PROOFS_LEAD, "", Folded("Evidence", evidence), depth="detail")
+
+
+def _proved(shown: Shown) -> Row:
+    return Row(tuple(map(visible_line, (shown.feature, shown.claim, shown.state, _options_in_words(shown)))))
+
+
+def _evidence(shown: Shown) -> Fact:
+    return Fact(shown.feature, shown.state, items=tuple(f"{sight.what}: {sight.found}" for sight in shown.evidence))
+
+
+def _options_in_words(shown: Shown) -> str:
+    """``NUMA=y, ACPI_NUMA=y``."""
+    return ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in shown.options.items())
+
+
+# In which build options the kernels of a run differ.
+
+
+def kernel_options_section(results: Results) -> Section | None:
+    """The table, or ``None`` if nothing is known to differ."""
+    found = _kept(results, KERNEL_OPTIONS, KernelOptions)
+    groups = tuple(
+        RowGroup(_kernel_title(name, one), tuple(map(_kernel_option, one.options))) for name, one in found.items()
+    )
+    if not groups:
+        return None
+    title = "How the kernels' options differ"
+    columns = _columns("Option", ("Baseline", "Here"), ("Because", "What it is"), "What it is")
+    lead = "Compares the configurations that they were built from with that of the baseline's kernel."
+    return _section(title, Table(columns, groups, "kernel-options", title), lead, depth="detail")
+
+
+def _kernel_title(name: str, found: KernelOptions) -> str:
+    shown = "" if found.total == len(found.options) else f", of which {len(found.options)} are shown"
+    return f"{name}: {count_of(found.total, 'option')} differ from {found.baseline}{shown}"
+
+
+def _kernel_option(option: DifferingOption) -> Row:
+    return Row((option.name, option.baseline, option.own, option.because, option.title))
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def _kept(results: Results, place: str, form: type[M]) -> dict[str, M]:
+    """The documents that a run keeps in its environment at ``place``; one that is not understood is left out."""
+    documents = results.environment.get(place)
+    found = {}
+    for name, document in documents.items() if isinstance(documents, Mapping) else ():
+        try:
+            found[str(name)] = form.model_validate(document)
+        except ValidationError:
+            continue
+    return found

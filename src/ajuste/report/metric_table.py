@@ -1,59 +1,19 @@
-"""The table of metrics in the style of ``perf stat``: value ± spread for every metric and configuration."""
+"""What is known of metrics one by one: which decide, which could not be measured, and a table of all figures."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
-
-from rich.table import Table
-from rich.text import Text
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible_line
-from ajuste.report.format import NOTHING, ShownNumber, shown_as, spread_percent
+from ajuste.report.document import Cell, Column, Fact, Facts, Part, Row, RowGroup, Table
+from ajuste.report.format import NOTHING, ShownNumber, count_of, shown_as, spread_percent
 from ajuste.report.labels import Labels
-from ajuste.report.sheet import INDENT, Sheet, plain_table
 
 NOT_SUPPORTED: Final = "not supported"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One figure. ``value`` is text without a unit, ``spread`` such as ``± 1.2 %`` (empty below two trials).
-
-    Without a figure ``value`` says so in words and ``reason`` why.
-    """
-
-    value: str
-    spread: str = ""
-    reason: str = ""
-    measured: bool = True
-
-    @property
-    def text(self) -> str:
-        return f"{self.value} {self.spread}".rstrip()
-
-
-@dataclass(frozen=True)
-class Row:
-    """One metric over all configurations, in their order and in one unit."""
-
-    metric: Metric
-    unit: str
-    shown: ShownNumber
-    cells: tuple[Cell, ...]
-    deciding: bool
-
-
-def metric_rows(results: Results) -> tuple[Row, ...]:
-    """A row for every metric: those that decide first, then the others as the results have them."""
-    deciding = deciding_metrics(results)
-    ordered = [m for m in results.metrics if m.name in deciding] + [
-        m for m in results.metrics if m.name not in deciding
-    ]
-    return tuple(_row(results, metric, metric.name in deciding) for metric in ordered)
 
 
 def deciding_metrics(results: Results) -> frozenset[str]:
@@ -93,130 +53,96 @@ def not_supported(results: Results) -> tuple[str, ...]:
 
 def metric_shown(results: Results, metric: Metric) -> ShownNumber:
     """Unit and decimals for the means of one metric."""
-    summaries = _summaries(results, metric)
+    summaries = [c.metrics[metric.name] for c in results.configurations if metric.name in c.metrics]
     return shown_as([s.mean for s in summaries], metric.unit, [s.sd for s in summaries if s.sd is not None])
 
 
-def _row(results: Results, metric: Metric, deciding: bool) -> Row:
-    shown = metric_shown(results, metric)
-    cells = []
-    for configuration in results.configurations:
-        summary = configuration.metrics.get(metric.name)
-        if summary is not None:
-            cells.append(_measured(summary, metric, shown))
-        elif metric.name in configuration.not_supported:
-            cells.append(Cell(NOT_SUPPORTED, reason=configuration.not_supported[metric.name], measured=False))
-        else:
-            cells.append(Cell(NOTHING, reason="no clean trial", measured=False))
-    return Row(metric=metric, unit=shown.unit, shown=shown, cells=tuple(cells), deciding=deciding)
+def measured_metrics(results: Results) -> list[Metric]:
+    """Those that at least one configuration has."""
+    return [
+        m for m in results.metrics if any(m.name in configuration.metrics for configuration in results.configurations)
+    ]
 
 
-def _measured(summary: Summary, metric: Metric, shown: ShownNumber) -> Cell:
+def title_with_unit(metric: Metric, shown: ShownNumber) -> str:
+    return f"{metric.title} ({shown.unit})" if shown.unit else metric.title
+
+
+def mean_cell(configuration: Measured, metric: Metric, shown: ShownNumber) -> Cell:
+    """The mean with its standard deviation; in words why there is none."""
+    summary = configuration.metrics.get(metric.name)
+    if summary is not None:
+        return Cell(shown.text(summary.mean), _spread(summary, metric, shown))
+    if metric.name in configuration.not_supported:
+        return Cell(NOT_SUPPORTED, missing=configuration.not_supported[metric.name])
+    return Cell(NOTHING, missing="no clean trial")
+
+
+def _spread(summary: Summary, metric: Metric, shown: ShownNumber) -> str:
     if summary.sd is None:
-        spread = ""
-    elif metric.scale == "difference":
-        spread = f"± {shown.text(summary.sd)}"
-    else:
-        spread = spread_percent(summary.sd, summary.mean)
-    return Cell(value=shown.text(summary.mean), spread=spread)
+        return ""
+    return f"± {shown.text(summary.sd)}" if metric.scale == "difference" else spread_percent(summary.sd, summary.mean)
 
 
-def _summaries(results: Results, metric: Metric) -> list[Summary]:
-    return [c.metrics[metric.name] for c in results.configurations if metric.name in c.metrics]
-
-
-# The table of metrics for the terminal, in the widest of several layouts that fits.
-
-
-def print_metrics(sheet: Sheet, results: Results, rows: tuple[Row, ...], labels: Labels) -> None:
-    """Metrics as rows (the spread beside or below the value), else configurations as rows, else a block for each
-    configuration.
-    """
-    tables = (
-        _metrics_as_rows(results, rows, labels, spread_below=False),
-        _metrics_as_rows(results, rows, labels, spread_below=True),
-        _configurations_as_rows(results, rows, labels),
+def metric_matrix(results: Results, metrics: Sequence[Metric], labels: Labels, name: str = "") -> Table:
+    """A row for each metric, a column for each configuration."""
+    rows = tuple(
+        Row(
+            (
+                title_with_unit(metric, shown := metric_shown(results, metric)),
+                *(mean_cell(configuration, metric, shown) for configuration in results.configurations),
+            )
+        )
+        for metric in metrics
     )
-    fitting = next((table for table in tables if sheet.fits(table)), None)
-    if fitting is not None:
-        sheet.blank()
-        sheet.table(fitting)
-        return
-    for place, configuration in enumerate(results.configurations):
-        _print_block(sheet, configuration, place, rows, labels)
+    heads = (Column(configuration_name(one, labels)) for one in results.configurations)
+    return Table((Column(labels.heading or "Metric", figure=False), *heads), (RowGroup("", rows),), name, matrix=True)
 
 
-def factor_columns(labels: Labels) -> list[str]:
-    """A short name for each factor: its own if there is only one, else letters (which ``factor_key`` explains)."""
-    if len(labels.factors) == 1:
-        return [visible_line(labels.factors[0].name)]
-    return [chr(ord("A") + place) if place < 26 else f"F{place + 1}" for place in range(len(labels.factors))]
+def configuration_name(configuration: Measured, labels: Labels) -> str:
+    """Its levels as people say them, and whether others are compared with it."""
+    return f"{labels.short(configuration)}{' (baseline)' if configuration.baseline else ''}"
 
 
-def factor_key(labels: Labels) -> list[str]:
-    """What the letters of ``factor_columns`` stand for; nothing if there are none."""
-    if len(labels.factors) == 1:
-        return []
-    columns = factor_columns(labels)
-    return [f"{letter} = {visible_line(f.name)}" for letter, f in zip(columns, labels.factors, strict=True)]
+def described(results: Results, configuration: Measured, metric: Metric, labels: Labels) -> Part:
+    """Mean, interval, median and range of the only configuration."""
+    title = f"{visible_line(metric.title)}: {labels.short(configuration)}"
+    summary = configuration.metrics.get(metric.name)
+    if summary is None:
+        return Part(title, (Facts((Fact("mean", "no clean trial"),)),))
+    shown = metric_shown(results, metric)
+    spread = f" ± {shown.text(summary.sd)}" if summary.sd is not None else ""
+    used = _cpu_times(configuration) if metric.name == "elapsed" else ""
+    extent = extent_of(summary, shown)
+    facts = (
+        Fact("mean ± sd", f"{shown.text(summary.mean)}{spread} {shown.unit}".rstrip(), used),
+        *(
+            (Fact(f"{100 * results.level:g} % interval", f"{_between(summary, shown)} (of the mean)"),)
+            if summary.low is not None
+            else ()
+        ),
+        *((Fact("median", shown.with_unit(summary.median)),) if summary.median is not None else ()),
+        Fact("min … max", f"{extent} {shown.unit}".rstrip()) if extent != NOTHING else Fact("min … max", NOTHING),
+        Fact("runs", count_of(summary.n, "run")),
+    )
+    return Part(title, (Facts(facts),))
 
 
-def _metrics_as_rows(results: Results, rows: tuple[Row, ...], labels: Labels, *, spread_below: bool) -> Table:
-    table = plain_table(header=False)
-    table.add_column(overflow="fold")
-    table.add_column(overflow="fold")
-    for _ in results.configurations:
-        table.add_column(justify="right", overflow="fold")
-    for line, (name, factor) in enumerate(zip(factor_columns(labels), labels.factors, strict=True)):
-        levels = (labels.level(factor.name, c.levels.get(factor.name, "")) for c in results.configurations)
-        stars = ("*" if c.baseline and line == len(labels.factors) - 1 else "" for c in results.configurations)
-        cells = (Text(f"{level}{star}", style="bold") for level, star in zip(levels, stars, strict=True))
-        table.add_row(Text(name), "", *cells)
-    for row in rows:
-        cells = (_cell_text(cell, "\n" if spread_below else " ") for cell in row.cells)
-        table.add_row(_metric_text(row), _unit_text(row), *cells)
-    return table
+def _between(summary: Summary, shown: ShownNumber) -> str:
+    high = "∞" if summary.high is None else shown.text(summary.high)
+    low = "−∞" if summary.low is None else shown.text(summary.low)
+    return f"{low} … {high} {shown.unit}".rstrip()
 
 
-def _configurations_as_rows(results: Results, rows: tuple[Row, ...], labels: Labels) -> Table:
-    table = plain_table()
-    for name in factor_columns(labels):
-        table.add_column(Text(name), justify="right", overflow="fold")
-    table.add_column(overflow="fold")
-    for row in rows:
-        unit = f" ({visible_line(row.unit)})" if row.unit else ""
-        table.add_column(Text(f"{visible_line(row.metric.name)}{unit}"), justify="right", overflow="fold")
-    for place, configuration in enumerate(results.configurations):
-        levels = (Text(level) for level in labels.of(configuration))
-        star = Text("*" if configuration.baseline else "")
-        table.add_row(*levels, star, *(_cell_text(row.cells[place]) for row in rows))
-    return table
+def extent_of(summary: Summary, shown: ShownNumber) -> str:
+    """The smallest and the largest value."""
+    if summary.minimum is None or summary.maximum is None:
+        return NOTHING
+    return f"{shown.text(summary.minimum)} … {shown.text(summary.maximum)}"
 
 
-def _print_block(sheet: Sheet, configuration: Measured, place: int, rows: tuple[Row, ...], labels: Labels) -> None:
-    columns = factor_columns(labels)
-    named = (f"{name} = {level}" for name, level in zip(columns, labels.of(configuration), strict=False))
-    sheet.blank()
-    sheet.say(f"{', '.join(named)}{'*' if configuration.baseline else ''}", indent=INDENT, style="bold")
-    table = plain_table(header=False)
-    table.add_column(justify="right", overflow="fold")
-    table.add_column(overflow="fold")
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(_cell_text(row.cells[place]), _unit_text(row), _metric_text(row))
-    sheet.table(table, indent=2 * INDENT)
-
-
-def _metric_text(row: Row) -> Text:
-    return Text(visible_line(row.metric.name), style="bold" if row.deciding else "")
-
-
-def _unit_text(row: Row) -> Text:
-    return Text(visible_line(row.unit), style="dim")
-
-
-def _cell_text(cell: Cell, between: str = " ") -> Text:
-    """Value and spread, ``between`` them a blank or a line feed; words instead of a value break there too."""
-    if not cell.measured:
-        return Text(cell.value.replace(" ", between), style="dim")
-    return Text.assemble(cell.value, (f"{between}{cell.spread}" if cell.spread else "", "dim"))
+def _cpu_times(configuration: Measured) -> str:
+    """``(user 0.9 ms, system 2.3 ms)``, as hyperfine says them."""
+    times = [(name, configuration.metrics.get(f"{name}-time")) for name in ("user", "system")]
+    said = [f"{name} {shown_as([time.mean], 's').with_unit(time.mean)}" for name, time in times if time is not None]
+    return f"({', '.join(said)})" if said else ""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterator
 from itertools import groupby
 
 from pydantic import BaseModel, ConfigDict, Field
-from rich.console import Console
-from rich.text import Text
 
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
-from ajuste.model.wording import number, visible, visible_line
+from ajuste.model.wording import number
+from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Part, Report, Section
 from ajuste.report.environment import VIRTUAL
 from ajuste.report.format import count_of, duration, level_text
-from ajuste.report.sheet import INDENT, Sheet, plain_table, sheet
 from ajuste.report.verdicts import effect_band
 
 
@@ -117,156 +115,144 @@ class PlannedStudy(_Planned):
     notes: tuple[str, ...] = ()
 
 
-# A study's plan in the terminal: every write, command and trial, and that nothing was done.
+# A study's plan as a report: every write, command and trial, and that nothing was done.
 
 
-def print_plan(plan: PlannedStudy, console: Console) -> None:
-    """Print ``plan``. Commands are quoted for a shell, so that what is shown is exactly what would run."""
-    with sheet(console) as out:
-        out.say(visible_line(plan.title), style="bold")
-        out.say(visible(plan.question), style="italic")
-        _print_frame(out, plan)
-        if plan.factors:
-            _print_factors(out, plan)
-        _print_configurations(out, plan)
-        _print_trials(out, plan)
-        _print_metrics(out, plan)
-        out.blank()
-        for note in (*((VIRTUAL,) if plan.clock == "virtual" else ()), *plan.notes):
-            out.say(f"Note: {visible_line(note)}")
-        out.say("Nothing was written and nothing was run.", style="bold")
+def plan_report(plan: PlannedStudy) -> Report:
+    """Everything that ``plan`` has. Commands are quoted for a shell: what is shown is exactly what would run."""
+    notes = (*((VIRTUAL,) if plan.clock == "virtual" else ()), *plan.notes)
+    sections = (
+        Section("", (Facts(_frame(plan)),)),
+        *((Section("Varied", (Facts(tuple(_varied(plan))),)),) if plan.factors else ()),
+        *_commands(plan),
+        Section("Configurations", tuple(_configurations(plan))),
+        *((Section("Order of the first blocks", (Listing(tuple(_order(plan))),)),) if plan.trials else ()),
+        Section("Measured", (Facts(_measured(plan)),)),
+        *((Section("", (Notes(notes),)),) if notes else ()),
+        Section("", (Paragraph("Nothing was written and nothing was run.", "bold"),)),
+    )
+    return Report(plan.title, plan.title, sections, lead=(Paragraph(plan.question, "italic"),))
 
 
-def _print_frame(out: Sheet, plan: PlannedStudy) -> None:
+def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
     budget = plan.budget
     limit = f", at most {duration(60 * budget.max_minutes)}" if budget.max_minutes is not None else ""
     configurations = len(plan.configurations)
     warm_up = f", after {count_of(plan.warm_up_blocks, 'warm-up block')}" if plan.warm_up_blocks else ""
-    lines = (
-        ("target", visible_line(plan.target)),
-        ("clock", plan.clock),
-        ("seed", str(plan.seed)),
-        (
-            "blocks",
-            f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, "
-            f"of {count_of(configurations, 'trial')} each: at most "
-            f"{count_of(configurations * (budget.max_blocks + plan.warm_up_blocks), 'trial')} and repeats of unclean "
-            f"ones{limit}",
-        ),
-        *((("design", visible_line(plan.design)),) if plan.design else ()),
-        ("time limit", f"{duration(plan.timeout_s)} for each trial"),
+    trials = count_of(configurations * (budget.max_blocks + plan.warm_up_blocks), "trial")
+    blocks = (
+        f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, of {count_of(configurations, 'trial')} each: "
+        f"at most {trials} and repeats of unclean ones{limit}"
     )
-    out.blank()
-    _print_pairs(out, lines)
+    return _facts(
+        ("Target", plan.target),
+        ("Clock", plan.clock),
+        ("Seed", str(plan.seed)),
+        ("Blocks", blocks),
+        ("Design", plan.design),
+        ("Time limit", f"{duration(plan.timeout_s)} for each trial"),
+    )
 
 
-def _print_factors(out: Sheet, plan: PlannedStudy) -> None:
-    out.heading("Varied")
+def _facts(*pairs: tuple[str, str]) -> tuple[Fact, ...]:
+    return tuple(Fact(name, text) for name, text in pairs if text)
+
+
+def _varied(plan: PlannedStudy) -> Iterator[Fact]:
     for factor in plan.factors:
-        out.say(visible_line(factor.name), style="bold", indent=INDENT)
         unit = plan.units.get(factor.name, "")
         levels = (
-            f"{visible_line(level_text(level, unit))}{'*' if level == factor.baseline else ''}"
-            for level in factor.levels
+            f"{level_text(level, unit)}{' (baseline)' if level == factor.baseline else ''}" for level in factor.levels
         )
-        out.say(f"{', '.join(levels)}  (* baseline)", indent=2 * INDENT)
+        yield Fact(factor.name, ", ".join(levels))
 
 
-def _print_configurations(out: Sheet, plan: PlannedStudy) -> None:
-    """Commands that all configurations share once, then what each one writes and what it runs besides."""
-    shared = [
-        command
-        for command in plan.configurations[0].commands
-        if all(command in c.commands for c in plan.configurations)
-    ]
+def _shared(plan: PlannedStudy) -> list[PlannedCommand]:
+    """The commands that all configurations share."""
+    first, *others = plan.configurations
+    return [command for command in first.commands if all(command in other.commands for other in others)]
+
+
+def _commands(plan: PlannedStudy) -> Iterator[Section]:
+    shared = _shared(plan)
     if shared:
-        out.heading("Every trial runs")
-        if plan.settle_s and any(command.role == "background" for c in plan.configurations for command in c.commands):
-            out.say(f"The background load runs {plan.settle_s:g} s before the workload starts.", indent=INDENT)
-        for command in shared:
-            _print_command(out, command, INDENT)
-        _print_samplers(out, plan)
+        background = any(command.role == "background" for c in plan.configurations for command in c.commands)
+        settle = f"The background load runs {plan.settle_s:g} s before the workload starts."
+        reading = f"Sampling continues for {plan.observe_s:g} s after the workload's end."
+        samplers = (
+            Item(f"read every {one.interval_ns / 1e6:g} ms", f"{one.source} {', '.join(one.keys)}")
+            for one in plan.samplers
+        )
+        yield Section(
+            "Every trial runs",
+            (
+                *((Paragraph(settle),) if plan.settle_s and background else ()),
+                Listing((*map(_command, shared), *samplers)),
+                *((Paragraph(reading),) if plan.samplers and plan.observe_s else ()),
+            ),
+        )
     if plan.once:
-        out.heading("Runs once per study")
-        for command in plan.once:
-            _print_command(out, command, INDENT)
-    out.heading("Configurations")
+        yield Section("Runs once per study", (Listing(tuple(map(_command, plan.once))),))
+
+
+def _configurations(plan: PlannedStudy) -> Iterator[Part]:
+    """What each configuration writes, and what it runs besides what all share."""
+    shared = _shared(plan)
     for configuration in plan.configurations:
-        _print_configuration(out, configuration, shared)
+        where = (
+            ("runs on", configuration.target),
+            ("boots with", " ".join(configuration.kernel_arguments)),
+            ("loads the kernel module", ", ".join(configuration.modules)),
+        )
+        items = (
+            *(Item(name, text) for name, text in where if text),
+            *(Item(f"write {write.value} to {write.where}", note=_now(write)) for write in configuration.writes),
+            *(_command(command) for command in configuration.commands if command not in shared),
+        )
+        title = f"{configuration.name}{' (baseline)' if configuration.baseline else ''}"
+        yield Part(title, (Listing(items or (Item("writes nothing", tone="dim"),)),))
 
 
-def _print_samplers(out: Sheet, plan: PlannedStudy) -> None:
-    for sampler in plan.samplers:
-        keys = visible_line(", ".join(sampler.keys))
-        out.say(f"read every {sampler.interval_ns / 1e6:g} ms: {sampler.source} {keys}", indent=INDENT)
-    if plan.samplers and plan.observe_s:
-        out.say(f"Sampling continues for {plan.observe_s:g} s after the workload's end.", indent=INDENT)
+def _now(write: PlannedWrite) -> str:
+    return f"now {write.now}" if write.now else ""
 
 
-def _print_configuration(out: Sheet, configuration: PlannedConfiguration, shared: list[PlannedCommand]) -> None:
-    baseline = " (baseline)" if configuration.baseline else ""
-    out.say(f"{visible_line(configuration.name)}{baseline}", style="bold", indent=INDENT)
-    if configuration.target:
-        out.say(f"runs on {visible_line(configuration.target)}", indent=2 * INDENT)
-    if configuration.kernel_arguments:
-        out.say(f"boots with {visible_line(' '.join(configuration.kernel_arguments))}", indent=2 * INDENT)
-    if configuration.modules:
-        names = visible_line(", ".join(configuration.modules))
-        out.say(f"loads the kernel module {names}, which is built for the guest's kernel", indent=2 * INDENT)
-    for write in configuration.writes:
-        now = f" (now {visible_line(write.now)})" if write.now else ""
-        out.say(f"write {visible_line(write.value)} to {visible_line(write.where)}{now}", indent=2 * INDENT)
-    own = [command for command in configuration.commands if command not in shared]
-    for command in own:
-        _print_command(out, command, 2 * INDENT)
-    if not (configuration.writes or own or configuration.target or configuration.kernel_arguments):
-        out.say("writes nothing", indent=2 * INDENT, style="dim")
-
-
-def _print_command(out: Sheet, command: PlannedCommand, indent: int) -> None:
+def _command(command: PlannedCommand) -> Item:
     count = f" × {command.count}" if command.count > 1 else ""
-    out.say(f"{visible_line(command.role)}{count}: {visible_line(shlex.join(command.argv))}", indent=indent)
-    how = [f"{visible_line(name)} {visible_line(value)}" for name, value in command.attributes.items()]
+    how = [f"{name} {value}" for name, value in command.attributes.items()]
     if command.user:
-        how.append(f"as {visible_line(command.user)}")
+        how.append(f"as {command.user}")
     if command.directory != "/":
-        how.append(f"in {visible_line(shlex.quote(command.directory))}")
-    how += [visible_line(f"{name}={shlex.quote(value)}") for name, value in command.environment.items()]
-    if how:
-        out.say(", ".join(how), indent=indent + INDENT, style="dim")
+        how.append(f"in {shlex.quote(command.directory)}")
+    how += [f"{name}={shlex.quote(value)}" for name, value in command.environment.items()]
+    return Item(f"{command.role}{count}", shlex.join(command.argv), more=(", ".join(how),) if how else ())
 
 
-def _print_trials(out: Sheet, plan: PlannedStudy) -> None:
-    if not plan.trials:
-        return
-    short = {c.name: _short(c, plan) for c in plan.configurations}
-    out.heading("Order of the first blocks")
+def _order(plan: PlannedStudy) -> Iterator[Item]:
+    short = {configuration.name: _short(configuration, plan) for configuration in plan.configurations}
     for block, slots in groupby(plan.trials, key=lambda slot: slot.block):
         trials = list(slots)
         seeds = ", ".join(str(seed) for seed in dict.fromkeys(trial.seed for trial in trials))
         warm_up = ", warm-up" if trials[0].warm_up else ""
-        out.say(f"block {block} (seed {seeds}{warm_up})", indent=INDENT)
-        names = (short.get(trial.configuration, visible_line(trial.configuration)) for trial in trials)
-        out.say(" → ".join(names), indent=2 * INDENT)
+        names = " → ".join(short.get(trial.configuration, trial.configuration) for trial in trials)
+        yield Item(f"block {block} (seed {seeds}{warm_up})", names)
 
 
 def _short(configuration: PlannedConfiguration, plan: PlannedStudy) -> str:
     levels = (level_text(level, plan.units.get(name, "")) for name, level in configuration.levels.items())
-    return visible_line(", ".join(levels) or configuration.name)
+    return ", ".join(levels) or configuration.name
 
 
-def _print_metrics(out: Sheet, plan: PlannedStudy) -> None:
-    out.heading("Measured")
-    pairs = [
-        ("decides", ", ".join(visible_line(metric.name) for metric in plan.deciding)),
-        ("described", ", ".join(visible_line(metric.name) for metric in plan.described)),
-        ("counters", ", ".join(visible_line(name) for name in plan.counters)),
-        ("confidence", f"{100 * plan.level:g} % for all verdicts together"),
-        ("correction", visible_line(plan.correction)),
-        ("smallest effect that matters", effect_band(plan.smallest_effect)),
-        ("blocks to see it", _needed(plan)),
-    ]
-    _print_pairs(out, [(name, text) for name, text in pairs if text])
+def _measured(plan: PlannedStudy) -> tuple[Fact, ...]:
+    return _facts(
+        ("Decides", ", ".join(metric.name for metric in plan.deciding)),
+        ("Described", ", ".join(metric.name for metric in plan.described)),
+        ("Counters", ", ".join(plan.counters)),
+        ("Confidence", f"{100 * plan.level:g} % for all verdicts together"),
+        ("Correction", plan.correction),
+        ("Smallest effect that matters", effect_band(plan.smallest_effect)),
+        ("Blocks to see it", _needed(plan)),
+    )
 
 
 def _needed(plan: PlannedStudy) -> str:
@@ -276,12 +262,3 @@ def _needed(plan: PlannedStudy) -> str:
         for need in plan.needed
     ]
     return f"{', '.join(told)} (ajuste doctor measures it here)" if told else ""
-
-
-def _print_pairs(out: Sheet, pairs: Iterable[tuple[str, str]]) -> None:
-    table = plain_table(header=False)
-    table.add_column(overflow="fold")
-    table.add_column(overflow="fold")
-    for name, text in pairs:
-        table.add_row(Text(name, style="dim"), Text(text))
-    out.table(table)

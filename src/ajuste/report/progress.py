@@ -23,9 +23,9 @@ from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
 from ajuste.model.wording import change, visible_line
-from ajuste.report.console import Console
+from ajuste.report.console import WORD_STYLES, Console
 from ajuste.report.format import count_of, duration
-from ajuste.report.verdicts import LOOKS, effect_style
+from ajuste.report.verdicts import effect_style
 
 # A display on standard error: on a terminal a few lines that stay in place, elsewhere nothing.
 
@@ -213,7 +213,7 @@ class Progress(Display):
             table.add_column(justify=justify, overflow="fold")
         for verdict in shown:
             style = styles[verdict.scale]
-            word = Text(verdict.verdict, style=LOOKS[verdict.verdict].style)
+            word = Text(verdict.verdict, style=WORD_STYLES[verdict.verdict])
             name = Text(visible_line(verdict.subject))
             table.add_row(name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word)
         if len(mine) > len(shown):

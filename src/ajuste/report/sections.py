@@ -2,64 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionChange
 from ajuste.model.surface import Surface
 from ajuste.model.tuning import Tuning
 from ajuste.model.wording import change, listed, percent, visible_line
+from ajuste.report.document import Block, Paragraph, Picture, Section
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels
-from ajuste.report.metric_table import verdicts_of
-from ajuste.report.plots.heatmap import correlation_plot, rho_of, strongest
+from ajuste.report.metric_table import is_screening, verdicts_of
+from ajuste.report.plots.curve import curve_plot, predicted_plot
+from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
+from ajuste.report.plots.forest import forest_plots, lines_plot
+from ajuste.report.plots.heatmap import correlation_plot, heatmap_plot, rho_of, strongest
 from ajuste.report.plots.history import flavour_name, history_plot
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.search import front_plot, importance_plot, search_history_plot, search_map
 from ajuste.report.plots.surface_curves import View, in_words, surface_curves, view_of
 from ajuste.report.plots.surface_map import surface_map
+from ajuste.report.plots.trials import trials_plot
+from ajuste.report.trials import Excerpt
 
 _MOST_NAMED: Final = 6  # of the set of the best
 _MOST_CORRELATED: Final = 2
 
 
-@dataclass(frozen=True)
-class SurfaceSection:
-    """``said`` are sentences on what the ``plots`` show."""
-
-    title: str
-    said: tuple[str, ...]
-    plots: tuple[Plot, ...]
-
-
-def surface_sections(results: Results, labels: Labels) -> tuple[SurfaceSection, ...]:
-    """Nothing where no numeric factors span a surface."""
+def surface_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
+    """A section for each combination of the other factors' levels; nothing where no numeric factors span a surface."""
     return tuple(
-        SurfaceSection(_title(views[0]), tuple(_sentences(views)), tuple(_plots(views, f"surface-{place}")))
-        for place, views in enumerate(_groups(results, labels, {}))
+        Section(_title(views[0]), tuple(_blocks(views, place)), f"surface-{place}", "Surface" if place == 0 else "")
+        for place, views in enumerate(_groups(results, labels))
     )
 
 
-def surface_sentences(
-    results: Results, labels: Labels, names: Mapping[str, str]
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Title and sentences of each section, for a terminal; factors are called by ``names``."""
-    return tuple((_title(views[0]), tuple(_sentences(views))) for views in _groups(results, labels, names))
+def _blocks(views: Sequence[View], place: int) -> Iterator[Block]:
+    said = [list(_said(view)) for view in views if view.surface.deciding]
+    yield from (Paragraph(sentences[0]) for sentences in said if sentences)
+    yield from (Paragraph(sentence, detail=True) for sentences in said for sentence in sentences[1:])
+    yield from map(Picture, _plots(views, f"surface-{place}"))
 
 
-def _groups(results: Results, labels: Labels, names: Mapping[str, str]) -> list[list[View]]:
+def _groups(results: Results, labels: Labels) -> list[list[View]]:
     """The surfaces with the same levels of the other factors."""
     groups: dict[tuple[tuple[str, str], ...], list[View]] = {}
     for surface in results.surfaces:
-        groups.setdefault(tuple(surface.fixed.items()), []).append(view_of(results, surface, labels, names))
+        groups.setdefault(tuple(surface.fixed.items()), []).append(view_of(results, surface, labels, {}))
     return list(groups.values())
-
-
-def _sentences(views: Sequence[View]) -> Iterator[str]:
-    for view in views:
-        if view.surface.deciding:
-            yield from _said(view)
 
 
 def _plots(views: Sequence[View], name: str) -> Iterator[Plot]:
@@ -183,20 +174,14 @@ def _goes_along(view: View, title: str) -> Iterator[str]:
 HISTORY_TITLE = "Through the versions"
 
 
-def history_sections(results: Results, labels: Labels) -> tuple[SurfaceSection, ...]:
+def history_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """One section with a picture of each metric; nothing where no versions are compared."""
     groups = _by_metric(results)
     if not groups:
         return ()
-    plots = tuple(
-        history_plot(results, histories, labels, f"history-{place}") for place, histories in enumerate(groups)
-    )
-    return (SurfaceSection(HISTORY_TITLE, history_sentences(results, labels), plots),)
-
-
-def history_sentences(results: Results, labels: Labels) -> tuple[str, ...]:
-    """A sentence for each metric and line of versions."""
-    return tuple(_history_sentences(results, labels))
+    plots = (history_plot(results, histories, labels, f"history-{place}") for place, histories in enumerate(groups))
+    said = map(Paragraph, _history_sentences(results, labels))
+    return (Section(HISTORY_TITLE, (*said, *map(Picture, plots)), "history", "Versions"),)
 
 
 def _by_metric(results: Results) -> list[list[History]]:
@@ -241,7 +226,7 @@ def _change(history: History, one: VersionChange, unit: str) -> str:
 # What is told of a search besides its verdict: how it went, where it looked, which settings matter.
 
 
-def search_sections(results: Results, labels: Labels) -> tuple[SurfaceSection, ...]:
+def search_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """The section on the search; nothing where none was made."""
     tuning = results.tuning
     if tuning is None:
@@ -255,10 +240,11 @@ def search_sections(results: Results, labels: Labels) -> tuple[SurfaceSection, .
         importance_plot(tuning, metrics[0], "search-importance"),
     )
     drawn = tuple(plot for plot in plots if plot is not None)
-    return (SurfaceSection("The search", tuple(search_sentences(tuning)), drawn),)
+    said = map(Paragraph, _search_sentences(tuning))
+    return (Section("The search", (*said, *map(Picture, drawn)), "search", "Search"),)
 
 
-def search_sentences(tuning: Tuning) -> Iterator[str]:
+def _search_sentences(tuning: Tuning) -> Iterator[str]:
     """How it went, and which settings matter; the answer says the rest."""
     in_check = sum(step.phase == "check" for step in tuning.steps)
     searched = len(tuning.steps) - in_check
@@ -277,3 +263,34 @@ def search_sentences(tuning: Tuning) -> Iterator[str]:
             f"Share of the variation that disappears if a setting is held fixed, by the model of the search: {shares}. "
             "If settings interact, the shares add up to more than 100 %."
         )
+
+
+# The pictures of one deciding metric.
+
+
+def metric_pictures(
+    results: Results, excerpt: Excerpt, metric: Metric, labels: Labels, name: str
+) -> tuple[Picture, ...]:
+    """Trials, effects, and how the metric depends on each factor."""
+    shown = excerpt.results
+    # A line needs all of its levels: of a grid with too many configurations the heat map has them.
+    drawn = any(surface.metric == metric.name for surface in results.surfaces)
+    drawn = drawn or results.tuning is not None  # What a search has tried makes no lines, and its map is drawn.
+    lines = () if drawn or (excerpt.of_configurations and len(labels.factors) > 1) else labels.factors
+    plots = (
+        lines_plot(results, metric, f"{name}-lines"),
+        predicted_plot(shown, metric, labels, f"{name}-predicted"),
+        *(() if is_screening(results) else _plots_of_configurations(shown, metric, labels, name)),
+        *pareto_plots(results, metric, labels, f"{name}-pareto"),
+        *interaction_plots(results, metric, labels, f"{name}-interaction"),
+        *(curve_plot(results, metric, factor, labels, f"{name}-curve-{place}") for place, factor in enumerate(lines)),
+        None if drawn else heatmap_plot(results, metric, labels, f"{name}-heatmap"),
+    )
+    return tuple(Picture(plot, metric.title) for plot in plots if plot is not None)
+
+
+def _plots_of_configurations(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot | None, ...]:
+    """Not of a screening design: none of its configurations tells anything by itself."""
+    drawn = not results.elsewhere or any(metric.name in trial.metrics for trial in results.trials)
+    trials = trials_plot(results, metric, labels, f"{name}-trials") if drawn else None
+    return (trials, *forest_plots(results, metric, labels, f"{name}-forest"))

@@ -1,231 +1,263 @@
-"""The results in the terminal: the answer, a table in the style of ``perf stat``, the verdicts."""
+"""A report in the terminal: the answer first, the details only where they are asked for.
+
+Plain text where the console is no terminal; nothing is cut off, at any width.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from ajuste.model.metric import Metric
-from ajuste.model.results import Results
-from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible, visible_line
-from ajuste.report.diagnosed import matters
-from ajuste.report.environment import clock_name, warnings_of
-from ajuste.report.format import count_of
-from ajuste.report.headline import print_headlines
-from ajuste.report.labels import Labels, fixed_levels, labels_of
-from ajuste.report.lines import print_lines
-from ajuste.report.listing import print_listing
-from ajuste.report.listings import listings_of
-from ajuste.report.metric_table import (
-    deciding_metrics,
-    described_with_effects,
-    factor_columns,
-    factor_key,
-    is_screening,
-    metric_rows,
-    not_supported,
-    print_metrics,
-    verdicts_of,
+from ajuste.report.console import INDENT, WORD_STYLES, Sheet, plain_table, sheet
+from ajuste.report.document import (
+    Badge,
+    Block,
+    Cell,
+    Column,
+    Command,
+    Data,
+    Entry,
+    Fact,
+    Facts,
+    Folded,
+    Item,
+    Listing,
+    Meanings,
+    Notes,
+    Paragraph,
+    Part,
+    Picture,
+    Report,
+    Row,
+    RowGroup,
+    Section,
+    Table,
+    Tone,
+    Verdicts,
 )
-from ajuste.report.proofs import proofs_listing
-from ajuste.report.scheduling import say_explanation
-from ajuste.report.sections import HISTORY_TITLE, history_sentences, search_sentences, surface_sentences
-from ajuste.report.sheet import INDENT, Sheet, sheet
-from ajuste.report.trials import excerpt_of
-from ajuste.report.verdicts import LOOKS, effect_band, effect_style, print_factor_effects, verdict_text
 
-_MOST_REASONS: Final = 24  # more verdicts than this are listed without their reasons
-_MOST_DESCRIBED: Final = 32
+_STYLES: Final[dict[Tone, str]] = {
+    "plain": "",
+    "bold": "bold",
+    "dim": "dim",
+    "italic": "italic",
+    "good": "bold green",
+    "warning": "bold yellow",
+    "bad": "bold red",
+}
+_WIDEST_NAME: Final = 30
+_FOR_PAGES: Final = (Picture, Data, Verdicts)
+"""Blocks that a terminal has nothing of, or has in other words."""
 
 
-def print_results(results: Results, console: Console, *, report: Path | None = None) -> None:
-    """Print ``results``; ``report`` is the path of the HTML report, if one was written.
-
-    Plain text where ``console`` is no terminal; nothing is cut off, at any width. Of very many configurations some.
-    """
-    labels = labels_of(results)
-    excerpt = excerpt_of(results)
-    shown = excerpt.results
+def print_report(report: Report, console: Console, *, verbose: bool = False, path: Path | None = None) -> None:
+    """Print ``report``, with its details if ``verbose``; ``path`` is where its HTML page is, if it has one."""
     with sheet(console) as out:
-        print_headlines(out, results, labels)
-        out.blank()
-        _print_title(out, results, labels)
-        if excerpt.of_configurations and not is_screening(results):
-            out.say(excerpt.of_configurations, style="yellow")
-        _print_metrics(out, shown, labels)
-        _print_verdicts(out, shown, labels)
-        print_factor_effects(out, results, labels)
-        print_surfaces(out, results, labels)
-        print_lines(out, results)
-        for listing in listings_of(shown, labels):
-            print_listing(out, listing)
-        if (proofs := proofs_listing(results)) is not None:
-            print_listing(out, proofs)
-        _print_described(out, shown, labels)
-        _print_diagnostics(out, results)
-        _print_answer(out, results)
-        _print_explanations(out, results)
-        _print_footer(out, results, report)
+        printer = _Printer(out, verbose=verbose)
+        if report.headline:
+            out.say(visible(report.headline), style="bold")
+        if verbose and report.question:
+            out.say(visible(report.question), style="italic")
+        for block in report.lead:
+            printer.block(block, 0)
+        for section in report.sections:
+            printer.section(section)
+        if path is not None:
+            out.line(f"report {visible_line(str(path))}")
 
 
-def _print_title(out: Sheet, results: Results, labels: Labels) -> None:
-    out.say(visible_line(results.title), style="bold")
-    out.say(
-        f"{count_of(len(results.configurations), 'configuration')}, {count_of(results.blocks, 'block')}, "
-        f"{count_of(results.tally.trials, 'trial')}, {clock_name(results)}, seed {results.seed}"
+class _Printer:
+    """Prints blocks on a sheet."""
+
+    def __init__(self, out: Sheet, *, verbose: bool) -> None:
+        self.out = out
+        self.verbose = verbose
+
+    def section(self, section: Section) -> None:
+        blocks = [block for block in section.blocks if self._is_shown(block)]
+        if not blocks or (section.depth != "answer" and not self.verbose):
+            return
+        plain = all(self._speaks_for_itself(block) for block in blocks)
+        if plain or not section.title:
+            self.out.blank()
+        else:
+            self.out.heading(visible_line(section.title))
+        if self.verbose and section.about:
+            self.out.say(visible_line(section.about), style="dim")
+        for block in blocks:
+            self.block(block, 0 if plain or not section.title else INDENT)
+
+    def _is_shown(self, block: Block) -> bool:
+        if isinstance(block, Folded | Meanings) and not self.verbose:
+            return False
+        if isinstance(block, Paragraph):
+            return self.verbose or not block.detail
+        if isinstance(block, Part | Folded):
+            return any(self._is_shown(one) for one in block.blocks)
+        return not isinstance(block, _FOR_PAGES)
+
+    def _speaks_for_itself(self, block: Block) -> bool:
+        """Whether it needs no heading above it."""
+        if isinstance(block, Table):
+            return block.brief and not self.verbose
+        return isinstance(block, Notes | Command) or (isinstance(block, Paragraph) and block.tone == "dim")
+
+    def block(self, block: Block, indent: int) -> None:
+        if not self._is_shown(block):
+            return
+        match block:
+            case Paragraph():
+                self.out.say(visible(block.text), style=_STYLES[block.tone], indent=indent)
+            case Table():
+                self._table(block, indent)
+            case Facts():
+                self._facts(block.facts, indent)
+            case Listing():
+                for item in block.items:
+                    self._item(item, indent)
+            case Notes():
+                for text in block.texts:
+                    self.out.say(f"{block.label}: {visible_line(text)}", indent=indent)
+            case Command():
+                for line in block.lines:
+                    self.out.line(f"{' ' * indent}{block.label}  {visible_line(line)}")
+            case Meanings():
+                for badge, meaning in block.words:
+                    self.out.say(_styled(badge) + Text(f": {meaning}", style="dim"), indent=indent)
+            case Part() | Folded():
+                self._part(block, indent)
+
+    def _part(self, part: Part | Folded, indent: int) -> None:
+        self.out.blank()
+        name = f" ({part.name})" if isinstance(part, Part) and part.name and part.name != part.title else ""
+        self.out.say(visible_line(f"{part.title}{name}"), style="bold", indent=indent)
+        for block in part.blocks:
+            self.block(block, indent + INDENT)
+
+    def _item(self, item: Item, indent: int) -> None:
+        line = Text(f"{item.mark} " if item.mark else "", style=_STYLES[item.tone])
+        line.append(visible_line(item.name), style=_STYLES[item.tone] if not item.mark else "bold")
+        line.append(f": {visible_line(item.text)}" if item.text else "")
+        line.append(f", {visible_line(item.note)}" if item.note else "", style="dim")
+        self.out.say(line, indent=indent)
+        for more in item.more:
+            self.out.say(visible_line(more), style="dim", indent=indent + 2 * INDENT)
+
+    def _facts(self, facts: Sequence[Fact], indent: int) -> None:
+        flat = [fact for fact in facts if not fact.parts]
+        if flat:
+            names = [f"{visible_line(fact.name)}:" if fact.name else "" for fact in flat]
+            width = min(_WIDEST_NAME, max(map(len, names)))
+            table = RichTable.grid(padding=(0, 1, 0, 0))
+            table.add_column(min_width=min(width, self.out.width // 2), max_width=_WIDEST_NAME, overflow="fold")
+            table.add_column(overflow="fold")
+            for name, fact in zip(names, flat, strict=True):
+                table.add_row(Text(name, style="dim"), self._told(fact))
+            self.out.table(table, indent=indent)
+        for fact in facts:
+            if fact.parts and (self.verbose or not fact.folded):
+                self.out.say(visible_line(fact.name), style="bold", indent=indent)
+                self._facts(fact.parts, indent + INDENT)
+
+    def _told(self, fact: Fact) -> Text:
+        told = Text(visible_line(fact.text), style=_STYLES[fact.tone])
+        told.append(f"  {visible_line(fact.note)}" if fact.note else "", style="dim")
+        for item in fact.items:
+            told.append(f"{chr(10) if told.plain else ''}{visible_line(item)}")
+        return told
+
+    def _table(self, table: Table, indent: int) -> None:
+        if table.brief and not self.verbose:
+            for group in table.groups:
+                self.out.say(visible_line(group.summary), indent=indent)
+            return
+        for group in table.groups:
+            if group.title:
+                self.out.blank()
+                self.out.say(visible_line(group.title), style="bold", indent=indent)
+            if group.rows:
+                self._group(table, group, indent + (INDENT if group.title else 0))
+
+    def _group(self, table: Table, group: RowGroup, indent: int) -> None:
+        columns, rows = _without_empty(table.columns, group.rows)
+        fitting = next((made for made in _layouts(table, columns, rows) if self.out.fits(made, indent)), None)
+        if fitting is not None:
+            self.out.table(fitting, indent=indent)
+        else:
+            for row in rows:
+                self._row(columns, row, indent)
+        remarks: dict[tuple[str, str], list[str]] = {}
+        for row in rows:
+            if row.remark and (row.marked or self.verbose):
+                remarks.setdefault((row.remark, "yellow" if row.marked else "dim"), []).append(_words(row.cells[0]))
+        for (remark, style), names in remarks.items():
+            self.out.say(visible_line(f"{'; '.join(names)}: {remark}"), style=style, indent=indent)
+
+    def _row(self, columns: Sequence[Column], row: Row, indent: int) -> None:
+        """A paragraph for a row where the table is too wide: its name and verdict, then its figures."""
+        badges = [_styled(cell) for cell in row.cells if isinstance(cell, Badge)]
+        self.out.say(Text("  ").join([_styled(row.cells[0]), *badges]), indent=indent)
+        cells = zip(columns[1:], row.cells[1:], strict=True)
+        figures = [(column, cell) for column, cell in cells if not isinstance(cell, Badge) and _words(cell)]
+        told = [f"{column.title} {_words(cell)}".strip() for column, cell in figures]
+        self.out.say(visible_line("; ".join(told)), indent=indent + INDENT)
+
+
+def _without_empty(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
+    """Without the columns in which nothing stands."""
+    return _with_columns(
+        [place for place in range(len(columns)) if place == 0 or any(_words(row.cells[place]) for row in rows)],
+        columns,
+        rows,
     )
-    for line in (*factor_key(labels), *(f"fixed: {line}" for line in fixed_levels(labels))):
-        out.say(line, indent=INDENT)
 
 
-def _print_metrics(out: Sheet, results: Results, labels: Labels) -> None:
-    # What no configuration has is told once below the table, and not in a row of its own.
-    if is_screening(results):
-        return  # The configurations of a screening design tell nothing one by one; the report has them.
-    rows = tuple(row for row in metric_rows(results) if row.deciding or any(cell.measured for cell in row.cells))
-    if not rows or not results.configurations:
-        return
-    out.heading("Mean ± standard deviation (* baseline)")
-    print_metrics(out, results, rows, labels)
-    said = [*(f"Not supported: {visible_line(line)}" for line in not_supported(results)), *remarks(results)]
-    if said:
-        out.blank()
-    for remark in said:
-        out.say(remark, style="yellow", indent=INDENT)
+def _with_columns(
+    kept: Sequence[int], columns: tuple[Column, ...], rows: tuple[Row, ...]
+) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
+    short = tuple(Row(tuple(row.cells[place] for place in kept), row.remark, row.marked) for row in rows)
+    return tuple(columns[place] for place in kept), short
 
 
-def remarks(results: Results) -> list[str]:
-    """What a reader of the figures must know: values that became others, and trials that are in no figure."""
-    return [*_changed_levels(results), *_left_out(results)]
+def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> Sequence[RichTable]:
+    """From the one that says most to the narrowest."""
+    made = [_rich(columns, rows)]
+    needed = [place for place, column in enumerate(columns) if not column.optional]
+    if len(needed) < len(columns):
+        made.append(_rich(*_with_columns(needed, columns, rows)))
+    if table.matrix:
+        heads = (columns[0], *(Column(_words(row.cells[0])) for row in rows))
+        turned = (
+            Row((column.title, *(row.cells[place] for row in rows))) for place, column in enumerate(columns[1:], 1)
+        )
+        made.append(_rich(heads, tuple(turned)))
+    return made
 
 
-def _changed_levels(results: Results) -> list[str]:
-    """Levels that the kernel did not take as they were written."""
-    return [
-        f"{visible_line(factor)}: {visible_line(level)} was written, {visible_line(read)} was read back."
-        for configuration in results.configurations
-        for factor, level in configuration.levels.items()
-        if (read := configuration.read_back.get(factor, level)) != level
-    ]
+def _rich(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> RichTable:
+    table = plain_table()
+    for column in columns:
+        title = visible_line(column.title).replace(", ", ",\n")  # The names of several factors, one below the other.
+        table.add_column(Text(title, style="dim"), justify="right" if column.figure else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_styled(cell, "yellow" if row.marked else "") for cell in row.cells))
+    return table
 
 
-def _left_out(results: Results) -> list[str]:
-    """How many trials are in no figure, and why."""
-    tally = results.tally
-    counts = {"warm-up": tally.warm_up, "flagged": tally.flagged, "failed": tally.failed}
-    said = [f"{count_of(count, f'{kind} trial')}" for kind, count in counts.items() if count]
-    more = [f"and {count_of(tally.other_reasons, 'other reason')}"] if tally.other_reasons else []
-    reasons = [*dict.fromkeys(map(visible_line, tally.reasons)), *more]
-    return ([f"Left out of every figure: {', '.join(said)}."] if said else []) + [f"  {reason}" for reason in reasons]
+def _words(entry: Entry) -> str:
+    return entry.text if isinstance(entry, Badge) else str(entry)
 
 
-def _print_verdicts(out: Sheet, results: Results, labels: Labels) -> None:
-    deciding = deciding_metrics(results)
-    if is_screening(results):
-        return
-    if not deciding:
-        if len(results.configurations) > 1:
-            out.heading("No verdict yet")
-        return
-    baseline = next((configuration for configuration in results.configurations if configuration.baseline), None)
-    levels = zip(factor_columns(labels), labels.of(baseline) if baseline else (), strict=False)
-    out.heading(f"Verdicts against the baseline {', '.join(f'{name} = {level}' for name, level in levels)}".rstrip())
-    out.say(
-        f"{100 * results.level:g} % intervals for all together; smallest effect that matters: "
-        f"{effect_band(results.smallest_effect)}"
-    )
-    with_reasons = sum(verdict.deciding for verdict in results.verdicts) <= _MOST_REASONS
-    for metric in results.metrics:
-        if metric.name in deciding:
-            _print_effects(out, results, verdicts_of(results, metric.name), metric, labels, with_reasons)
-    if not with_reasons:
-        out.say("The reasons are in the report.", indent=INDENT)
-
-
-def print_surfaces(out: Sheet, results: Results, labels: Labels) -> None:
-    """What is known of versions of the kernel and of the shape over numeric factors; pictures are in the report."""
-    names = dict(zip((factor.name for factor in labels.factors), factor_columns(labels), strict=True))
-    if results.tuning is not None:
-        out.heading("The search")
-        for sentence in search_sentences(results.tuning):
-            out.say(sentence, indent=INDENT)
-    histories = ((HISTORY_TITLE, said),) if (said := history_sentences(results, labels)) else ()
-    for title, said in (*histories, *surface_sentences(results, labels, names)):
-        out.heading(title)
-        for sentence in said:
-            out.say(sentence, indent=INDENT)
-
-
-def _print_described(out: Sheet, results: Results, labels: Labels) -> None:
-    metrics = described_with_effects(results)
-    if not metrics:
-        return
-    out.heading("Other metrics; these did not decide when to stop")
-    count = sum(len(verdicts_of(results, metric.name)) for metric in metrics)
-    if count > _MOST_DESCRIBED:
-        out.say(f"{count_of(count, 'effect')}: see the report.", indent=INDENT)
-        return
-    for metric in metrics:
-        _print_effects(out, results, verdicts_of(results, metric.name), metric, labels, with_reasons=False)
-
-
-def _print_effects(
-    out: Sheet, results: Results, verdicts: tuple[Verdict, ...], metric: Metric, labels: Labels, with_reasons: bool
-) -> None:
-    """Configuration, estimate, interval and verdict, aligned; the reason of each below it."""
-    styles = effect_style(verdicts, metric.unit)
-    configurations = {configuration.name: configuration for configuration in results.configurations}
-    out.blank()
-    out.say(visible_line(metric.name), style="bold", indent=INDENT)
-    lines = []
-    for verdict in verdicts:
-        style = styles[verdict.scale]
-        configuration = configurations.get(verdict.configuration)
-        name = labels.short(configuration) if configuration else visible_line(verdict.configuration)
-        lines.append((name, style.estimate(verdict), style.interval(verdict)))
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    for line, verdict in zip(lines, verdicts, strict=True):
-        table = Table.grid(padding=(0, 2, 0, 0))
-        for width in widths:
-            table.add_column(justify="right", min_width=min(width, out.width // 4), overflow="fold")
-        table.add_column(overflow="fold")
-        word = Text(verdict_text(verdict, results.smallest_effect), style=LOOKS[verdict.verdict].style)
-        table.add_row(*(Text(cell) for cell in line), word)
-        out.table(table, indent=2 * INDENT)
-        if with_reasons and verdict.reason:
-            out.say(visible_line(verdict.reason), style="dim", indent=4 * INDENT)
-
-
-def _print_diagnostics(out: Sheet, results: Results) -> None:
-    lines = matters(results)
-    if lines:
-        out.heading("Noise diagnostics")
-    for line in lines:
-        out.say(line, indent=INDENT)
-
-
-def _print_answer(out: Sheet, results: Results) -> None:
-    out.heading("Answer")
-    out.say(visible(results.question), indent=INDENT, style="italic")
-    out.say(visible(results.answer), indent=INDENT)
-    out.say(f"Stopped: {visible_line(results.stopped_because).rstrip('.')}.", indent=INDENT)
-
-
-def _print_explanations(out: Sheet, results: Results) -> None:
-    for explanation in results.explanations:
-        out.heading("Why")
-        say_explanation(out, explanation, indent=INDENT)
-
-
-def _print_footer(out: Sheet, results: Results, report: Path | None) -> None:
-    out.blank()
-    for note in warnings_of(results):
-        out.say(f"Note: {visible_line(note)}")
-    out.say(f"digest {visible_line(results.digest)}")
-    if report is not None:
-        out.line(f"report {visible_line(str(report))}")
+def _styled(entry: Entry, style: str = "") -> Text:
+    if isinstance(entry, Badge):
+        return Text(visible_line(entry.text), style=WORD_STYLES[entry.word])
+    if isinstance(entry, Cell):
+        note = f" {visible_line(entry.note)}" if entry.note else ""
+        return Text.assemble((visible_line(entry.text), "dim" if entry.missing else style), (note, "dim"))
+    return Text(visible_line(entry), style=style)

@@ -1,40 +1,36 @@
-"""The words of a verdict and how they look: a sign, a colour role, and what they mean."""
+"""The words of a verdict, with their signs and meanings, and how effects are said in figures."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, get_args
 
-from rich.text import Text
-
-from ajuste.model.metric import Metric, Scale
-from ajuste.model.results import Measured, Results
-from ajuste.model.verdict import FactorEffect, Finding, Verdict, Word
+from ajuste.model.metric import Scale
+from ajuste.model.results import Results
+from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
 from ajuste.model.wording import visible_line
-from ajuste.report.format import NOTHING, ShownNumber, number, shown_as, signed, significant
+from ajuste.report.document import Badge
+from ajuste.report.format import NOTHING, ShownNumber, count_of, number, shown_as, signed, significant
 from ajuste.report.labels import Labels
-from ajuste.report.metric_table import verdicts_of
-from ajuste.report.sheet import INDENT, Sheet, plain_table
 
 
 @dataclass(frozen=True)
 class Look:
-    """``sign`` tells the words apart without colour; ``style`` is for the terminal, ``meaning`` for the legend."""
+    """``sign`` tells the words apart without colour."""
 
     sign: str
-    style: str
     meaning: str
 
 
 LOOKS: Final[dict[Word, Look]] = {
-    "improves": Look("▲", "bold green", "better than the baseline: the interval excludes no effect"),
-    "worsens": Look("▼", "bold red", "worse than the baseline: the interval excludes no effect"),
-    "differs": Look("≠", "bold blue", "differs from the baseline; the metric has no better direction"),
-    "equivalent": Look("≈", "cyan", "so close to the baseline that the difference does not matter"),
-    "undecided": Look("?", "yellow", "the measurements do not decide it"),
+    "improves": Look("▲", "better than the baseline: the interval excludes no effect"),
+    "worsens": Look("▼", "worse than the baseline: the interval excludes no effect"),
+    "differs": Look("≠", "differs from the baseline; the metric has no better direction"),
+    "equivalent": Look("≈", "so close to the baseline that the difference does not matter"),
+    "undecided": Look("?", "the measurements do not decide it"),
 }
 ORDER: Final[tuple[Word, ...]] = ("improves", "worsens", "differs", "equivalent", "undecided")
 
@@ -147,11 +143,7 @@ def _percent_decimals(widths: Sequence[float]) -> int:
     return next((decimals for decimals in (1, 2) if narrowest >= 10.0**-decimals), 3)
 
 
-# Effects of factors in the terminal: which matter, in which direction, how surely.
-
-
-MOST_INTERACTIONS: Final = 12
-"""Of more than these only interactions that are there, or are undecided, stand in the terminal."""
+# Effects of factors, and of the lines of a profile that was taken apart.
 
 
 def effect_name(effect: FactorEffect, labels: Labels) -> str:
@@ -169,78 +161,35 @@ def effects_of(results: Results, metric: str) -> tuple[FactorEffect, ...]:
     return tuple(sorted(mine, key=lambda effect: (effect.kind != "main", -effect_size(effect))))
 
 
-def effect_size(effect: FactorEffect) -> float:
+def effect_size(effect: FactorEffect | LineEffect) -> float:
     """How far it is from none, whatever the direction; for sorting effects on one metric."""
     estimate = known(effect.estimate)
     if estimate is None:
         return 0.0
-    return max(estimate, 1 / estimate) if effect.scale == "ratio" else abs(estimate)
+    return max(estimate, 1 / estimate) if effect.scale == "ratio" and estimate > 0 else abs(estimate)
 
 
-def print_factor_effects(out: Sheet, results: Results, labels: Labels) -> None:
-    """A table for each metric; nothing where there are no effects of factors."""
-    if not results.effects:
-        return
-    out.heading("Effects of the factors, each averaged over the levels of all others")
-    for metric in results.metrics:
-        found = effects_of(results, metric.name)
-        if found:
-            _print_metric(out, results, metric, found, labels)
+def lines_on(results: Results, metric: str) -> tuple[LineEffect, ...]:
+    """The whole, then the lines from the largest share to the smallest."""
+    mine = [one for one in results.lines if one.metric == metric]
+    return tuple(sorted(mine, key=lambda one: (one.kind != "whole", -effect_size(one))))
 
 
-def _print_metric(
-    out: Sheet, results: Results, metric: Metric, found: tuple[FactorEffect, ...], labels: Labels
-) -> None:
-    styles = effect_style(found, metric.unit)
-    interactions = [effect for effect in found if effect.kind == "interaction"]
-    few = len(interactions) <= MOST_INTERACTIONS
-    shown = [e for e in found if few or e.kind == "main" or e.verdict not in ("equivalent", "undecided")]
-    out.blank()
-    out.say(visible_line(metric.title), style="bold", indent=INDENT)
-    table = plain_table()
-    for head, justify in (("", "left"), ("effect", "right"), ("interval", "right"), ("", "left")):
-        table.add_column(head, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for effect in shown:
-        style = styles[effect.scale]
-        word = Text(verdict_text(effect, results.smallest_effect), style=LOOKS[effect.verdict].style)
-        name = Text(effect_name(effect, labels))
-        table.add_row(name, Text(style.estimate(effect)), Text(style.interval(effect)), word)
-    out.table(table, indent=INDENT)
-    if len(shown) < len(found):
-        out.say(f"{len(found) - len(shown)} more interactions are in the report.", indent=INDENT, style="dim")
+def role_text(line: LineEffect) -> str:
+    """``helps``, ``useless``, ``undecided, about 12 more blocks``."""
+    if line.role == "undecided" and line.more_blocks is not None:
+        return f"undecided, about {count_of(line.more_blocks, 'more block')}"
+    return line.role
 
 
-# Tables of verdicts and of effects as text ready to be laid out.
+# Badges: a word with its sign.
 
 
-F = TypeVar("F", bound=Finding)
+def badge(finding: Finding, smallest_effect: float) -> Badge:
+    return Badge(finding.verdict, LOOKS[finding.verdict].sign, verdict_text(finding, smallest_effect))
 
 
-@dataclass(frozen=True)
-class Badge:
-    word: Word
-    sign: str
-    text: str
-
-
-@dataclass(frozen=True)
-class VerdictRow:
-    configuration: str
-    estimate: str
-    interval: str
-    badge: Badge
-    reason: str
-
-
-@dataclass(frozen=True)
-class VerdictGroup:
-    """The verdicts on one metric."""
-
-    metric: str
-    rows: tuple[VerdictRow, ...]
-
-
-def badges_of(findings: Sequence[Finding]) -> tuple[Badge, ...]:
+def counted(findings: Sequence[Finding]) -> tuple[Badge, ...]:
     """One badge a word, with how many of what was compared it is said of."""
     total = len(findings)
     return tuple(
@@ -249,49 +198,11 @@ def badges_of(findings: Sequence[Finding]) -> tuple[Badge, ...]:
     )
 
 
-def verdict_groups(results: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[VerdictGroup, ...]:
-    """The verdicts on each of ``metrics`` that has any."""
-    configurations = {configuration.name: configuration for configuration in results.configurations}
-
-    def name(verdict: Verdict) -> str:
-        return named(verdict.configuration, configurations, labels)
-
-    return _groups(results, metrics, verdicts_of, name)
-
-
-def effect_groups(results: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[VerdictGroup, ...]:
-    """The effects of factors on each of ``metrics``."""
-
-    def name(effect: FactorEffect) -> str:
-        return effect_name(effect, labels)
-
-    return _groups(results, metrics, effects_of, name)
-
-
-def named(name: str, configurations: Mapping[str, Measured], labels: Labels) -> str:
-    """A configuration shortly, if it is known."""
-    return labels.short(configurations[name]) if name in configurations else name
-
-
-def _groups(
-    results: Results,
-    metrics: Sequence[Metric],
-    found: Callable[[Results, str], tuple[F, ...]],
-    name: Callable[[F], str],
-) -> tuple[VerdictGroup, ...]:
-    groups = (VerdictGroup(m.title, _rows(results, m, found(results, m.name), name)) for m in metrics)
-    return tuple(group for group in groups if group.rows)
-
-
-def _rows(results: Results, metric: Metric, findings: Sequence[F], name: Callable[[F], str]) -> tuple[VerdictRow, ...]:
-    styles = effect_style(findings, metric.unit)
+def counted_lines(lines: Sequence[LineEffect]) -> tuple[Badge, ...]:
+    """One badge a role, with how many of the lines have it."""
+    own = {role: [line for line in lines if line.role == role] for role in get_args(Role)}
     return tuple(
-        VerdictRow(
-            configuration=name(one),
-            estimate=styles[one.scale].estimate(one),
-            interval=styles[one.scale].interval(one),
-            badge=Badge(one.verdict, LOOKS[one.verdict].sign, verdict_text(one, results.smallest_effect)),
-            reason=one.reason,
-        )
-        for one in findings
+        Badge(having[0].verdict, LOOKS[having[0].verdict].sign, f"{role}: {len(having)} of {len(lines)} lines")
+        for role, having in own.items()
+        if having
     )

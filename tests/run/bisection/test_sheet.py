@@ -6,9 +6,10 @@ import io
 
 from rich.console import Console
 
-from ajuste.cli.kernel_bisect import print_found
+from ajuste.cli.kernel_bisect import bisection_report
 from ajuste.design.bisection import Outcome
 from ajuste.model.verdict import Verdict
+from ajuste.report.terminal import print_report
 from ajuste.run.bisection.session import BisectionResult, Step
 
 
@@ -28,7 +29,7 @@ def shown(*culprits: str, steps: tuple[Step, ...]) -> str:
         steps=steps, culprits=culprits,
     )  # fmt: skip
     out = io.StringIO()
-    print_found(found, Console(file=out, width=80, highlight=False))
+    print_report(bisection_report(found), Console(file=out, width=80, highlight=False))
     return out.getvalue()
 
 
@@ -44,8 +45,8 @@ def test_the_answer_and_every_step_with_its_verdict_are_shown() -> None:
     assert " ".join(text.split()).startswith(
         "The difference came with debian:6.12 (of 4 versions; debian:5.10 does not have it yet)."
     )
-    (row,) = [line for line in text.splitlines() if line.strip().startswith("2")]
-    assert row.split() == ["2", "debian:6.1", "+1.0", "%", "0.0", "…", "+2.0", "%", "5", "not", "there"]
+    (row,) = [line for line in text.splitlines() if "debian:6.1  " in line and "%" in line]
+    assert row.split() == ["debian:6.1", "2", "+1.0", "%", "0.0", "…", "+2.0", "%", "5", "not", "there"]
     assert "/reports/debian:7.3.html" in text
 
 
@@ -53,8 +54,7 @@ def test_the_names_of_options_are_not_broken() -> None:
     names = "SCHED_STACK_END_CHECK, SHUFFLE_PAGE_ALLOCATOR and 4 more"
     text = shown(names, steps=(*STEPS, step(names, "impossible", None, "no such thing")))
     lines = [line.strip() for line in text.splitlines()]
-    assert any(line.startswith("3") and "SCHED_STACK_END_CHECK," in line for line in lines)
-    assert "SHUFFLE_PAGE_ALLOCATOR" in lines
+    assert names in lines
     assert "kernel not found" in text
     assert max(len(line) for line in text.splitlines() if "/reports/" not in line) <= 80
 

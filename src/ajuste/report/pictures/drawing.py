@@ -11,8 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullFormatter
 from matplotlib.transforms import blended_transform_factory
 
-from ajuste.report.pictures.style import POINTS, colour, role, symbol, words
-from ajuste.report.pictures.traces import draw_trace
+from ajuste.report.pictures.traces import POINTS, colour, draw_trace, role, symbol, words
 from ajuste.report.plots.plot import LegendEntry, Plot
 
 _INCH: Final = 96  # CSS pixels

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ajuste.model.error import RequestError
-from ajuste.model.results import Results
-from ajuste.report.page import Page, page_of
+from ajuste.report.document import Report
 from ajuste.report.plots.plot import Plot
 
 PictureFormat = Literal["svg", "png"]
@@ -22,7 +21,7 @@ _EXPLANATION: Final = re.compile(r"[,;:(]")  # where a title goes on with units 
 
 
 @dataclass(frozen=True)
-class Picture:
+class SavedPicture:
     """A plot with a ``title`` that it can be understood by alone, and a ``stem`` for the name of a file: letters,
     digits and dashes, different for each.
     """
@@ -32,20 +31,20 @@ class Picture:
     stem: str
 
 
-def write_pictures(results: Results, directory: Path, form: PictureFormat) -> tuple[Path, ...]:
+def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tuple[Path, ...]:
     """Draw every plot of the report into ``directory``, which is made if it is missing; the files in the report's
     order. Raises RequestError where it cannot be written.
     """
     import matplotlib  # not at the top: it takes a second, and only this needs it
 
     from ajuste.report.pictures.drawing import draw
-    from ajuste.report.pictures.style import RC
+    from ajuste.report.pictures.traces import RC
 
     written = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with matplotlib.rc_context(RC):
-            for picture in pictures_of(page_of(results)):
+            for picture in saved_pictures(report):
                 path = directory / f"{picture.stem}.{form}"
                 about = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
                 draw(picture.plot, picture.title).savefig(
@@ -59,23 +58,13 @@ def write_pictures(results: Results, directory: Path, form: PictureFormat) -> tu
     return tuple(written)
 
 
-def pictures_of(page: Page) -> Iterator[Picture]:
-    """Every plot, in the order of the page."""
+def saved_pictures(report: Report) -> Iterator[SavedPicture]:
+    """Every plot, in the order of the report."""
     seen: dict[str, int] = {}
-    for of, plot in _by_subject(page):
+    for picture in report.pictures:
+        of, plot = picture.of, picture.plot
         title = f"{of}: {plot.title}" if of else plot.title
         short = _EXPLANATION.split(plot.title)[0]
         stem = "-".join(_NAME.findall(f"{of} {short}".lower()))[:_LONGEST].strip("-") or "picture"
         seen[stem] = seen.get(stem, 0) + 1
-        yield Picture(plot, title, stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
-
-
-def _by_subject(page: Page) -> Iterator[tuple[str, Plot]]:
-    """Each plot with the metric that its title does not name, as its heading on the page does."""
-    yield from (("", plot) for section in page.surfaces for plot in section.plots)
-    yield from (((page.sections[0].title, page.lead),) if page.lead else ())
-    yield from ((section.title, plot) for section in page.sections for plot in section.plots)
-    yield from ((("Timelines", page.timelines),) if page.timelines else ())
-    yield from ((section.title, plot) for section in page.scheduling for plot in section.plots)
-    yield from ((metric, plot) for metric, plot in page.courses.items())
-    yield from (("", plot) for plot in page.small)
+        yield SavedPicture(plot, title, stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")

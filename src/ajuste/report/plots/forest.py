@@ -12,12 +12,20 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Finding, LineEffect, Verdict
 from ajuste.model.wording import visible_line
 from ajuste.report.labels import Labels
-from ajuste.report.lines import lines_on, role_text
 from ajuste.report.metric_table import verdicts_of
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines
 from ajuste.report.plots.trials import MOST_MARKED, ROW_HEIGHT
-from ajuste.report.verdicts import EffectStyle, effect_band, effect_style, known, tally, verdict_text
+from ajuste.report.verdicts import (
+    EffectStyle,
+    effect_band,
+    effect_style,
+    known,
+    lines_on,
+    role_text,
+    tally,
+    verdict_text,
+)
 
 SYMBOLS: Final = {
     "improves": "triangle-up",

@@ -160,6 +160,12 @@
     themeChanged();
   });
   dark.addEventListener("change", themeChanged);
+  document.querySelectorAll(".contents a").forEach((link) =>
+    link.addEventListener("click", () => {
+      const folded = document.getElementById(link.hash.slice(1)).closest("details");
+      if (folded) folded.open = true;
+    })
+  );
   document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", () => copy(button)));
   document.querySelectorAll("[data-download]").forEach((button) =>
     button.addEventListener("click", () => {

@@ -19,6 +19,7 @@ from ajuste.model.verdict import Verdict
 from ajuste.report.format import duration
 from ajuste.report.html import write_report
 from ajuste.report.progress import Progress
+from ajuste.report.results import report_of
 from ajuste.run.experiment import conduct, prepare
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
@@ -98,8 +99,8 @@ def outcome_of(ends: Verdict, candidate: Verdict) -> Outcome:
     """Whether the difference between the ends is in ``candidate``, both compared with the good end.
 
     It is there where the whole interval of the candidate lies beyond half of that difference, absent where the whole
-    interval does not reach half of it; otherwise what was measured does not tell. Ratios are halved on the logarithmic
-    scale. So a small difference that comes with another step is not taken for the one that is sought.
+    interval does not reach half of it; otherwise the measurements do not decide it. Ratios are halved on the
+    logarithmic scale. So a small difference of another step is not taken for the one that you look for.
     """
     sought = _size(ends.estimate, ends.scale == "ratio")
     ratio = candidate.scale == "ratio"
@@ -286,5 +287,5 @@ class Measuring:
         if found is None:
             raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}")
         report = means.home.reports / f"{run.id}.html"
-        write_report(results, report)
+        write_report(report_of(results), report)
         return StepMeasurement(found, run.id, str(report))

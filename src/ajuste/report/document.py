@@ -1,0 +1,261 @@
+"""One report as data: what it says, for renderers that know nothing of studies.
+
+Terminal, HTML and Markdown show the same document. What is ``detail`` the terminal shows only if that is asked for,
+HTML and Markdown fold it; what is ``reference`` Markdown leaves out besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ajuste.model.verdict import Word
+
+if TYPE_CHECKING:
+    from ajuste.report.plots.plot import Plot
+
+Depth = Literal["answer", "detail", "reference"]
+Tone = Literal["plain", "bold", "dim", "italic", "good", "warning", "bad"]
+
+
+@dataclass(frozen=True)
+class Badge:
+    """The word of a verdict; ``sign`` tells the words apart without colour."""
+
+    word: Word
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An entry of a table: ``note`` stands beside it, smaller; ``missing`` says why there is no figure."""
+
+    text: str
+    note: str = ""
+    missing: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.note}".rstrip()
+
+
+Entry = str | Cell | Badge
+
+
+@dataclass(frozen=True)
+class Column:
+    """``figure`` columns are aligned as figures; ``optional`` ones may be left out where not all fit."""
+
+    title: str
+    figure: bool = True
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """The first of ``cells`` names it. ``remark`` is said below; of a ``marked`` row it stands out."""
+
+    cells: tuple[Entry, ...]
+    remark: str = ""
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows of one subject. ``summary`` says them in one line, for where that is enough."""
+
+    title: str
+    rows: tuple[Row, ...]
+    summary: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """``matrix``: rows and columns may change places. ``brief``: the summaries of the groups are enough where no
+    details are wanted.
+    """
+
+    columns: tuple[Column, ...]
+    groups: tuple[RowGroup, ...]
+    name: str = ""
+    title: str = ""
+    matrix: bool = False
+    brief: bool = False
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return sum(len(group.rows) for group in self.groups)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """``name: text``, with ``items`` or further ``parts`` below it, which are shown on demand if it is ``folded``."""
+
+    name: str
+    text: str = ""
+    note: str = ""
+    items: tuple[str, ...] = ()
+    parts: tuple[Fact, ...] = ()
+    folded: bool = False
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what is said of each, in two columns."""
+
+    facts: tuple[Fact, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """One or more sentences."""
+
+    text: str
+    tone: Tone = "plain"
+    detail: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A line of a list: ``mark NAME: text, note``; ``more`` are lines below it."""
+
+    name: str
+    text: str = ""
+    note: str = ""
+    more: tuple[str, ...] = ()
+    mark: str = ""
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Items, one below the other."""
+
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What a reader must know before using the figures."""
+
+    texts: tuple[str, ...]
+    label: str = "Note"
+
+
+@dataclass(frozen=True)
+class Command:
+    """Lines for a shell, to be copied; ``label`` says in a word what they are for."""
+
+    label: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot of the subject ``of``, where its title does not name it."""
+
+    plot: Plot
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """For each subject how often each verdict was given."""
+
+    counts: tuple[tuple[str, tuple[Badge, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Meanings:
+    """What the words of verdicts mean."""
+
+    words: tuple[tuple[Badge, str], ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a section with a title of its own; ``name`` is how programs call its subject."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks that are shown on demand."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that a page has within it."""
+
+    name: str
+    title: str
+    kind: Literal["csv", "json"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Data:
+    """What everything rests on: for pages only, since others can ask for the files."""
+
+    downloads: tuple[Download, ...]
+    table: Table | None = None
+
+
+Block = Paragraph | Table | Facts | Listing | Notes | Command | Picture | Verdicts | Meanings | Part | Folded | Data
+
+
+@dataclass(frozen=True)
+class Section:
+    """``about`` says what the section shows, for those who have not seen one before. ``name`` is unique and safe in an
+    ``id``; ``short`` is its title in a list of contents. ``open``: a page does not fold it, whatever its depth.
+    """
+
+    title: str
+    blocks: tuple[Block, ...]
+    name: str = ""
+    short: str = ""
+    about: str = ""
+    depth: Depth = "answer"
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """``headline`` is the answer in one sentence; ``lead`` stands right below it."""
+
+    title: str
+    headline: str
+    sections: tuple[Section, ...]
+    question: str = ""
+    lead: tuple[Block, ...] = ()
+    stem: str = "report"
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """Every picture, in the order of the report."""
+        blocks = (*self.lead, *(block for section in self.sections for block in section.blocks))
+        return tuple(block for block in every(blocks) if isinstance(block, Picture))
+
+    def section(self, name: str) -> Section | None:
+        """The section of that name, if there is one."""
+        return next((one for one in self.sections if one.name == name), None)
+
+
+def every(blocks: Iterable[Block]) -> Iterator[Block]:
+    """All blocks, also those within others."""
+    for block in blocks:
+        yield block
+        if isinstance(block, Part | Folded):
+            yield from every(block.blocks)

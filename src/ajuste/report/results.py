@@ -1,0 +1,306 @@
+"""The report of a run, or of results that were measured elsewhere: the one place where it is put together."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ajuste.model.metric import Metric
+from ajuste.model.results import Results
+from ajuste.model.trial import SETTINGS_FACTOR
+from ajuste.model.wording import visible_line
+from ajuste.report.diagnosed import noise_sections
+from ajuste.report.document import (
+    Badge,
+    Block,
+    Command,
+    Fact,
+    Facts,
+    Folded,
+    Meanings,
+    Notes,
+    Paragraph,
+    Part,
+    Picture,
+    Report,
+    Section,
+    Verdicts,
+)
+from ajuste.report.environment import clock_name, environment_facts, warnings_of
+from ajuste.report.format import count_of
+from ajuste.report.headline import Headline, headlines
+from ajuste.report.labels import Labels, fixed_levels, labels_of
+from ajuste.report.listings import listings_of
+from ajuste.report.method import data_of, left_out, method_facts, settings_parts
+from ajuste.report.metric_table import (
+    deciding_metrics,
+    described,
+    described_with_effects,
+    is_screening,
+    measured_metrics,
+    metric_matrix,
+    not_supported,
+    verdicts_of,
+)
+from ajuste.report.plots.timelines import timelines_plot
+from ajuste.report.plots.trials import small_plot
+from ajuste.report.scheduling import scheduling_sections
+from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
+from ajuste.report.trials import excerpt_of
+from ajuste.report.verdict_tables import effect_table, line_table, verdict_table
+from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, effects_of
+
+_HIGHEST_LEAD: Final = 420  # CSS pixels
+_LINES_ABOUT: Final = (
+    "What the whole profile does is shared out among its lines. A line's share is what it adds when the lines are "
+    "added one after the other, averaged over all orders (its Shapley value). Beside it stand what the line does alone "
+    "and what it adds as the last line."
+)
+_TIMELINES_ABOUT: Final = (
+    "What was read again and again while the workload ran and after it. Bold: the trial in the middle of each "
+    "configuration; thin: others."
+)
+
+
+def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
+    """Everything that is to be said of ``results``; of very many configurations, only some are shown.
+
+    ``metrics`` are the names of those that are shown first: those that decide if none is named.
+    """
+    labels = labels_of(results)
+    excerpt = excerpt_of(results)
+    shown = excerpt.results
+    deciding = deciding_metrics(results)
+    decided = [metric for metric in results.metrics if metric.name in deciding]
+    first = [metric for metric in results.metrics if metric.name in metrics] or decided
+    found = headlines(results, labels)
+    pictures = {
+        metric.name: metric_pictures(results, excerpt, metric, labels, f"metric-{place}")
+        for place, metric in enumerate(decided)
+    }
+    lead = _lead(decided, pictures)
+    told = _figures(shown, first, labels)
+    sections = (
+        *_answer(results),
+        *_verdicts(results, shown, first, labels),
+        *_lines(results, decided),
+        *_effects(results, decided, labels),
+        *told,
+        *_notes(results),
+        *listings_of(shown, labels),
+        *search_sections(results, labels),
+        *history_sections(results, labels),
+        *surface_sections(results, labels),
+        *_metrics(decided, pictures, lead),
+        *_timelines(results, labels),
+        *scheduling_sections(results, labels),
+        *noise_sections(results),
+        *_others(shown, first, labels, screening=is_screening(results)),
+        *_about(results, labels),
+        *_again(results),
+        data_of(results, shown, labels),
+    )
+    return Report(
+        title=results.title,
+        headline=found[0].sentence if found else results.answer or "Nothing was measured.",
+        question=results.question,
+        lead=(
+            *(Paragraph(one.sentence) for one in found[1:]),
+            _counts(results, decided),
+            *_apply(results, found),
+            *((lead,) if lead else ()),
+            Paragraph(_facts(results), "dim"),
+            *((Paragraph(excerpt.remark, "dim", name="excerpt"),) if excerpt.remark else ()),
+        ),
+        sections=sections,
+        stem="-".join(re.findall(r"[A-Za-z0-9]+", results.study))[:60] or "results",
+    )
+
+
+def _counts(results: Results, decided: Sequence[Metric]) -> Block:
+    """How often each verdict was given on each deciding metric."""
+    if not decided:
+        said = "No verdict yet." if len(results.configurations) > 1 else "Nothing is compared."
+        return Paragraph(said, "dim")
+    return Verdicts(tuple((metric.title, _badges(results, metric.name)) for metric in decided))
+
+
+def _badges(results: Results, metric: str) -> tuple[Badge, ...]:
+    if results.lines:
+        return counted_lines([one for one in results.lines if one.metric == metric and one.kind == "line"])
+    return counted((effects_of if is_screening(results) else verdicts_of)(results, metric))
+
+
+def _lead(decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]]) -> Picture | None:
+    """The plot of effects on the first metric, which stands beside the answer if it is not too high for that."""
+    own = pictures[decided[0].name] if decided else ()
+    kinds = ("-forest", "-pareto", "-lines")
+    return next(
+        (one for one in own if one.plot.height <= _HIGHEST_LEAD and any(kind in one.plot.name for kind in kinds)), None
+    )
+
+
+def _apply(results: Results, found: Sequence[Headline]) -> tuple[Command, ...]:
+    """The command that puts the best configuration to use, where one is better and all of it can be set."""
+    winner = next((one.winner for one in found[:1]), "")
+    can_be_set = {explained.name for explained in results.explained if explained.where}
+    if not winner or not results.run or not all(factor.name in can_be_set for factor in results.factors):
+        return ()
+    return (Command("apply", (shlex.join(["ajuste", "export", results.run, winner]),)),)
+
+
+def _facts(results: Results) -> str:
+    """How much was measured, and how."""
+    blocks = (count_of(results.blocks, "block"),) if results.blocks else ()
+    configurations = count_of(len(results.configurations), "configuration")
+    if results.elsewhere:
+        values = count_of(results.elsewhere.values, "value")
+        formats = visible_line(results.elsewhere.formats)
+        return " · ".join((configurations, *blocks, values, f"from {formats}", "measured elsewhere"))
+    trials = count_of(results.tally.trials, "trial")
+    stopped = visible_line(results.stopped_because).rstrip(".")
+    said = (configurations, *blocks, trials, clock_name(results), f"seed {results.seed}", f"stopped: {stopped}")
+    return " · ".join(said)
+
+
+def _answer(results: Results) -> tuple[Section, ...]:
+    if not results.answer:
+        return ()
+    title = "The answer with its figures"
+    return (Section(title, (Paragraph(results.answer, name="answer"),), "answer-section", depth="detail"),)
+
+
+def _verdicts(results: Results, shown: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
+    table = None if is_screening(results) else verdict_table(shown, metrics, labels, "verdicts")
+    if table is None:
+        return ()
+    fixed = "".join(f" {line} everywhere." for line in fixed_levels(labels))
+    confidence = f"{100 * results.level:g} % intervals for all verdicts together"
+    correction = f" ({visible_line(results.correction)})" if results.correction else ""
+    about = (
+        f"Each configuration against the baseline; {confidence}{correction}. The smallest effect that matters is "
+        f"{effect_band(results.smallest_effect)}.{fixed}"
+    )
+    return (Section("Verdicts", (table, _meanings(results)), "verdicts-section", "Verdicts", about),)
+
+
+def _meanings(results: Results) -> Meanings:
+    deciding = deciding_metrics(results)
+    compared = (*results.lines, *results.effects) if is_screening(results) else (*results.verdicts, *results.effects)
+    said = {finding.verdict for finding in compared if finding.metric in deciding}
+    return Meanings(tuple((Badge(word, LOOKS[word].sign, word), LOOKS[word].meaning) for word in ORDER if word in said))
+
+
+def _lines(results: Results, decided: Sequence[Metric]) -> tuple[Section, ...]:
+    table = line_table(results, decided)
+    if table is None:
+        return ()
+    return (Section("What each line does", (table, _meanings(results)), "lines", "Lines", _LINES_ABOUT),)
+
+
+def _effects(results: Results, decided: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
+    table = effect_table(results, decided, labels)
+    if table is None:
+        return ()
+    interaction = (
+        " A row with × is an interaction: how much the effect of the first step differs once the second one is taken."
+        if any(effect.kind == "interaction" for effect in results.effects)
+        else ""
+    )
+    about = (
+        f"Each effect is averaged over the levels of all other factors; {100 * results.level:g} % intervals for all "
+        f"effects together.{interaction} The smallest effect that matters is {effect_band(results.smallest_effect)}."
+    )
+    meanings = (_meanings(results),) if is_screening(results) else ()
+    return (Section("What each factor does", (table, *meanings), "effects", "Factors", about),)
+
+
+def _figures(shown: Results, first: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
+    """Of metrics that have no verdicts: of those that are wanted, or where nothing is compared."""
+    if is_screening(shown):
+        return ()
+    wanted = [metric for metric in first if not verdicts_of(shown, metric.name)] if first else measured_metrics(shown)
+    if not wanted:
+        return ()
+    if len(shown.configurations) == 1:
+        [only] = shown.configurations
+        known = [one for one in wanted if one.name in only.metrics and only.metrics[one.name].low is not None]
+        parts = tuple(described(shown, only, metric, labels) for metric in known or wanted)
+        return (Section("Figures", parts, "figures-section", "Figures"),)
+    table = metric_matrix(shown, wanted, labels, "wanted")
+    return (Section("Figures", (table,), "figures-section", "Figures", "Mean ± standard deviation."),)
+
+
+def _notes(results: Results) -> tuple[Section, ...]:
+    found = [f"{visible_line(e.name)} = {visible_line(e.initial_value)}" for e in results.explained if e.initial_value]
+    named = found and any(factor.name == SETTINGS_FACTOR for factor in results.factors)
+    current = (f"Values before the run: {', '.join(found)}.",) if named else ()
+    inference = (results.elsewhere.inference,) if results.elsewhere and len(results.configurations) > 1 else ()
+    texts = (*_changed_levels(results), *left_out(results), *current, *inference, *warnings_of(results))
+    return (Section("Notes", (Notes(tuple(texts)),), "notes"),) if texts else ()
+
+
+def _changed_levels(results: Results) -> Iterator[str]:
+    """Levels that the kernel did not take as they were written."""
+    for configuration in results.configurations:
+        for factor, level in configuration.levels.items():
+            if (read := configuration.read_back.get(factor, level)) != level:
+                yield f"{factor}: {level} was written, {read} was read back."
+
+
+def _metrics(
+    decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]], lead: Picture | None
+) -> tuple[Section, ...]:
+    """The pictures of each deciding metric."""
+    found: list[Section] = []
+    for place, metric in enumerate(decided):
+        own = tuple(picture for picture in pictures[metric.name] if picture is not lead)
+        if own:
+            found.append(Section(metric.title, own, f"section-{place}", "" if found else "Trials", metric.what))
+    return tuple(found)
+
+
+def _timelines(results: Results, labels: Labels) -> tuple[Section, ...]:
+    plot = timelines_plot(results, labels, "timelines")
+    if plot is None:
+        return ()
+    return (Section("Timelines", (Picture(plot, "Timelines"),), "timelines-section", "Timelines", _TIMELINES_ABOUT),)
+
+
+def _others(shown: Results, first: Sequence[Metric], labels: Labels, *, screening: bool) -> tuple[Section, ...]:
+    """What is known of all the other metrics."""
+    told = {metric.name for metric in first} if not screening else set()
+    others = [metric for metric in shown.metrics if metric.name not in told]
+    measured = [metric for metric in measured_metrics(shown) if metric.name not in told]
+    if not first and len(shown.configurations) > 1:
+        measured = []
+    small = [small_plot(shown, metric, labels, f"small-{place}") for place, metric in enumerate(others)]
+    plots = tuple(Picture(plot) for plot in small if plot is not None)
+    effects = verdict_table(shown, [*first, *described_with_effects(shown)] if screening else others, labels, "others")
+    blocks: tuple[Block, ...] = (
+        *((metric_matrix(shown, measured, labels, "metrics"),) if measured else ()),
+        *(Paragraph(f"Not supported: {line}", "dim") for line in not_supported(shown)),
+        *((Folded("Plots", plots),) if plots else ()),
+        *((Folded("Effects", (effects,)),) if effects is not None else ()),
+    )
+    about = "Mean ± standard deviation. These metrics did not decide when to stop."
+    return (Section("Other metrics", blocks, "metrics-section", "Other metrics", about, "reference"),) if blocks else ()
+
+
+def _about(results: Results, labels: Labels) -> Iterator[Section]:
+    settings: tuple[Part, ...] = settings_parts(results, labels)
+    if settings:
+        yield Section("What the settings do", settings, "settings", "Settings", depth="reference")
+    title = "How it was analysed" if results.elsewhere else "How it was measured"
+    yield Section(title, (Facts(method_facts(results, labels)),), "method", "Method", depth="reference")
+    environment: tuple[Fact, ...] = environment_facts(results.environment)
+    if environment:
+        yield Section("Environment", (Facts(environment),), "environment", "Environment", depth="reference")
+
+
+def _again(results: Results) -> tuple[Section, ...]:
+    commands = (Command("again", results.reproduce),) if results.reproduce else ()
+    digest = (Paragraph(f"Digest {results.digest}", "dim"),) if results.digest else ()
+    return (Section("Do it again", (*commands, *digest), "reproduce"),) if commands or digest else ()
