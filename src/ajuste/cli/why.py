@@ -59,7 +59,7 @@ def why(
     else:
         print_explanation(results, explanation, Console(file=sys.stdout))
     if not explanation.sentences:
-        raise RunError("what the scheduler does could not be recorded", hint="docs/why.md says what it takes")
+        raise RunError("what the scheduler does could not be recorded", hint="docs/how-to/why.md says what it takes")
 
 
 def _say(text: str) -> None:

@@ -162,7 +162,7 @@ class _Scanner:
 # The file that a study came from: to place errors, and to find the files beside it.
 
 
-HINT: Final = "docs/studies.md explains every field; `ajuste schema` gives the schema for editors"
+HINT: Final = "docs/reference/study-files.md explains every field; `ajuste schema` gives the schema for editors"
 
 
 class StudyOrigin(Protocol):

@@ -275,7 +275,7 @@ class BenchExecutor:
     def _none_fits(self) -> RequestError:
         return RequestError(
             f"no machine of {self.connection.cluster} can measure this study: {self._refusals()}",
-            hint="docs/cluster.md says what each machine needs",
+            hint="docs/how-to/several-machines.md says what each machine needs",
         )
 
     def _end(self) -> None:

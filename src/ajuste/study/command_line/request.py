@@ -66,7 +66,7 @@ def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 # Where each part of a study from a command line was said: the option, for errors.
 
 
-HINT = "`ajuste compare --help` explains every option, docs/compare.md all of it with examples"
+HINT = "`ajuste compare --help` explains every option, docs/how-to/compare.md all of it with examples"
 
 
 @dataclass(frozen=True)
