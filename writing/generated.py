@@ -17,10 +17,12 @@ from ajuste.study.read import json_schema
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"
-SAMPLERS: Final = REFERENCE / "samplers.md"
 NOTE: Final = "<!-- Written by `python -m writing` from the program itself. Do not edit. -->\n"
-WHOLE: Final = ("command-line.md", "study-fields.md", "workloads.md")
-"""Pages of REFERENCE that are generated from the first line to the last."""
+PROGRAM: Final = ("command-line.md", "study-fields.md", "workloads.md", "sampler-figures.md")
+"""Pages of REFERENCE that are generated from the program."""
+
+GENERATED: Final = (*PROGRAM, "simulated-verdicts.md")
+"""All of REFERENCE that nobody writes by hand: the last one is made by `python -m benchmarks verdicts`."""
 
 TABLES: Final = {
     "FactorTable": "[[factor]]",
@@ -48,7 +50,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "command-line.md": command_line(),
         REFERENCE / "study-fields.md": study_fields(),
         REFERENCE / "workloads.md": workloads(),
-        SAMPLERS: samplers(SAMPLERS.read_text(encoding="utf-8")),
+        REFERENCE / "sampler-figures.md": sampler_figures(),
     }
 
 
@@ -89,18 +91,17 @@ def workloads() -> str:
     return "\n".join(parts)
 
 
-def samplers(page: str) -> str:
-    """``page`` with the tables of all sources at its end."""
-    written = page[: page.index("### ")]
-    return written + "\n".join(source_section(source) for source in figure_sources().values())
-
-
-def source_section(source: FigureSource) -> str:
-    """The section of one source."""
-    lines = [f"### {source.name}: {', '.join(f'`{name}`' for name in source.files)}", "", source.what, ""]
-    lines += ["| Figure | Kind | Unit | Meaning |", "|---|---|---|---|"]
-    lines += [f"| `{f.name}` | {f.kind} | {f.unit} | {f.what} |" for f in source.figures]
-    return "\n".join(lines) + "\n"
+def sampler_figures() -> str:
+    """The figures of all sources of samplers."""
+    parts = [
+        "# Sampler figures\n\nThis page lists every figure that a [sampler](samplers.md) can read, by source.\n",
+        NOTE,
+        "A *counter* only grows, a *level* goes up and down. `{disk}` is a disk or partition (`vda.sectors_written`), "
+        "`{cpu}` one CPU (`cpu0.wait_ns`) or all (`cpu.wait_ns`), `{line}` a line of the file, `{name}` any name of the "
+        "kernel.\n",
+        *(_source(source) for source in figure_sources().values()),
+    ]
+    return "\n".join(parts)
 
 
 def _commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -167,3 +168,17 @@ def _plain(text: str) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def _source(source: FigureSource) -> str:
+    rows = [f"| `{one.name}` | {one.kind} | {one.unit} | {_cell(one.what)} |" for one in source.figures]
+    return "\n".join(
+        [
+            f"## {source.name}: {', '.join(f'`{name}`' for name in source.files)}\n",
+            f"{source.what}\n",
+            "| Figure | Kind | Unit | Meaning |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from writing.generated import WHOLE
+from writing.generated import GENERATED
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
@@ -35,7 +35,7 @@ class Found:
 def files() -> list[Path]:
     """Everything that people read: written documents, strings of the program, its templates and its catalogue."""
     found = [ROOT / name for name in PAGES if (ROOT / name).exists()]
-    found += sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in WHOLE)
+    found += sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in GENERATED)
     for pattern in ("*.py", "*.toml", "*.html"):
         found += sorted((ROOT / "src" / "ajuste").rglob(pattern))
     return found

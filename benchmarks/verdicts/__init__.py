@@ -1,6 +1,6 @@
 """Verdicts under simulated noise: Ajuste beside what people do today.
 
-Writes the tables of docs/explanation/statistics.md.
+Writes the tables of docs/reference/simulated-verdicts.md.
 """
 
 from __future__ import annotations

@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from writing.generated import ROOT, SAMPLERS, TABLES, pages, samplers, source_section
 
 from ajuste.catalogue.loader import catalogue, figure_sources
+from ajuste.cli.main import COMMANDS
 from ajuste.study.read import json_schema
+from writing.generated import PROGRAM, REFERENCE, ROOT, TABLES, pages
 
 PAGES = pages()
 
@@ -23,12 +24,14 @@ def test_every_table_of_a_study_has_a_heading() -> None:
     assert set(TABLES) == set(json_schema(catalogue())["$defs"])
 
 
-def test_the_page_of_samplers_has_every_source_once() -> None:
-    text = SAMPLERS.read_text(encoding="utf-8")
-    assert re.findall(r"^### (\w+):", text, re.MULTILINE) == list(figure_sources())
-    assert all(source_section(source) in text for source in figure_sources().values())
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [("command-line.md", COMMANDS), ("workloads.md", catalogue().workloads), ("sampler-figures.md", figure_sources())],
+)
+def test_a_page_has_a_section_for_each(page: str, names: tuple[str, ...]) -> None:
+    heads = re.findall(r"^## (?:ajuste )?([\w-]+)(?::.*)?$", PAGES[REFERENCE / page], re.MULTILINE)
+    assert heads == list(names)
 
 
-def test_an_old_table_of_samplers_is_replaced() -> None:
-    first, *_ = figure_sources().values()
-    assert samplers("# Samplers\n\n### old: `/proc/old`\n").startswith(f"# Samplers\n\n{source_section(first)}")
+def test_the_pages_are_those_that_the_check_of_words_leaves_out() -> None:
+    assert {path.name for path in PAGES} == set(PROGRAM)

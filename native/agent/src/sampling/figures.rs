@@ -1,6 +1,6 @@
 //! Figures by name from the text of the kernel's files, one function for each format. Pure: what a file says goes in.
 //!
-//! The names are those of `docs/reference/samplers.md`. A line that does not look as it should is passed over: later kernels add
+//! The names are those of `docs/reference/sampler-figures.md`. A line that does not look as it should is passed over: later kernels add
 //! lines and fields.
 
 /// Which figures are wanted: names, or beginnings of them followed by `*`.
