@@ -97,8 +97,8 @@ def sampler_figures() -> str:
         "# Sampler figures\n\nThis page lists every figure that a [sampler](samplers.md) can read, by source.\n",
         NOTE,
         "A *counter* only grows, a *level* goes up and down. `{disk}` is a disk or partition (`vda.sectors_written`), "
-        "`{cpu}` one CPU (`cpu0.wait_ns`) or all (`cpu.wait_ns`), `{line}` a line of the file, `{name}` any name of the "
-        "kernel.\n",
+        "`{cpu}` one CPU (`cpu0.wait_ns`) or all (`cpu.wait_ns`), `{line}` a line of the file, `{name}` any name of "
+        "the kernel.\n",
         *(_source(source) for source in figure_sources().values()),
     ]
     return "\n".join(parts)

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from writing.generated import PROGRAM, REFERENCE, ROOT, TABLES, pages
 
 from ajuste.catalogue.loader import catalogue, figure_sources
 from ajuste.cli.main import COMMANDS
 from ajuste.study.read import json_schema
-from writing.generated import PROGRAM, REFERENCE, ROOT, TABLES, pages
 
 PAGES = pages()
 
