@@ -1,4 +1,7 @@
-"""Verdicts under simulated noise: Ajuste beside what people do today. Writes the tables of docs/statistics.md."""
+"""Verdicts under simulated noise: Ajuste beside what people do today.
+
+Writes the tables of docs/reference/simulated-verdicts.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulation's tables, written into docs/statistics.md."""
+"""The simulation's tables, written into docs/reference/simulated-verdicts.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.verdicts.methods import METHODS, Method
 from benchmarks.verdicts.noise import NOISES, Noise
 from benchmarks.verdicts.planning import LOOK, Plan
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "statistics.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "simulated-verdicts.md"
 BEGINS: Final = "<!-- from here to the end mark: written by `python -m benchmarks verdicts` -->\n"
 ENDS: Final = "<!-- end mark -->\n"
 

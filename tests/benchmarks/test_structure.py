@@ -18,6 +18,9 @@ def tree(tmp_path: Path) -> Path:
         "src/ajuste/store/two.py": "import ajuste.model.one\n\n\nclass Two: ...\n\n\nclass One: ...\n",
         "src/ajuste/store/long.py": "x = 1\n" * 401,
         "native/agent/src/event.rs": "use crate::plan::Source;\n",
+        "docs/page.md": "# Two words\n\n| a | 1 |\n|---|---|\n",
+        "docs/gallery/page.md": "not counted\n",
+        "docs/reference/command-line.md": "not counted\n",
         "native/agent/src/plan.rs": "use crate::event::{Event};\n#[cfg(test)]\nuse crate::clock;\n",
     }
     for name, text in files.items():
@@ -36,6 +39,7 @@ def test_figures_of_a_small_tree(tree: Path) -> None:
         "private names of libraries": 0,
         "long files": 1,
         "Rust circles": 1,
+        "words of docs": 4,
     }
 
 

@@ -101,9 +101,3 @@ def run(command: str, directory: Path, kept: Path, place: str) -> None:
 
 def test_the_documents_have_commands_at_all() -> None:
     assert sum(len(commands(b)) for d in DOCUMENTS for b in blocks(d)) > 10
-
-
-def test_no_document_names_a_file_that_is_not_there() -> None:
-    for document in DOCUMENTS:
-        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text()):
-            assert (document.parent / link).exists(), f"{document.name} links to {link}"

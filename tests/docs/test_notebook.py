@@ -1,11 +1,11 @@
-"""Every block of docs/notebook.md is run, one after the other, as in a notebook."""
+"""Every block of docs/how-to/notebook.md is run, one after the other, as in a notebook."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "notebook.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "notebook.md"
 
 
 def test_every_block_of_the_page_runs_and_what_it_asserts_is_true() -> None:

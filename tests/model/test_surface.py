@@ -1,4 +1,4 @@
-"""The keys of surfaces in ``--json``: what others build on, and what docs/surfaces.md says."""
+"""The keys of surfaces in ``--json``: what others build on, and what docs/reference/report.md says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from ajuste.model.results import Results
 from ajuste.model.surface import Correlation, Curve, Region, Surface, SurfaceAxis, SurfacePoint
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "surfaces.md").read_text(encoding="utf-8").partition("## In JSON")[2]
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report.md"
+DOCUMENT = PAGE.read_text(encoding="utf-8").partition("## Surfaces in JSON")[2]
 
 
 @pytest.mark.parametrize("part", [SurfaceAxis, Correlation, Curve, Region, Surface, SurfacePoint])

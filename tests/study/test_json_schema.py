@@ -96,8 +96,10 @@ def test_every_field_is_described() -> None:
     assert bare == []
 
 
-REFERENCE = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
-EXAMPLES = [block.split("```")[0] for block in REFERENCE.split("```toml\n")[1:]]
+PAGES = Path(__file__).parents[2] / "docs" / "reference"
+REFERENCE = (PAGES / "study-fields.md").read_text(encoding="utf-8")
+GUIDE = (PAGES / "study-files.md").read_text(encoding="utf-8")
+EXAMPLES = [block.split("```")[0] for block in GUIDE.split("```toml\n")[1:]]
 
 
 def test_the_reference_names_every_field() -> None:

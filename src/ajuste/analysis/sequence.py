@@ -2,7 +2,8 @@
 
 For independent normal values of unknown mean and variance, with the scale-invariant Gaussian mixture of Lai (1976,
 "On confidence sequences", Annals of Statistics 4) in the form of Wang and Ramdas (2023, "Anytime-valid t-tests and
-confidence sequences for Gaussian means with unknown variance", arXiv:2310.03722). docs/statistics.md derives it.
+confidence sequences for Gaussian means with unknown variance", arXiv:2310.03722).
+docs/explanation/statistics.md derives it.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
     """About how many blocks in all decide, were mean and spread to stay as they are after those of ``interval``.
 
     ``None`` below two blocks, for a quantile, and beyond ``MOST_BLOCKS``. ``zone`` as in ``word_of``. How good a guide
-    this is, is simulated in ``benchmarks.verdicts`` (docs/statistics.md has the figures).
+    this is, is simulated in ``benchmarks.verdicts`` (docs/explanation/statistics.md has the figures).
     """
     if interval.n < 2 or math.isnan(interval.variance):
         return None

@@ -64,7 +64,7 @@ def why(
     else:
         print_report(explanation_report(results, explanation), Console(file=sys.stdout))
     if not explanation.sentences:
-        raise RunError("the scheduler could not be recorded", hint="see docs/why.md for the requirements")
+        raise RunError("the scheduler could not be recorded", hint="see docs/how-to/why.md for the requirements")
 
 
 def _say(text: str) -> None:

@@ -195,7 +195,7 @@ class Sampler(_Part):
     """Reads one source every ``interval_ns`` from before the workload's start until the end of the observation.
 
     ``keys`` choose figures of the source: a name, or its beginning followed by ``*``. The names of each source's
-    figures are in docs/samplers.md.
+    figures are in docs/reference/sampler-figures.md.
     """
 
     source: SamplerSource

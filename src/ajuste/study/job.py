@@ -68,7 +68,8 @@ class SamplerTable(StudyTable):
         "workload's own)."
     )
     keys: tuple[Argument, ...] = Field(
-        min_length=1, description="Names of figures, or prefixes followed by *. See docs/samplers.md."
+        min_length=1,
+        description="Names of figures, or prefixes followed by *. See docs/reference/samplers.md.",
     )
     interval_ms: Real = Field(default=100.0, ge=1, le=60_000, description="Milliseconds between two readings.")
 

@@ -1,7 +1,7 @@
 //! Figures by name from the text of kernel files, one function per format.
 //! Pure.
 //!
-//! The names are those of `docs/samplers.md`. A line that does not look as it should is passed over: later kernels add
+//! The names are those of `docs/reference/sampler-figures.md`. A line that does not look as it should is passed over: later kernels add
 //! lines and fields.
 
 /// Which figures are wanted: names, or beginnings of them followed by `*`.

@@ -1,1 +1,1 @@
-"""Diagnostics of a measurement's noise; pure, one file each. docs/diagnostics.md explains them."""
+"""Diagnostics of a measurement's noise; pure, one file each. docs/explanation/diagnostics.md explains them."""

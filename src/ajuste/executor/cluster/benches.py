@@ -286,7 +286,7 @@ class BenchExecutor(Executor):
     def _none_fits(self) -> RequestError:
         return RequestError(
             f"no machine of {self._connection.cluster} can measure this study: {self._refusals()}",
-            hint="docs/cluster.md says what each machine needs",
+            hint="docs/how-to/several-machines.md says what each machine needs",
         )
 
     def _end(self) -> None:

@@ -51,7 +51,8 @@ def channel_to(option: str, address: str, keys: Path, *, insecure: bool, root: b
     if root:
         raise RequestError(
             f"{option} {address}: root does not use plain TCP, where anyone on the way can run commands as root",
-            hint=f"use tls://{found[2]}:{found[3]} with keys made by `ajuste cluster keys` (docs/cluster.md)",
+            hint=f"use tls://{found[2]}:{found[3]} with keys made by `ajuste cluster keys` "
+            "(docs/how-to/several-machines.md)",
         )
     if not insecure:
         raise RequestError(

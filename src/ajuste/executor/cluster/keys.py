@@ -101,7 +101,8 @@ def context_of(directory: Path, side: Side) -> ssl.SSLContext:
         if not path.is_file():
             raise RequestError(
                 f"no key of a cluster: {path} not found",
-                hint="`ajuste cluster keys DIRECTORY` makes keys; --cluster-keys says where they are (docs/cluster.md)",
+                hint="`ajuste cluster keys DIRECTORY` makes keys; --cluster-keys says where they are "
+                "(docs/how-to/several-machines.md)",
             )
     status = own.stat()
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o077:

@@ -1,6 +1,6 @@
 """QEMU's command line for a machine, as a pure function.
 
-Source: qemu(1); docs/determinism.md says why each of the options of the virtual clock is needed.
+Source: qemu(1); docs/explanation/determinism.md says why each of the options of the virtual clock is needed.
 """
 
 from __future__ import annotations

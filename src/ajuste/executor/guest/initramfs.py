@@ -44,8 +44,9 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     """Write the initramfs for ``kernel`` to ``out``: the agent as ``/init``, the bundled workloads, ``files`` with
     what they need.
 
-    ``quiet_gate`` has the guest sleep at its gate (see docs/determinism.md). Not compressed: unpacking costs more
-    emulated instructions than reading. Raises RequestError for files that are missing, unsuitable or too large.
+    ``quiet_gate`` has the guest sleep at its gate (see docs/explanation/determinism.md). Not compressed: unpacking
+    costs more emulated instructions than reading. Raises RequestError for files that are missing, unsuitable or too
+    large.
     """
     tree = FileTree()
     tree.add("/init", Regular(native_program(AGENT), 0o755))

@@ -1,6 +1,7 @@
 """The target ``host``: this machine as it is, and as it is again afterwards.
 
-What is changed is the agent's to put back (see docs/safety.md); here is who may begin, and what is left if it dies.
+What is changed is the agent's to put back (see docs/explanation/safety.md). Here is who may begin, and what is left if
+it dies.
 """
 
 from __future__ import annotations

@@ -1,0 +1,37 @@
+"""Generated pages say what the program says now."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from writing.generated import PROGRAM, REFERENCE, ROOT, TABLES, pages
+
+from ajuste.catalogue.loader import catalogue, figure_sources
+from ajuste.cli.main import COMMANDS
+from ajuste.study.read import json_schema
+
+PAGES = pages()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_is_current(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == PAGES[path], f"run `python -m writing`: {path.relative_to(ROOT)} is old"
+
+
+def test_every_table_of_a_study_has_a_heading() -> None:
+    assert set(TABLES) == set(json_schema(catalogue())["$defs"])
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [("command-line.md", COMMANDS), ("workloads.md", catalogue().workloads), ("sampler-figures.md", figure_sources())],
+)
+def test_a_page_has_a_section_for_each(page: str, names: tuple[str, ...]) -> None:
+    heads = re.findall(r"^## (?:ajuste )?([\w-]+)(?::.*)?$", PAGES[REFERENCE / page], re.MULTILINE)
+    assert heads == list(names)
+
+
+def test_the_pages_are_those_that_the_check_of_words_leaves_out() -> None:
+    assert {path.name for path in PAGES} == set(PROGRAM)

@@ -1,0 +1,1 @@
+"""What the documents are made of and checked by: generated pages, the terminal's picture, the words."""

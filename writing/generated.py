@@ -1,0 +1,184 @@
+"""Pages of the reference that say what the program says: its options, the fields of a study, what the catalogue has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import typer.main
+
+from ajuste.catalogue.loader import catalogue, figure_sources
+from ajuste.cli.main import COMMANDS, application
+from ajuste.model.metric import FigureSource
+from ajuste.model.workload import WorkloadKind
+from ajuste.study.read import json_schema
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+REFERENCE: Final = ROOT / "docs" / "reference"
+NOTE: Final = "<!-- Written by `python -m writing` from the program itself. Do not edit. -->\n"
+PROGRAM: Final = ("command-line.md", "study-fields.md", "workloads.md", "sampler-figures.md")
+"""Pages of REFERENCE that are generated from the program."""
+
+GENERATED: Final = (*PROGRAM, "simulated-verdicts.md")
+"""All of REFERENCE that nobody writes by hand: the last one is made by `python -m benchmarks verdicts`."""
+
+TABLES: Final = {
+    "FactorTable": "[[factor]]",
+    "WorkloadTable": "[workload]",
+    "AttributesTable": "attributes",
+    "BackgroundTable": "[[workload.background]]",
+    "VariantTable": "[[workload.variant]]",
+    "PatternTable": "[[workload.metric]]",
+    "SamplerTable": "[[workload.sampler]]",
+    "TimelineTable": "[[workload.timeline]]",
+    "ScratchTable": "[scratch]",
+    "DiskTable": "[disk]",
+    "TargetTable": "[target]",
+    "MemoryNode": "[[target.node]]",
+    "AnalysisTable": "[analysis]",
+    "DesignTable": "[design]",
+    "BudgetTable": "[budget]",
+    "TuneTable": "[tune]",
+}
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page as it must be."""
+    return {
+        REFERENCE / "command-line.md": command_line(),
+        REFERENCE / "study-fields.md": study_fields(),
+        REFERENCE / "workloads.md": workloads(),
+        REFERENCE / "sampler-figures.md": sampler_figures(),
+    }
+
+
+def command_line() -> str:
+    """All commands with their arguments and options."""
+    group: Any = typer.main.get_command(application())
+    parts = [
+        "# Command line\n\nThis page lists every command with its arguments and options, as `--help` shows them.\n",
+        NOTE,
+    ]
+    parts += [_command(command, f"ajuste {' '.join(path)}") for path, command in _commands(group)]
+    return "\n".join(parts)
+
+
+def study_fields() -> str:
+    """The fields of a study file, table by table."""
+    schema = json_schema(catalogue())
+    parts = [
+        "# Study fields\n\nThis page lists every field of a [study file](study-files.md) with its default. "
+        "`ajuste schema` prints the same as a JSON Schema.\n",
+        NOTE,
+        "## At the top\n",
+        _fields(schema),
+    ]
+    for name, title in TABLES.items():
+        parts += [f"## `{title}`\n", _fields(schema["$defs"][name])]
+    return "\n".join(parts)
+
+
+def workloads() -> str:
+    """The workloads of the catalogue with parameters and metrics."""
+    parts = [
+        "# Workloads\n\nThis page lists the workloads that you can name as `kind` in a study, or as the command of "
+        "`ajuste compare`.\n",
+        NOTE,
+        *(_workload(kind) for kind in catalogue().workloads.values()),
+    ]
+    return "\n".join(parts)
+
+
+def sampler_figures() -> str:
+    """The figures of all sources of samplers."""
+    parts = [
+        "# Sampler figures\n\nThis page lists every figure that a [sampler](samplers.md) can read, by source.\n",
+        NOTE,
+        "A *counter* only grows, a *level* goes up and down. `{disk}` is a disk or partition (`vda.sectors_written`), "
+        "`{cpu}` one CPU (`cpu0.wait_ns`) or all (`cpu.wait_ns`), `{line}` a line of the file, `{name}` any name of "
+        "the kernel.\n",
+        *(_source(source) for source in figure_sources().values()),
+    ]
+    return "\n".join(parts)
+
+
+def _commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    order = COMMANDS if not path else tuple(group.commands)
+    for name in order:
+        command = group.commands[name]
+        yield (*path, name), command
+        if hasattr(command, "commands"):
+            yield from _commands(command, (*path, name))
+
+
+def _command(command: Any, name: str) -> str:
+    context = typer.Context(command, info_name=name)
+    text, _, examples = command.help.partition("\n\n\b\n")
+    parts = [f"## {name}\n", f"{_plain(text)}\n"]
+    if not hasattr(command, "commands"):
+        usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
+        parts.append(f"```text\n{usage}\n```\n")
+        records = [record for one in command.params if (record := one.get_help_record(context))]
+        if records:
+            rows = [f"| `{_cell(' '.join(what.split()))}` | {_cell(_plain(told))} |" for what, told in records]
+            parts.append("\n".join(["| Option | Meaning |", "|---|---|", *rows]) + "\n")
+    shown = [line.strip().removeprefix("$ ") for line in examples.splitlines() if line.strip().startswith("$ ")]
+    if shown:
+        parts.append("```sh\n" + "\n".join(shown) + "\n```\n")
+    return "\n".join(parts)
+
+
+def _fields(table: dict[str, Any]) -> str:
+    rows = [
+        f"| `{name}` | {_default(field)} | {_cell(_plain(field.get('description') or 'A table, see below.'))} |"
+        for name, field in table["properties"].items()
+    ]
+    return "\n".join(["| Field | Default | Meaning |", "|---|---|---|", *rows]) + "\n"
+
+
+def _default(field: dict[str, Any]) -> str:
+    default = field.get("default")
+    if default in (None, "", [], {}) or isinstance(default, dict):
+        return ""
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+def _workload(kind: WorkloadKind) -> str:
+    parts = [f"## {kind.name}\n", f"{_plain(kind.what)}\n"]
+    if kind.package:
+        parts.append(f"Package: `{kind.package}`.\n")
+    if kind.parameters:
+        rows = [
+            f"| `{name}` | `{one.default}`{f' {one.unit}' if one.unit else ''} | {_cell(_plain(one.what))} |"
+            for name, one in kind.parameters.items()
+        ]
+        parts.append("\n".join(["| Parameter | Default | Meaning |", "|---|---|---|", *rows]) + "\n")
+    if kind.metrics:
+        rows = [f"| `{one.name}` | {one.unit} | {_cell(_plain(one.what))} |" for one in kind.metrics]
+        parts.append("\n".join(["| Metric | Unit | Meaning |", "|---|---|---|", *rows]) + "\n")
+    return "\n".join(parts)
+
+
+def _plain(text: str) -> str:
+    """One paragraph, in which nothing is taken for markup of Markdown."""
+    return re.sub(r"([<\[*])", r"\\\1", " ".join(text.replace("\b", "").split()))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _source(source: FigureSource) -> str:
+    rows = [f"| `{one.name}` | {one.kind} | {one.unit} | {_cell(one.what)} |" for one in source.figures]
+    return "\n".join(
+        [
+            f"## {source.name}: {', '.join(f'`{name}`' for name in source.files)}\n",
+            f"{source.what}\n",
+            "| Figure | Kind | Unit | Meaning |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
