@@ -11,6 +11,7 @@ from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ajuste.machine.lock import locked
+from debian_archive import Archive, archive_of_this_machine
 from own_home import own_home
 from postgresql import Server, server
 
@@ -69,3 +70,9 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'store.sqlite'}"
     running: Server = request.getfixturevalue("postgresql")
     return running.new_database()
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
+    """An archive that this machine's apt is configured for (unsigned, so that has to be allowed)."""
+    return archive_of_this_machine(tmp_path, monkeypatch)

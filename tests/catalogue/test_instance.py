@@ -77,7 +77,7 @@ def test_what_can_be_no_instance_is_refused(every_kind: Catalogue, wrong):
 
 
 def test_where_there_are_several_one_must_be_named(every_kind: Catalogue):
-    with pytest.raises(RequestError, match=r"one idle\.off for each idle state of a CPU") as raised:
+    with pytest.raises(RequestError, match=r"idle\.off requires an instance, one for each idle state of a CPU") as raised:
         every_kind.locate(every_kind.find_tunable("idle.off"), NOW)
     assert raised.value.hint == "for example idle.off[cpu0/state1]"
 

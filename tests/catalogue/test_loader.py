@@ -66,7 +66,7 @@ def test_one_of_several_has_a_name_of_its_own():
     assert located("sched_domain_busy_factor[cpu0/domain1]", "5.10") == FileLocation(
         path="/proc/sys/kernel/sched_domain/cpu0/domain1/busy_factor"
     )
-    with pytest.raises(RequestError, match="there is one fair_server_runtime_ns for each CPU"):
+    with pytest.raises(RequestError, match="fair_server_runtime_ns requires an instance, one for each CPU"):
         located("fair_server_runtime_ns", "6.12")
 
 
@@ -175,7 +175,7 @@ path = "/proc/sys/a"
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[[tunable]]\nname = a\n", "x.toml:2: not TOML"),
+        ("[[tunable]]\nname = a\n", "x.toml:2: not valid TOML"),
         (ENTRY.replace('title = "A"\n', ""), "x.toml: tunable.a.title: Field required"),
         (ENTRY.replace('title = "A"', 'title = "A"\ntitel = "A"'), "x.toml: tunable.a.titel: Extra"),
         (ENTRY.replace("boolean", "float"), "x.toml: tunable.a.type"),
@@ -185,7 +185,7 @@ path = "/proc/sys/a"
             ENTRY + '[[tunable.where]]\nkind = "sysctl"\npath = "/proc/sys/p"\n',
             "in the order of kernels and not overlap",
         ),
-        (ENTRY + ENTRY, "x.toml: a: a second tunable a"),
+        (ENTRY + ENTRY, "x.toml: a: tunable a is given twice"),
         ('[[tunables]]\nname = "a"\n', "expected only [[tunable]] tables, found tunables"),
         ('tunable = "a"\n', "expected only [[tunable]] tables"),
         ("[[tunable]]\n", "x.toml: tunable.0.name: Field required"),

@@ -16,7 +16,7 @@ SWAPPINESS = Path("/proc/sys/vm/swappiness")
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
-    "no profile": (("ablate", "--", "true"), "which profile"),
+    "no profile": (("ablate", "--", "true"), "--profile is required"),
     "a profile that is not there": (
         ("ablate", "--profile", "none.conf", "--", "true"),
         "profile 'none.conf' not found",
@@ -29,13 +29,13 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a study and a command": (("ablate", "--profile", "own.conf", "--study", "small.toml", "--", "true"), "its own"),
     "no line": (("ablate", "--profile", "broken.conf", "--", "true"), r"broken.conf:2: expected NAME = VALUE"),
     "an unknown section": (("ablate", "--profile", "odd", "--", "true"), r"odd/tuned.conf:1: .*unknown tuned plug-in"),
-    "a circle": (("compare", "--profile", "one,two", "--", "true"), r"two/tuned.conf:2: .*circle: one → two → one"),
+    "a circle": (("compare", "--profile", "one,two", "--", "true"), r"two/tuned.conf:2: .*include each other: one → two → one"),
     "the same twice": (("compare", "--profile", "own.conf,own.conf", "--", "true"), "named twice"),
     "nothing between commas": (("compare", "--profile", "own.conf,", "--", "true"), "empty name between commas"),
     "a value that cannot be": (("ablate", "--profile", "far.conf", "--", "true"), r"far.conf:1: vm.swappiness = 900"),
     "several kernels": (
         ("compare", "--profile", "own.conf", "--kernel", "debian:5.10,debian:6.1", "--", "true"),
-        "on one kernel",
+        "--profile does not support several kernels",
     ),
 }
 

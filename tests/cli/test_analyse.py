@@ -111,7 +111,7 @@ def test_a_wrong_request_is_one_message_and_code_2(shell: Shell) -> None:
         (("blocked.csv", "--format", "fio"), "blocked.csv:1: not valid JSON"),
         (("blocked.csv", "--confidence", "2"), "--confidence 2"),
         (("blocked.csv", "--html", "blocked.csv"), "this file is an input"),
-        (("blocked.csv", "--html", "no/such/place.html"), "expected a file in a directory"),
+        (("blocked.csv", "--html", "no/such/place.html"), "expected a file in an existing directory"),
         (("old.json", "small.toml"), "small.toml:"),
         ((), "FILE"),
     ],

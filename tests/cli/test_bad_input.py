@@ -33,7 +33,7 @@ WRONG = {
     ),
     "missing program": (
         ('kind = "matrix"\nparameters = { size = 100, repetitions = 2 }', 'command = ["no-such-program"]'),
-        r'small.toml:10: workload.command\[1\]: the program "no-such-program" is not on this machine',
+        r'small.toml:10: workload.command\[1\]: the program "no-such-program" was not found',
     ),
     "not valid TOML": ((LEVELS, "levels = [750000"), r"small.toml:\d+: not valid TOML: "),
     "unknown field": (
@@ -42,7 +42,7 @@ WRONG = {
     ),
     "unknown metric": (
         ('["involuntary-switches"]', '["involuntary-switch"]'),
-        r'small.toml:\d+: analysis.metrics\[1\]: .*"involuntary-switch"; did you mean involuntary-switches',
+        r'small.toml:\d+: analysis.metrics\[1\]: metric "involuntary-switch" not found; did you mean involuntary-switches',
     ),
     "unknown kernel": (("debian:5.10", "debian:4.4"), r"small.toml:\d+: target.kernel: .*'debian:4.4'.*5.10"),
     "a guest's field on the host": (

@@ -13,7 +13,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "an empty command": (("--", "true", "--"), "the command after one of the -- is missing"),
     "a program that is not there": (
         ("--", "no-such-program", "x"),
-        r"no-such-program x: the program .* is not on",
+        r"no-such-program x: the program .* was not found",
     ),
     "a file that is not there": (("--", "./no-such-job"), r'\./no-such-job: file "no-such-job" not found'),
     "a second program that is not there": (("--", "true", "--", "no-such-program"), r'the program "no-such-program"'),
@@ -29,7 +29,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("--vm", "--clock", "sun", "--", "true"),
         r"--clock sun: found \"sun\"; expected 'virtual' or 'wall'",
     ),
-    "a guest's option on this machine": (("--memory", "1GiB", "--", "true"), "--memory: is of a guest"),
+    "a guest's option on this machine": (("--memory", "1GiB", "--", "true"), "--memory: applies only to guests"),
     "a metric without a direction": (
         ("--metric", "a=json:/a", "--", "true"),
         r"--metric a=json:/a: expected a direction before the =",

@@ -78,7 +78,6 @@ NO_WAY_ON_YET: Final = frozenset(
         "--disk {}: it has {} MiB, and {} MiB are needed",
         "--disk {}: {}",
         "--good {}: to seek among options it must be mine:NAME or a .config file",
-        "--metric {}: there is no such metric; there are {}",
         "AJUSTE_QEMU is QEMU {}; {} CPUs under the {} clock need {}.{} or later",
         "a profile is named twice",
         "keys cannot be written to {}: {}",

@@ -102,9 +102,9 @@ class TestChanging:
         first = ajuste.start("run", study(ajuste, command='["sleep", "600"]'))
         try:
             deadline = time.monotonic() + 60
-            while not list(ajuste.machine.home.glob("state/journals/*.journal")) and time.monotonic() < deadline:
+            while not list(ajuste.home.glob("state/journals/*.journal")) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            _, said = Shell(ajuste.directory, ajuste.machine.home.with_name("other-home"))("run", "here.toml", expect=2)
+            _, said = Shell(ajuste.directory, ajuste.home.with_name("other-home"))("run", "here.toml", expect=2)
         finally:
             first.terminate()
             first.communicate()
@@ -121,7 +121,7 @@ class TestChanging:
         _, said = started.communicate()
         assert started.returncode == 130, said
         assert EXPIRE.read_text() == before
-        assert list(ajuste.machine.home.glob("state/journals/*")) == []
+        assert list(ajuste.home.glob("state/journals/*")) == []
 
     def test_a_full_disk_changes_nothing(self, ajuste: Shell) -> None:
         before = EXPIRE.read_text()
@@ -230,24 +230,24 @@ def test_a_plan_shows_values_users_and_commands_and_does_nothing(ajuste: Shell, 
 
 def test_a_program_that_is_not_there_is_named(ajuste: Shell) -> None:
     _, said = ajuste("run", study(ajuste, command='["no-such-program"]'), expect=2)
-    assert 'the program "no-such-program" is not on this machine' in said
+    assert 'the program "no-such-program" was not found' in said
 
 
 def test_a_cpu_that_is_not_there_is_named(ajuste: Shell) -> None:
     _, said = ajuste("run", study(ajuste, "affinity", '["0", "4000"]', '["true"]'), expect=2)
-    assert "CPU 4000 was asked for" in said
+    assert "CPU 4000 is not available" in said
 
 
 WITHOUT_ROOT = """
 import email, os, sys
 from pathlib import Path
 from ajuste.machine.inventory.inventory import take_inventory
-from ajuste.machine.home import ajuste_version
+from ajuste.home import ajuste_version
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
 from ajuste.run.testbed import RunOptions
 from ajuste.run.experiment import conduct, prepare
-from ajuste.machine.home import Home
+from ajuste.home import Home
 from ajuste.report.progress import Progress
 from ajuste.store.store import Store
 from ajuste.study.read import read_study

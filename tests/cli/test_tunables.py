@@ -115,7 +115,7 @@ def test_show_names_the_successor_with_its_value_where_the_knob_is_gone():
     assert "related but different" in text
     document = json.loads(run("show", "sched_min_granularity_ns", "--kernel", "debian:6.12", "--json"))
     assert document["value"] is None
-    assert "no sched_min_granularity_ns" in document["problem"]
+    assert "sched_min_granularity_ns is not supported by Linux 6.12" in document["problem"]
     assert (document["instead"]["name"], document["instead"]["value"]) == ("base_slice_ns", "750000")
 
 

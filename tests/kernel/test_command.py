@@ -13,7 +13,7 @@ from ajuste.cli.kernel import app
 from ajuste.model.error import RequestError
 
 if TYPE_CHECKING:
-    from conftest import Archive
+    from debian_archive import Archive
 
 
 @pytest.fixture

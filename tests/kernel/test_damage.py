@@ -24,7 +24,7 @@ from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
 
 if TYPE_CHECKING:
-    from conftest import Archive
+    from debian_archive import Archive
 
 RELEASE = "5.10.0-2-cloud-amd64"
 MODULE = "kernel/drivers/block/zram.ko"

@@ -15,7 +15,7 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
 
 if TYPE_CHECKING:
-    from conftest import Archive
+    from debian_archive import Archive
 
 RELEASE, VERSION = "5.10.0-11-cloud-amd64", "5.10.100-1"
 COMMON = "linux-headers-5.10.0-11-common"
@@ -136,6 +136,6 @@ def test_a_missing_compiler_is_named(
     image: KernelImage, place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RequestError, match=f"{MODULE} takes gcc, ld, make, setpriv, strip") as caught:
+    with pytest.raises(RequestError, match=f"{MODULE} requires gcc, ld, make, setpriv, strip") as caught:
         build_module(MODULE, image, place)
     assert "apt install binutils gcc make util-linux" in str(caught.value.hint)

@@ -47,7 +47,7 @@ def test_ratios_are_percentages_or_factors_and_differences_have_units(
 
 
 def test_all_effects_of_a_metric_are_said_alike() -> None:
-    small, large = verdict(0.9, 0.8, 1.0), verdict(0.01, 0.005, 0.02)
+    small, large = verdict(0.9, 0.8, 1.0), verdict(0.004, 0.002, 0.008)
     style = effect_style([small, large], "s")["ratio"]
     assert style.estimate(small) == "×0.900"
 

@@ -23,6 +23,8 @@ _BYTES: Final = {
 }
 _BYTES_SHOWN: Final = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
 _COUNTS_SHOWN: Final = (("", 1.0), ("million", 1e6), ("billion", 1e9))
+_PERCENT_FROM: Final = 0.01
+_PERCENT_TO: Final = 2.0
 _SAME: Final = 1e-12  # relative: what is left of equal values after floating-point means
 
 _FEWEST_DIGITS_OF_LARGEST: Final = 4
@@ -111,6 +113,11 @@ def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:
     )
     most = [_MOST_DIGITS_OF_LARGEST - 1 - largest, *(1 - _exponent(width) for width in sorted(widths)[:1])]
     return _clamp(min(wanted, *most), 0, 9)
+
+
+def is_percentage(ratio: float) -> bool:
+    """Whether a ratio is said in percent (``−92 %``, ``+87 %``), and not as a factor (``×4.7``)."""
+    return _PERCENT_FROM <= ratio <= _PERCENT_TO
 
 
 def spread_percent(sd: float, mean: float) -> str:

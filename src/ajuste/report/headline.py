@@ -16,7 +16,7 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
 from ajuste.model.wording import number, percent, signed, visible_line
-from ajuste.report.format import shown_as
+from ajuste.report.format import is_percentage, shown_as
 from ajuste.report.labels import Labels, numeric_levels
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
 from ajuste.report.verdicts import effect_size, known
@@ -240,5 +240,6 @@ def _size_text(finding: Verdict | LineEffect) -> str:
     """``−12 %``; nothing for a difference, whose two ends say it."""
     if finding.estimate is None or finding.scale != "ratio":
         return ""
-    share = 100 * (finding.estimate - 1)
-    return f"{signed(share)} %"
+    if not is_percentage(finding.estimate):
+        return f"×{number(finding.estimate)}"
+    return f"{signed(100 * (finding.estimate - 1))} %"

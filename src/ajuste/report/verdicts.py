@@ -13,7 +13,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Badge
-from ajuste.report.format import NOTHING, ShownNumber, count_of, number, shown_as, signed, significant
+from ajuste.report.format import NOTHING, ShownNumber, count_of, is_percentage, number, shown_as, signed, significant
 from ajuste.report.labels import Labels
 
 
@@ -65,8 +65,6 @@ def tally(verdicts: Iterable[Finding]) -> list[tuple[Word, int]]:
 
 Kind = Literal["percent", "factor", "difference"]
 
-_PERCENT_FROM: Final = 0.5  # ratios from one half to double are said in percent, others as factors
-_PERCENT_TO: Final = 2.0
 _NO_LIMITS: Final = "no limits yet"
 
 
@@ -132,7 +130,7 @@ def _style(scale: Scale, verdicts: Sequence[Finding], unit: str) -> EffectStyle:
     if scale == "difference":
         return EffectStyle("difference", shown_as(figures, unit, widths))
     estimates = [value for v in verdicts if (value := known(v.estimate)) is not None]
-    if any(not _PERCENT_FROM <= value <= _PERCENT_TO for value in estimates):
+    if not all(map(is_percentage, estimates)):
         return EffectStyle("factor", ShownNumber(""))
     return EffectStyle("percent", ShownNumber("%", decimals=_percent_decimals(widths)))
 

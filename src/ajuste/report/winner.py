@@ -63,7 +63,7 @@ def _require(results: Results, wanted: str) -> None:
     against = [v for v in verdicts if v.verdict == "worsens"]
     if against or not any(v.verdict in ("improves", "differs") for v in verdicts):
         said = "; ".join(f"{v.metric}: {v.verdict}" for v in against or verdicts) or "nothing was measured"
-        raise RequestError(f"the verdict on {wanted} does not support using it: {said}")
+        raise RequestError(f"the verdict on {wanted} does not support using it: {said}; expected one that improves")
 
 
 def _constraints_not_kept(results: Results, name: str) -> Sequence[KeptLimit]:

@@ -12,7 +12,7 @@ def test_the_named_directory_is_the_only_one(tmp_path: Path) -> None:
     program = tmp_path / "ajuste-agent"
     program.touch(mode=0o755)
     assert native_program("ajuste-agent", {"AJUSTE_NATIVE": str(tmp_path)}) == program
-    with pytest.raises(RequestError, match="ajuste-workloads was not found"):
+    with pytest.raises(RequestError, match="program ajuste-workloads not found"):
         native_program("ajuste-workloads", {"AJUSTE_NATIVE": str(tmp_path)})
 
 
