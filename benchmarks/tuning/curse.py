@@ -18,7 +18,7 @@ from ajuste.design.stopping import Stop
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
-from ajuste.run.history import History
+from ajuste.run.history import TrialHistory
 from ajuste.run.search import SearchSchedule
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolver
@@ -85,7 +85,7 @@ def noisy_search(seed: int, sampler: SamplerName = "gp", trials: int = TRIALS) -
         path.write_text(STUDY)
         study = searched_study(read_study(path, catalogue()), search, catalogue()).with_choices(seed=seed)
     made = resolver(study, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: name)
-    history = History()
+    history = TrialHistory()
     schedule = SearchSchedule(first_study(made, search), history, made)
     noise = np.random.default_rng(seed)
     number = 0

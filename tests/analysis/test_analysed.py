@@ -11,7 +11,7 @@ from scipy import stats
 from ajuste.analysis.analysed import Wanted, analyse_table
 from ajuste.analysis.points import MOST_POINTS
 from ajuste.model.error import RequestError
-from ajuste.model.measurements import Sample, Summarised, Table, Values
+from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 
@@ -20,9 +20,9 @@ SIZE = Metric(name="size", title="Size", unit="bytes", direction="none")
 OLD, NEW = Values((10.0, 11.0, 12.0, 10.5)), Values((9.0, 9.5, 9.2, 9.1))
 
 
-def table(**samples: Sample) -> Table:
+def table(**samples: Sample) -> MeasuredTable:
     """Of one metric; the configurations in the order given."""
-    return Table("CSV", tuple(samples), (TIME,), {(name, "time"): sample for name, sample in samples.items()})
+    return MeasuredTable("CSV", tuple(samples), (TIME,), {(name, "time"): sample for name, sample in samples.items()})
 
 
 def only(results: Results) -> str:
@@ -83,7 +83,7 @@ def test_one_configuration_is_described_with_students_interval() -> None:
 
 def test_a_metric_that_one_lacks_is_undecided_and_costs_the_others_nothing() -> None:
     samples: dict[tuple[str, str], Sample] = {("old", "time"): OLD, ("new", "time"): NEW, ("old", "size"): OLD}
-    results = analyse_table(Table("CSV", ("old", "new"), (TIME, SIZE), samples), Wanted())
+    results = analyse_table(MeasuredTable("CSV", ("old", "new"), (TIME, SIZE), samples), Wanted())
     words = {verdict.metric: (verdict.verdict, verdict.reason) for verdict in results.verdicts}
     assert words["time"][0] == "improves"
     assert words["size"] == ("undecided", "new has no value of it, so there is nothing to compare")
@@ -93,14 +93,14 @@ def test_a_metric_that_one_lacks_is_undecided_and_costs_the_others_nothing() -> 
 def test_without_a_common_metric_nothing_can_be_said() -> None:
     samples: dict[tuple[str, str], Sample] = {("old", "time"): OLD, ("new", "size"): NEW}
     with pytest.raises(RequestError, match="no other configuration has a metric of old: old has time; new has size"):
-        analyse_table(Table("CSV", ("old", "new"), (TIME, SIZE), samples), Wanted())
+        analyse_table(MeasuredTable("CSV", ("old", "new"), (TIME, SIZE), samples), Wanted())
 
 
 def test_only_the_metrics_asked_for_decide() -> None:
     samples: dict[tuple[str, str], Sample] = {
         (name, metric): sample for metric in ("time", "size") for name, sample in (("old", OLD), ("new", NEW))
     }
-    results = analyse_table(Table("CSV", ("old", "new"), (TIME, SIZE), samples), Wanted(metrics=("size",)))
+    results = analyse_table(MeasuredTable("CSV", ("old", "new"), (TIME, SIZE), samples), Wanted(metrics=("size",)))
     assert [(v.metric, v.deciding, v.verdict) for v in results.verdicts] == [
         ("size", True, "differs"),
         ("time", False, "improves"),

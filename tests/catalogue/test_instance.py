@@ -12,7 +12,7 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, FileLocation, Qdisc, Ring
-from ajuste.model.tunable import CgroupLimit, Part, ScratchAttribute
+from ajuste.model.tunable import CgroupLimit, InstanceKind, ScratchAttribute
 
 NOW = KernelVersion.parse("6.18")
 SEVERAL = [tunable for tunable in catalogue().tunables.values() if tunable.parts]
@@ -77,7 +77,9 @@ def test_what_can_be_no_instance_is_refused(every_kind: Catalogue, wrong):
 
 
 def test_where_there_are_several_one_must_be_named(every_kind: Catalogue):
-    with pytest.raises(RequestError, match=r"idle\.off requires an instance, one for each idle state of a CPU") as raised:
+    with pytest.raises(
+        RequestError, match=r"idle\.off requires an instance, one for each idle state of a CPU"
+    ) as raised:
         every_kind.locate(every_kind.find_tunable("idle.off"), NOW)
     assert raised.value.hint == "for example idle.off[cpu0/state1]"
 
@@ -100,7 +102,7 @@ def test_whatever_the_pattern_lets_through_is_one_plain_component(name, data):
 
 
 def test_a_careless_pattern_lets_no_path_through():
-    careless = Part(name="x", title="x", pattern=".*", example="a", there="/sys/x/*")
+    careless = InstanceKind(name="x", title="x", pattern=".*", example="a", there="/sys/x/*")
     assert [careless.read(text) for text in ("a/b", "..", ".", "", "a..b")] == [None] * 5
 
 

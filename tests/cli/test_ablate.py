@@ -29,7 +29,10 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a study and a command": (("ablate", "--profile", "own.conf", "--study", "small.toml", "--", "true"), "its own"),
     "no line": (("ablate", "--profile", "broken.conf", "--", "true"), r"broken.conf:2: expected NAME = VALUE"),
     "an unknown section": (("ablate", "--profile", "odd", "--", "true"), r"odd/tuned.conf:1: .*unknown tuned plug-in"),
-    "a circle": (("compare", "--profile", "one,two", "--", "true"), r"two/tuned.conf:2: .*include each other: one → two → one"),
+    "a circle": (
+        ("compare", "--profile", "one,two", "--", "true"),
+        r"two/tuned.conf:2: .*include each other: one → two → one",
+    ),
     "the same twice": (("compare", "--profile", "own.conf,own.conf", "--", "true"), "named twice"),
     "nothing between commas": (("compare", "--profile", "own.conf,", "--", "true"), "empty name between commas"),
     "a value that cannot be": (("ablate", "--profile", "far.conf", "--", "true"), r"far.conf:1: vm.swappiness = 900"),

@@ -27,11 +27,12 @@ def test_whoever_stops_reading_hears_no_complaint() -> None:
 
 ENDING = """\
 import atexit, threading, time
-from ajuste.cli.edge import leave
+from ajuste.cli.edge import QuickEnding
+ending = QuickEnding()
 atexit.register(print, "done")
 threading.Thread(target=lambda: (time.sleep(0.3), print("waited"))).start()
 print("said")
-leave(3)
+ending.leave(3)
 """
 
 

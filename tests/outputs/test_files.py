@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.model.measurements import Summarised, Table, Values
+from ajuste.model.measurements import MeasuredTable, Summarised, Values
 from ajuste.outputs.files import FileRequest, read_files
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
 
@@ -30,7 +30,7 @@ def line_of(error: RequestError) -> int | None:
     return error.place.line if error.place else None
 
 
-def values(table: Table, configuration: str, metric: str) -> tuple[float, ...]:
+def values(table: MeasuredTable, configuration: str, metric: str) -> tuple[float, ...]:
     sample = table.samples[configuration, metric]
     assert isinstance(sample, Values)
     return sample.values

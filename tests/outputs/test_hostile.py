@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from ajuste.analysis.analysed import Wanted, analyse_table
 from ajuste.model.error import RequestError
-from ajuste.model.measurements import Table, Values
+from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.model.results import Results
 from ajuste.outputs.files import ResultSource, read_source
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
@@ -55,7 +55,7 @@ SEEDS = {
 }
 
 
-def outcome(text: str, runs: int | None = None) -> Table | RequestError:
+def outcome(text: str, runs: int | None = None) -> MeasuredTable | RequestError:
     """What is read, or how it is refused."""
     try:
         return read_source(ResultSource(text, "name", Path("file"), runs))
@@ -63,7 +63,7 @@ def outcome(text: str, runs: int | None = None) -> Table | RequestError:
         return error
 
 
-def sound(table: Table | RequestError) -> bool:
+def sound(table: MeasuredTable | RequestError) -> bool:
     """An error has a message and a place; every value of a table is a finite number of a known configuration and
     metric.
     """
@@ -98,7 +98,7 @@ def test_no_content_breaks_a_parser(kind: str) -> None:
             raise
 
 
-def analysed(table: Table) -> None:
+def analysed(table: MeasuredTable) -> None:
     """The whole way to a report's document."""
     with contextlib.suppress(RequestError):  # such as no metric in common
         Results.model_validate_json(analyse_table(table, Wanted(three_sigma=True)).model_dump_json())

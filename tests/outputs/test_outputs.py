@@ -8,17 +8,17 @@ from statistics import fmean, stdev
 
 import pytest
 
-from ajuste.model.measurements import Summarised, Table, Values
+from ajuste.model.measurements import MeasuredTable, Summarised, Values
 from ajuste.outputs.files import FileRequest, read_files
 
 OUTPUTS = Path(__file__).parent / "outputs"
 
 
-def read(name: str, runs: int | None = None) -> Table:
+def read(name: str, runs: int | None = None) -> MeasuredTable:
     return read_files([OUTPUTS / name], ["it"], FileRequest(runs=runs))
 
 
-def values(table: Table, metric: str, configuration: str = "it") -> tuple[float, ...]:
+def values(table: MeasuredTable, metric: str, configuration: str = "it") -> tuple[float, ...]:
     sample = table.samples[configuration, metric]
     assert isinstance(sample, Values)
     return sample.values

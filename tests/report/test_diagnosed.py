@@ -11,7 +11,7 @@ from rich.console import Console
 from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.results import Results
 from ajuste.report.diagnosed import matters, noise_sections
-from ajuste.report.document import Paragraph, Part, Table
+from ajuste.report.document import Paragraph, Subsection, Table
 from ajuste.report.html import render_html
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
@@ -51,7 +51,7 @@ def noisy(grid: Results) -> Results:
 
 def test_what_matters_stands_first_and_what_is_absent_is_named(noisy: Results) -> None:
     _, section = noise_sections(noisy)
-    (own,) = (block for block in section.blocks if isinstance(block, Part))
+    (own,) = (block for block in section.blocks if isinstance(block, Subsection))
     (table,) = (block for block in own.blocks if isinstance(block, Table))
     assert [(row.cells[0], row.cells[2], row.marked) for row in table.groups[0].rows] == [
         ("Drift", "23 %", True),

@@ -18,7 +18,7 @@ from ajuste.analysis.points import points, thinned
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.three_sigma import compared, fixed_chance, row_of
 from ajuste.model.error import RequestError
-from ajuste.model.measurements import Sample, Summarised, Table, Values
+from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
 from ajuste.model.results import Elsewhere, Measured, Results, Summary, ThreeSigma
 from ajuste.model.verdict import Verdict
@@ -58,7 +58,7 @@ class Wanted:
 
 
 def analyse_table(
-    table: Table, wanted: Wanted, *, files: Sequence[str] = (), reproduce: Sequence[str] = (), ajuste: str = ""
+    table: MeasuredTable, wanted: Wanted, *, files: Sequence[str] = (), reproduce: Sequence[str] = (), ajuste: str = ""
 ) -> Results:
     """Everything that can be said of ``table``. Raises RequestError for names that are not in it, and where no two
     configurations have a metric in common.
@@ -119,7 +119,7 @@ def analyse_table(
     )
 
 
-def _baseline(table: Table, wanted: Wanted) -> str:
+def _baseline(table: MeasuredTable, wanted: Wanted) -> str:
     if wanted.baseline is None:
         return table.configurations[0]
     if wanted.baseline not in table.configurations:
@@ -129,7 +129,7 @@ def _baseline(table: Table, wanted: Wanted) -> str:
     return wanted.baseline
 
 
-def _deciding(table: Table, wanted: Wanted) -> list[Metric]:
+def _deciding(table: MeasuredTable, wanted: Wanted) -> list[Metric]:
     known = {metric.name: metric for metric in table.metrics}
     for name in wanted.metrics:
         if name not in known:
@@ -141,7 +141,7 @@ def _some(names: Sequence[str]) -> str:
     return listed(list(names)) if len(names) <= 12 else f"{', '.join(names[:12])}, … ({len(names)})"
 
 
-def _what_each_has(table: Table) -> str:
+def _what_each_has(table: MeasuredTable) -> str:
     return "; ".join(
         f"{name} has {_some([metric.name for metric in table.metrics if (name, metric.name) in table.samples])}"
         for name in table.configurations[:4]
@@ -149,7 +149,7 @@ def _what_each_has(table: Table) -> str:
 
 
 def _verdicts(
-    table: Table,
+    table: MeasuredTable,
     baseline: str,
     deciding: Sequence[str],
     comparisons: dict[tuple[str, str], Comparison],
@@ -178,7 +178,7 @@ def _verdicts(
     return tuple(verdicts)
 
 
-def _measured(table: Table, name: str, baseline: str) -> Measured:
+def _measured(table: MeasuredTable, name: str, baseline: str) -> Measured:
     return Measured(
         name=name,
         levels={},
@@ -198,7 +198,7 @@ def _summary(sample: Sample) -> Summary:
     return Summary(n=sample.n, mean=sample.mean, median=None, sd=sd, sem=sample.sem, minimum=None, maximum=None)
 
 
-def _with_intervals(only: Measured, table: Table, deciding: Sequence[str], alpha: float) -> Measured:
+def _with_intervals(only: Measured, table: MeasuredTable, deciding: Sequence[str], alpha: float) -> Measured:
     """The only configuration with Student's intervals of its means."""
     metrics = dict(only.metrics)
     for name in deciding:
@@ -236,7 +236,7 @@ def _pairing_words(pairing: Literal["all", "some", "none"], others: Sequence[str
     return {"all": PAIRED, "some": SOME_PAIRED, "none": UNPAIRED}[pairing]
 
 
-def _blocks(table: Table) -> int:
+def _blocks(table: MeasuredTable) -> int:
     samples = [sample for sample in table.samples.values() if isinstance(sample, Values)]
     return len({block for sample in samples for block in sample.blocks})
 
@@ -266,7 +266,7 @@ def _correction(count: int, alpha: float, confidence: float) -> str:
     )
 
 
-def _digest(table: Table) -> str:
+def _digest(table: MeasuredTable) -> str:
     """SHA-256 over configurations, metrics, values (as 64-bit floats) and blocks, in the order of the files."""
     found = hashlib.sha256()
     for (configuration, metric), sample in table.samples.items():
@@ -280,7 +280,7 @@ def _digest(table: Table) -> str:
 
 
 def _three_sigma(
-    table: Table,
+    table: MeasuredTable,
     baseline: str,
     deciding: Sequence[Metric],
     verdicts: Sequence[Verdict],

@@ -27,7 +27,7 @@ from ajuste.analysis.effects import (
 )
 from ajuste.analysis.sequence import Interval
 from ajuste.analysis.verdict import of_effect, reason_of, unmeasured, word_of
-from ajuste.model.measurements import Sample, Summarised, Table, Values
+from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Verdict, Word
 from ajuste.model.wording import amount, change, number, percent
@@ -129,7 +129,7 @@ class Comparison:
     left_out: int = 0
 
 
-def family_of(table: Table, baseline: str, metrics: Collection[str]) -> int:
+def family_of(table: MeasuredTable, baseline: str, metrics: Collection[str]) -> int:
     """How many comparisons there are: every configuration but the baseline, on each of ``metrics`` that both have."""
     return sum(
         (baseline, metric) in table.samples and (name, metric) in table.samples
@@ -139,7 +139,7 @@ def family_of(table: Table, baseline: str, metrics: Collection[str]) -> int:
     )
 
 
-def comparisons_of(table: Table, baseline: str, alpha: float) -> dict[tuple[str, str], Comparison]:
+def comparisons_of(table: MeasuredTable, baseline: str, alpha: float) -> dict[tuple[str, str], Comparison]:
     """Every configuration but the ``baseline`` on every metric that both have, by configuration and metric."""
     found = {}
     for metric in table.metrics:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.model.measurements import Measurements, Table, Values
+from ajuste.model.measurements import MeasuredTable, Measurements, Values
 from ajuste.model.results import MOST_REASONS, Point, Tally
 from ajuste.model.wording import number
 
@@ -89,7 +89,7 @@ Row = tuple[str, dict[str, float]]
 """A block's name, or nothing, and the metrics."""
 
 
-def points(table: Table) -> tuple[tuple[Point, ...], Tally]:
+def points(table: MeasuredTable) -> tuple[tuple[Point, ...], Tally]:
     """Rows of all files, and how many rows there are; of very many some.
 
     Blocks are numbered in the order of the files; where there are none, the values of each configuration are.

@@ -22,10 +22,10 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import FigureSource, Metric
 from ajuste.model.plan import Location, SamplerSource
 from ajuste.model.results import PredictionRule
-from ajuste.model.tunable import Marker, Part, Tunable
+from ajuste.model.tunable import InstanceKind, Marker, Tunable
 from ajuste.model.workload import WorkloadKind
 
-M = TypeVar("M", Tunable, WorkloadKind, Metric, Part, PredictionRule)
+M = TypeVar("M", Tunable, WorkloadKind, Metric, InstanceKind, PredictionRule)
 V = TypeVar("V")
 
 _ALIKE = 75
@@ -39,7 +39,7 @@ class Catalogue:
     tunables: Mapping[str, Tunable]
     workloads: Mapping[str, WorkloadKind]
     metrics: Mapping[str, Metric]
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, InstanceKind] = field(default_factory=dict)
     rules: dict[str, PredictionRule] = field(default_factory=dict)
     there: Callable[[Catalogue, Tunable, KernelVersion], tuple[str, ...]] = lambda *_: ()
     """Which of several the machine has that is spoken of; none where no machine is (see ``executor.host.machine``)."""
@@ -148,7 +148,7 @@ def catalogue() -> Catalogue:
         tunables=Later(lambda: load(folder / "tunables", "tunable", Tunable)),
         workloads=load(folder / "workloads", "workload", WorkloadKind),
         metrics=load(folder / "metrics.toml", "metric", Metric),
-        parts=load(folder / "parts.toml", "part", Part),
+        parts=load(folder / "parts.toml", "part", InstanceKind),
         rules=load(folder / "rules.toml", "rule", PredictionRule),
     )
 

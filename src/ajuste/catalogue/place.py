@@ -13,8 +13,8 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, FileLocation, Flag, Location, Qdisc, Ring
 from ajuste.model.tunable import (
     CgroupLimit,
+    InstanceKind,
     Marker,
-    Part,
     ProcessAttribute,
     SchedulerProgram,
     ScratchAttribute,
@@ -208,7 +208,7 @@ def split_name(text: str) -> tuple[str, str | None]:
     return match[1].strip(), match[2] if match[2] is None else match[2].strip()
 
 
-def instance(parts: Mapping[str, Part], tunable: Tunable, text: str) -> Tunable:
+def instance(parts: Mapping[str, InstanceKind], tunable: Tunable, text: str) -> Tunable:
     """The instance ``text`` of a tunable that there is several times.
 
     Raises RequestError with an example for what can be no such thing.
@@ -223,22 +223,22 @@ def instance(parts: Mapping[str, Part], tunable: Tunable, text: str) -> Tunable:
     return tunable.instance(dict(zip(tunable.parts, names, strict=True)))
 
 
-def example(parts: Mapping[str, Part], tunable: Tunable) -> Tunable:
+def example(parts: Mapping[str, InstanceKind], tunable: Tunable) -> Tunable:
     """The tunable, or the instance that stands as an example for the many."""
     return tunable.instance({name: parts[name].example for name in tunable.parts}) if tunable.parts else tunable
 
 
-def kind(parts: Mapping[str, Part], tunable: Tunable) -> str:
+def kind(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
     """What there is one of it for: ``CPU``, ``idle state of a CPU``."""
     return " of a ".join(parts[name].title for name in reversed(tunable.parts))
 
 
-def one_of_several(parts: Mapping[str, Part], tunable: Tunable) -> str:
+def one_of_several(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
     """How an instance is written, in words."""
     return f"a name such as {example(parts, tunable).name}"
 
 
-def missing(parts: Mapping[str, Part], tunable: Tunable, there: tuple[str, ...] = ()) -> RequestError:
+def missing(parts: Mapping[str, InstanceKind], tunable: Tunable, there: tuple[str, ...] = ()) -> RequestError:
     """The error for a tunable that there is several times where one must be named. ``there`` are those of the
     machine."""
     said = f"{tunable.name} requires an instance, one for each {kind(parts, tunable)}: {tunable.name}[…]"
@@ -253,7 +253,9 @@ def missing(parts: Mapping[str, Part], tunable: Tunable, there: tuple[str, ...] 
 _PLACEHOLDER = re.compile(r"\\\{([a-z]+)\\\}")
 
 
-def find(tunables: Mapping[str, Tunable], parts: Mapping[str, Part], name: str) -> tuple[Tunable, str | None] | None:
+def find(
+    tunables: Mapping[str, Tunable], parts: Mapping[str, InstanceKind], name: str
+) -> tuple[Tunable, str | None] | None:
     """The tunable that ``name`` means, by any of its names, and the instance where the name is the path of one."""
     if name in tunables:
         return tunables[name], None
@@ -273,7 +275,9 @@ def _is_at(path: str, name: str, dotted: str) -> bool:
     return path == name or sysctl_name(path) == dotted
 
 
-def _by_path(tunables: Mapping[str, Tunable], parts: Mapping[str, Part], path: str) -> tuple[Tunable, str] | None:
+def _by_path(
+    tunables: Mapping[str, Tunable], parts: Mapping[str, InstanceKind], path: str
+) -> tuple[Tunable, str] | None:
     for tunable in tunables.values():
         for where in tunable.where:
             found = named_parts(where.path, parts, path) if where.placeholders and where.path else None
@@ -282,7 +286,7 @@ def _by_path(tunables: Mapping[str, Tunable], parts: Mapping[str, Part], path: s
     return None
 
 
-def named_parts(template: str, parts: Mapping[str, Part], path: str) -> dict[str, str] | None:
+def named_parts(template: str, parts: Mapping[str, InstanceKind], path: str) -> dict[str, str] | None:
     """The parts that ``path`` has where ``template`` has placeholders; ``None`` if it is no path of that form."""
     match = re.fullmatch(_PLACEHOLDER.sub(r"(?P<\1>[^/]+)", re.escape(template)), path)
     if not match:

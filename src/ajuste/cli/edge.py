@@ -6,7 +6,6 @@ import atexit
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -69,18 +68,25 @@ def _done(work: Callable[[], object]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def leave(code: int) -> NoReturn:
-    """End this process like ``sys.exit``, but do not take apart every object first: for half a second nobody gains by.
+class QuickEnding:
+    """Ends the process without taking apart every object first, which takes half a second.
 
-    Threads are waited for, and whatever must be done at the end of a process is done.
+    Make one before anything else: functions that are registered later with ``atexit`` run before it. Threads end first.
     """
-    with suppress(KeyboardInterrupt):
-        threading._shutdown()  # type: ignore[attr-defined] # what the interpreter itself begins its end with
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
+
+    def __init__(self) -> None:
+        self._code = 0
+        atexit.register(self._end)
+
+    def leave(self, code: int) -> NoReturn:
+        self._code = code
+        sys.exit(code)
+
+    def _end(self) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(self._code)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

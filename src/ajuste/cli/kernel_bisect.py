@@ -23,7 +23,7 @@ from typing import Final
 
 from ajuste.design.bisection import Outcome
 from ajuste.model.metric import Scale
-from ajuste.report.document import Column, Command, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table
+from ajuste.report.document import Column, CommandBlock, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import count_of
 from ajuste.report.terminal import print_report
 from ajuste.report.verdicts import EffectStyle, effect_style
@@ -136,7 +136,7 @@ def bisection_report(found: BisectionResult) -> Report:
     rows = tuple(Row(_cells(number, step, styles)) for number, step in enumerate(found.steps))
     title = f"{found.metric} in the study {found.study}, each kernel against the good one"
     notes = tuple(Item(step.candidate, step.note, tone="dim") for step in found.steps if step.note)
-    reports = tuple(Command(step.candidate, (step.report,)) for step in found.steps if step.report)
+    reports = tuple(CommandBlock(step.candidate, (step.report,)) for step in found.steps if step.report)
     built = sum(step.kernel.startswith("mine:bisect-") for step in found.steps)
     kept = f"{count_of(built, 'kernel')} built for this: see ajuste kernel list, ajuste kernel remove"
     sections = (

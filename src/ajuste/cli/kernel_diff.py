@@ -16,7 +16,7 @@ from ajuste.kernel.difference.named import series_of
 from ajuste.machine.home import home
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
-from ajuste.report.document import Block, Command, Item, Listing, Paragraph, Report, Section, Tone
+from ajuste.report.document import Block, CommandBlock, Item, Listing, Paragraph, Report, Section, Tone
 from ajuste.report.format import count_of
 from ajuste.report.terminal import print_report
 
@@ -158,5 +158,5 @@ def _lacking(difference: KernelDifference) -> tuple[Section, ...]:
         series = series_of(side.kernel)
         if series and not side.source:
             fetches = f"--source debian:{series} fetches it, --source DIR takes a directory"
-            blocks.append(Command("try", (fetches,)))
+            blocks.append(CommandBlock("try", (fetches,)))
     return (Section("Not known", tuple(blocks)),) if blocks else ()

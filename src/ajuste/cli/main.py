@@ -9,7 +9,7 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
-from ajuste.cli.edge import exit_code, leave
+from ajuste.cli.edge import QuickEnding, exit_code
 from ajuste.cli.options import examples
 from ajuste.machine.home import ajuste_version
 
@@ -85,4 +85,5 @@ def _options(
 
 def main() -> NoReturn:
     """The entry point of the command line."""
-    leave(exit_code(lambda: application(sys.argv[1:])(standalone_mode=False)))
+    ending = QuickEnding()
+    ending.leave(exit_code(lambda: application(sys.argv[1:])(standalone_mode=False)))

@@ -248,7 +248,7 @@ Sample = Values | Summarised
 
 
 @dataclass(frozen=True)
-class Table:
+class MeasuredTable:
     """``samples`` by configuration and metric name. ``format`` is what kind of file it was read from; ``notes`` are
     sentences on what of the file is in no sample.
     """

@@ -269,7 +269,7 @@ def _normalised(text: str) -> list[str | int]:
 # Parts: the kinds of things that a machine has several of, each with settings of its own.
 
 
-class Part(BaseModel):
+class InstanceKind(BaseModel):
     """A kind of thing that there are several of, such as a CPU, a disk or a network interface.
 
     In the paths of the catalogue ``{name}`` stands for one of them. ``pattern`` is the regular expression of a whole

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import Sample, Summarised, Table, Values
+from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
 
 LARGEST: Final = 1e100
@@ -82,7 +82,7 @@ class Collector:
         self._metrics.setdefault(metric.name, metric)
         require_so_many(len(self._configurations), len(self._metrics), Place(self.file))
 
-    def table(self) -> Table:
+    def table(self) -> MeasuredTable:
         """Raises RequestError if nothing was found."""
         if self.empty:
             raise RequestError(f"found no results ({self.format}); expected at least one", place=Place(self.file))
@@ -94,7 +94,7 @@ class Collector:
         samples: dict[tuple[str, str], Sample] = {
             cell: Values(tuple(values), tuple(self._blocks.get(cell, ()))) for cell, values in self._values.items()
         }
-        return Table(
+        return MeasuredTable(
             self.format,
             tuple(self._configurations),
             tuple(self._metrics.values()),
@@ -162,7 +162,7 @@ def require_computable(value: float, name: str, place: Place) -> None:
         raise RequestError(f"{name} is {value:g}; expected a number between 1e-100 and 1e100", place=place)
 
 
-def joined(tables: Iterable[tuple[Path, Table]]) -> Table:
+def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
     """The tables of all files as one. Values of a configuration in several files are one sample, in the files' order.
 
     Raises RequestError where a summary meets another sample of the same configuration and metric, or where a metric
@@ -182,7 +182,7 @@ def joined(tables: Iterable[tuple[Path, Table]]) -> Table:
             _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
         for cell, sample in table.samples.items():
             samples[cell] = _both(samples[cell], sample, cell, file) if cell in samples else sample
-    return Table(" and ".join(formats), tuple(configurations), tuple(metrics.values()), samples, tuple(notes))
+    return MeasuredTable(" and ".join(formats), tuple(configurations), tuple(metrics.values()), samples, tuple(notes))
 
 
 def _require_same_unit(one: Metric, other: Metric, file: Path) -> None:

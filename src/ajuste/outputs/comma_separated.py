@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import Table
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import LARGEST, MOST_METRICS, Collector, require_computable, require_possible
 
@@ -33,7 +33,7 @@ _LONGEST_FIELD: Final = 4096
 _FEWER: Final = "split the file, or leave out what is not compared"
 
 
-def read(text: str, name: str, file: Path) -> Table:
+def read(text: str, name: str, file: Path) -> MeasuredTable:
     """A column is called ``time`` or, with its unit, ``time [ms]``.
 
     An empty field is a value that was not measured: an error, since nothing is dropped silently.

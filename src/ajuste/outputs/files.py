@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import Table
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs import (
     comma_separated,
@@ -48,7 +48,7 @@ class Format:
     name: str
     title: str
     recognise: Callable[[str], bool]
-    read: Callable[[ResultSource], Table]
+    read: Callable[[ResultSource], MeasuredTable]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class DocumentFormat:
     name: str
     title: str
     recognise: Callable[[DocumentNode], bool]
-    read: Callable[[DocumentNode, str, Path], Table]
+    read: Callable[[DocumentNode, str, Path], MeasuredTable]
 
 
 TEXTS: Final[tuple[Format, ...]] = (
@@ -86,7 +86,7 @@ KNOWN: Final = (
 )
 
 
-def read_source(source: ResultSource, chosen: str | None = None) -> Table:
+def read_source(source: ResultSource, chosen: str | None = None) -> MeasuredTable:
     """The table of a file in the ``chosen`` format, or else in that which it seems to be in. Raises RequestError."""
     place = Place(source.file)
     if not source.text.strip():
@@ -107,7 +107,7 @@ def _is_document(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def _document(source: ResultSource, documents: list[DocumentFormat]) -> Table:
+def _document(source: ResultSource, documents: list[DocumentFormat]) -> MeasuredTable:
     document = parse_document(source.text, source.file)
     for one in documents:
         if one.recognise(document):
@@ -135,7 +135,7 @@ class FileRequest:
     runs: int | None = None
 
 
-def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequest | None = None) -> Table:
+def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequest | None = None) -> MeasuredTable:
     """All ``files`` as one table. Each that does not name its configurations itself is one, called by ``names`` in the
     order of the files, or else after the file; files of one name are one configuration.
 
@@ -196,14 +196,14 @@ def _names(files: Sequence[Path]) -> list[str]:
     raise RequestError("a file is given twice; expected different files", hint="give each its own name with --name")
 
 
-def split_names(words: Collection[str], table: Table) -> tuple[str, ...]:
+def split_names(words: Collection[str], table: MeasuredTable) -> tuple[str, ...]:
     """The names of metrics that a person gave: each a metric of the table as it is, or several with commas."""
     known = {metric.name for metric in table.metrics}
     parts = (part for word in words for part in ([word] if word in known else word.split(",")))
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def _directed(table: Table, words: FileRequest) -> Table:
+def _directed(table: MeasuredTable, words: FileRequest) -> MeasuredTable:
     """The table with what the person said of its metrics."""
     known = [metric.name for metric in table.metrics]
     asked = replace(

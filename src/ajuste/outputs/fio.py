@@ -15,7 +15,7 @@ from typing import Annotated, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ajuste.model.error import RequestError
-from ajuste.model.measurements import Table
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.collector import LOOKED_AT, Collector
 from ajuste.outputs.document import DocumentNode, parse_document
@@ -266,7 +266,7 @@ def recognise_beside_text(text: str) -> bool:
     return not text.lstrip().startswith("{") and _BESIDE.search(text[:LOOKED_AT]) is not None
 
 
-def read_beside_text(text: str, name: str, file: Path) -> Table:
+def read_beside_text(text: str, name: str, file: Path) -> MeasuredTable:
     """The document between the first and the last line that is a brace, read as if it were alone."""
     lines = text.split("\n")
     start = next(place for place, line in enumerate(lines) if line.rstrip() == "{")
@@ -282,7 +282,7 @@ def recognise(document: DocumentNode) -> bool:
     return isinstance(document.value, dict) and "jobs" in document.value and "fio version" in document.value
 
 
-def read(document: DocumentNode, name: str, file: Path) -> Table:
+def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """One value of each metric: over all jobs the sums of IOPS and bandwidth, and of latency the mean over all I/Os
     and the worst job's percentiles. Jobs of one run are parts of it, not repetitions.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import Table
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
 from ajuste.outputs.document import DocumentNode
@@ -24,7 +24,7 @@ def recognise(document: DocumentNode) -> bool:
     return isinstance(benchmarks, list) and all(isinstance(one, dict) and "real_time" in one for one in benchmarks)
 
 
-def read(document: DocumentNode, name: str, file: Path) -> Table:
+def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each benchmark is two metrics of the configuration ``name``, in seconds: its real time and its CPU time."""
     found = Collector(FORMAT, file)
     aggregates = False

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import Table
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import LOOKED_AT, Collector
 from ajuste.outputs.failure import ParseError, excerpt, figure
@@ -43,7 +43,7 @@ def recognise(text: str) -> bool:
     return _BEGUN.search(text[:LOOKED_AT]) is not None
 
 
-def read(text: str, name: str, file: Path) -> Table:
+def read(text: str, name: str, file: Path) -> MeasuredTable:
     """Every line with a time is a value of the configuration ``name``."""
     found = Collector(FORMAT, file)
     for number, line in enumerate(text.splitlines(), start=1):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ajuste.model.error import RequestError
-from ajuste.model.measurements import Table
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
 from ajuste.outputs.document import DocumentNode
@@ -23,7 +23,7 @@ def recognise(document: DocumentNode) -> bool:
     return isinstance(results, list) and all(isinstance(one, dict) and "command" in one for one in results)
 
 
-def read(document: DocumentNode, name: str, file: Path) -> Table:
+def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """``name`` is the configuration if the file has a single command; several are named after themselves."""
     found = Collector(FORMAT, file)
     results = document.need("results").items()

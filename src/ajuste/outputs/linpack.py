@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import Table
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import LOOKED_AT, Collector
 from ajuste.outputs.failure import ParseError, excerpt, figure
@@ -69,7 +69,7 @@ def recognise(text: str) -> bool:
     return _HEAD.search(text[:LOOKED_AT]) is not None
 
 
-def read(text: str, name: str, file: Path) -> Table:
+def read(text: str, name: str, file: Path) -> MeasuredTable:
     """Every row is a value. Rows of a table repeat ever more work, and so are not quite alike; where several tables
     are in one file, rows of as many repetitions are too.
     """

@@ -9,7 +9,7 @@ from typing import Final
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import Table
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector, utf8
 from ajuste.outputs.comma_separated import CONFIGURATION, MOST_COLUMNS, metric_of, number, rows_of
@@ -25,7 +25,7 @@ def recognise(text: str) -> bool:
     return first.startswith(f"{CONFIGURATION},") and f",{','.join(DESIGN)}" in first
 
 
-def read(text: str, name: str, file: Path) -> Table:
+def read(text: str, name: str, file: Path) -> MeasuredTable:
     """Warm-up trials and those that were not clean are left out and counted in a note, and so are figures that a trial
     does not have. Metrics of the catalogue bring their direction.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import Summarised, Table
+from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.collector import Collector, utf8
 from ajuste.outputs.document import DocumentNode, parse_document
@@ -119,7 +119,7 @@ def recognise_text(text: str) -> bool:
     return "Performance counter stats for" in text or _INTERVALS.search(text[:65536]) is not None
 
 
-def read_text(text: str, name: str, file: Path, runs: int | None) -> Table:
+def read_text(text: str, name: str, file: Path, runs: int | None) -> MeasuredTable:
     """Each block of the text is one value of each event, or with ``-r N`` a summary of N runs (``runs``, if given,
     is believed rather than what perf printed)."""
     if _INTERVALS.search(text):
@@ -231,7 +231,7 @@ def recognise_lines(text: str) -> bool:
     return _separator(text) is not None
 
 
-def read_lines(text: str, name: str, file: Path, runs: int | None) -> Table:
+def read_lines(text: str, name: str, file: Path, runs: int | None) -> MeasuredTable:
     """``runs`` is the N of ``-r N``, which perf does not print here."""
     found = Collector(FORMAT, file)
     separator = _separator(text) or ","
@@ -295,7 +295,7 @@ def recognise_json(text: str) -> bool:
     return first.startswith("{") and '"counter-value"' in first
 
 
-def read_json(text: str, name: str, file: Path, runs: int | None) -> Table:
+def read_json(text: str, name: str, file: Path, runs: int | None) -> MeasuredTable:
     """``runs`` is the N of ``-r N``, which perf does not print here."""
     found = Collector(FORMAT, file)
     skipped = NotCounted(file)

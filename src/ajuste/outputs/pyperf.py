@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ajuste.model.measurements import Table
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
 from ajuste.outputs.document import DocumentNode
@@ -22,7 +22,7 @@ def recognise(document: DocumentNode) -> bool:
     return isinstance(benchmarks, list) and all(isinstance(one, dict) and "runs" in one for one in benchmarks)
 
 
-def read(document: DocumentNode, name: str, file: Path) -> Table:
+def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each benchmark of the file is a metric of the configuration ``name``."""
     found = Collector(FORMAT, file)
     common = document.get("metadata")

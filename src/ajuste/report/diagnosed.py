@@ -7,7 +7,7 @@ from typing import Final
 from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.results import Results
 from ajuste.model.wording import visible_line
-from ajuste.report.document import Block, Column, Notes, Paragraph, Part, Picture, Row, RowGroup, Section, Table
+from ajuste.report.document import Block, Column, Notes, Paragraph, Picture, Row, RowGroup, Section, Subsection, Table
 from ajuste.report.plots.trials import course_plot
 
 _WORTH_SAYING: Final = 0.06
@@ -29,7 +29,7 @@ def noise_sections(results: Results) -> tuple[Section, ...]:
     titles = {metric.name: metric.title for metric in results.metrics}
     names = dict.fromkeys(one.metric for one in diagnostics.found)
     parts = tuple(
-        Part(titles.get(name, name), tuple(_metric(results, diagnostics, name, f"course-{place}")))
+        Subsection(titles.get(name, name), tuple(_metric(results, diagnostics, name, f"course-{place}")))
         for place, name in enumerate(names)
     )
     about = (

@@ -148,7 +148,7 @@ class Notes:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandBlock:
     """Lines for a shell, to be copied; ``label`` says in a word what they are for."""
 
     label: str
@@ -178,7 +178,7 @@ class Meanings:
 
 
 @dataclass(frozen=True)
-class Part:
+class Subsection:
     """A part of a section with a title of its own; ``name`` is how programs call its subject."""
 
     title: str
@@ -213,7 +213,20 @@ class Data:
     table: Table | None = None
 
 
-Block = Paragraph | Table | Facts | Listing | Notes | Command | Picture | Verdicts | Meanings | Part | Folded | Data
+Block = (
+    Paragraph
+    | Table
+    | Facts
+    | Listing
+    | Notes
+    | CommandBlock
+    | Picture
+    | Verdicts
+    | Meanings
+    | Subsection
+    | Folded
+    | Data
+)
 
 
 @dataclass(frozen=True)
@@ -257,5 +270,5 @@ def every(blocks: Iterable[Block]) -> Iterator[Block]:
     """All blocks, also those within others."""
     for block in blocks:
         yield block
-        if isinstance(block, Part | Folded):
+        if isinstance(block, Subsection | Folded):
             yield from every(block.blocks)

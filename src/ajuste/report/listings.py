@@ -22,10 +22,10 @@ from ajuste.report.document import (
     Facts,
     Folded,
     Paragraph,
-    Part,
     Row,
     RowGroup,
     Section,
+    Subsection,
     Table,
 )
 from ajuste.report.format import NOTHING, ShownNumber, count_of, shown_as
@@ -284,7 +284,7 @@ def proofs_section(results: Results) -> Section | None:
     title = "Features found in the running kernels"
     table = Table(_columns("Feature", (), ("Taken for", "Seen", "Its configuration")), groups, "proofs", title)
     evidence = tuple(
-        Part(name, (Facts(tuple(map(_evidence, proof.features))),), proof.build) for name, proof in found.items()
+        Subsection(name, (Facts(tuple(map(_evidence, proof.features))),), proof.build) for name, proof in found.items()
     )
     return _section(title, table, _PROOFS_LEAD, "", Folded("Evidence", evidence), depth="detail")
 

@@ -14,7 +14,7 @@ from ajuste.model.wording import visible_line
 from ajuste.report.document import (
     Badge,
     Block,
-    Command,
+    CommandBlock,
     Entry,
     Fact,
     Facts,
@@ -24,10 +24,10 @@ from ajuste.report.document import (
     Meanings,
     Notes,
     Paragraph,
-    Part,
     Report,
     RowGroup,
     Section,
+    Subsection,
     Table,
 )
 
@@ -72,11 +72,11 @@ def _block(block: Block) -> Iterator[str]:
             yield "\n".join(map(_item, block.items))
         case Notes():
             yield from (f"{block.label}: {_text(text)}" for text in block.texts)
-        case Command():
+        case CommandBlock():
             yield _fenced(block.lines)
         case Meanings():
             yield _text("; ".join(f"{_entry(badge)}: {meaning}" for badge, meaning in block.words))
-        case Part():
+        case Subsection():
             yield f"**{_text(block.title)}**"
             yield from (part for one in block.blocks for part in _block(one))
         case Folded():

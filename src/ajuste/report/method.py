@@ -14,10 +14,10 @@ from ajuste.report.document import (
     Fact,
     Facts,
     Paragraph,
-    Part,
     Row,
     RowGroup,
     Section,
+    Subsection,
     Table,
 )
 from ajuste.report.environment import clock_name
@@ -75,7 +75,7 @@ def _blocks(results: Results) -> str:
     return str(results.blocks)
 
 
-def settings_parts(results: Results, labels: Labels) -> tuple[Part, ...]:
+def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
     """What each factor is, with its levels."""
     levels = {factor.name: factor.levels for factor in results.factors}
     parts = []
@@ -89,7 +89,7 @@ def settings_parts(results: Results, labels: Labels) -> tuple[Part, ...]:
         )
         note = (Paragraph(explained.note, "dim"),) if explained.note else ()
         blocks = (Paragraph(explained.what), Facts(tuple(Fact(name, text) for name, text in facts if text)), *note)
-        parts.append(Part(explained.title or explained.name, blocks, explained.name))
+        parts.append(Subsection(explained.title or explained.name, blocks, explained.name))
     return tuple(parts)
 
 

@@ -9,7 +9,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible_line
-from ajuste.report.document import Cell, Column, Fact, Facts, Part, Row, RowGroup, Table
+from ajuste.report.document import Cell, Column, Fact, Facts, Row, RowGroup, Subsection, Table
 from ajuste.report.format import NOTHING, ShownNumber, count_of, shown_as, spread_percent
 from ajuste.report.labels import Labels
 
@@ -104,12 +104,12 @@ def configuration_name(configuration: Measured, labels: Labels) -> str:
     return f"{labels.short(configuration)}{' (baseline)' if configuration.baseline else ''}"
 
 
-def described(results: Results, configuration: Measured, metric: Metric, labels: Labels) -> Part:
+def described(results: Results, configuration: Measured, metric: Metric, labels: Labels) -> Subsection:
     """Mean, interval, median and range of the only configuration."""
     title = f"{visible_line(metric.title)}: {labels.short(configuration)}"
     summary = configuration.metrics.get(metric.name)
     if summary is None:
-        return Part(title, (Facts((Fact("mean", "no clean trial"),)),))
+        return Subsection(title, (Facts((Fact("mean", "no clean trial"),)),))
     shown = metric_shown(results, metric)
     spread = f" ± {shown.text(summary.sd)}" if summary.sd is not None else ""
     used = _cpu_times(configuration) if metric.name == "elapsed" else ""
@@ -125,7 +125,7 @@ def described(results: Results, configuration: Measured, metric: Metric, labels:
         Fact("min … max", f"{extent} {shown.unit}".rstrip()) if extent != NOTHING else Fact("min … max", NOTHING),
         Fact("runs", count_of(summary.n, "run")),
     )
-    return Part(title, (Facts(facts),))
+    return Subsection(title, (Facts(facts),))
 
 
 def _between(summary: Summary, shown: ShownNumber) -> str:

@@ -13,7 +13,7 @@ from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
 from ajuste.model.wording import number
-from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Part, Report, Section
+from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection
 from ajuste.report.environment import VIRTUAL
 from ajuste.report.format import count_of, duration, level_text
 from ajuste.report.verdicts import effect_band
@@ -195,7 +195,7 @@ def _commands(plan: PlannedStudy) -> Iterator[Section]:
         yield Section("Runs once per study", (Listing(tuple(map(_command, plan.once))),))
 
 
-def _configurations(plan: PlannedStudy) -> Iterator[Part]:
+def _configurations(plan: PlannedStudy) -> Iterator[Subsection]:
     """What each configuration writes, and what it runs besides what all share."""
     shared = _shared(plan)
     for configuration in plan.configurations:
@@ -210,7 +210,7 @@ def _configurations(plan: PlannedStudy) -> Iterator[Part]:
             *(_command(command) for command in configuration.commands if command not in shared),
         )
         title = f"{configuration.name}{' (baseline)' if configuration.baseline else ''}"
-        yield Part(title, (Listing(items or (Item("writes nothing", tone="dim"),)),))
+        yield Subsection(title, (Listing(items or (Item("writes nothing", tone="dim"),)),))
 
 
 def _now(write: PlannedWrite) -> str:

@@ -15,17 +15,17 @@ from ajuste.report.diagnosed import noise_sections
 from ajuste.report.document import (
     Badge,
     Block,
-    Command,
+    CommandBlock,
     Fact,
     Facts,
     Folded,
     Meanings,
     Notes,
     Paragraph,
-    Part,
     Picture,
     Report,
     Section,
+    Subsection,
     Verdicts,
 )
 from ajuste.report.environment import clock_name, environment_facts, warnings_of
@@ -142,13 +142,13 @@ def _lead(decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]]) -
     )
 
 
-def _apply(results: Results, found: Sequence[Headline]) -> tuple[Command, ...]:
+def _apply(results: Results, found: Sequence[Headline]) -> tuple[CommandBlock, ...]:
     """The command that puts the best configuration to use, where one is better and all of it can be set."""
     winner = next((one.winner for one in found[:1]), "")
     can_be_set = {explained.name for explained in results.explained if explained.where}
     if not winner or not results.run or not all(factor.name in can_be_set for factor in results.factors):
         return ()
-    return (Command("apply", (shlex.join(["ajuste", "export", results.run, winner]),)),)
+    return (CommandBlock("apply", (shlex.join(["ajuste", "export", results.run, winner]),)),)
 
 
 def _facts(results: Results) -> str:
@@ -290,7 +290,7 @@ def _others(shown: Results, first: Sequence[Metric], labels: Labels, *, screenin
 
 
 def _about(results: Results, labels: Labels) -> Iterator[Section]:
-    settings: tuple[Part, ...] = settings_parts(results, labels)
+    settings: tuple[Subsection, ...] = settings_parts(results, labels)
     if settings:
         yield Section("What the settings do", settings, "settings", "Settings", depth="reference")
     title = "How it was analysed" if results.elsewhere else "How it was measured"
@@ -301,6 +301,6 @@ def _about(results: Results, labels: Labels) -> Iterator[Section]:
 
 
 def _again(results: Results) -> tuple[Section, ...]:
-    commands = (Command("again", results.reproduce),) if results.reproduce else ()
+    commands = (CommandBlock("again", results.reproduce),) if results.reproduce else ()
     digest = (Paragraph(f"Digest {results.digest}", "dim"),) if results.digest else ()
     return (Section("Do it again", (*commands, *digest), "reproduce"),) if commands or digest else ()

@@ -20,7 +20,7 @@ from ajuste.report.document import (
     Block,
     Cell,
     Column,
-    Command,
+    CommandBlock,
     Data,
     Entry,
     Fact,
@@ -31,12 +31,12 @@ from ajuste.report.document import (
     Meanings,
     Notes,
     Paragraph,
-    Part,
     Picture,
     Report,
     Row,
     RowGroup,
     Section,
+    Subsection,
     Table,
     Tone,
     Verdicts,
@@ -98,7 +98,7 @@ class _Printer:
             return False
         if isinstance(block, Paragraph):
             return self.verbose or not block.detail
-        if isinstance(block, Part | Folded):
+        if isinstance(block, Subsection | Folded):
             return any(self._is_shown(one) for one in block.blocks)
         return not isinstance(block, _FOR_PAGES)
 
@@ -106,7 +106,7 @@ class _Printer:
         """Whether it needs no heading above it."""
         if isinstance(block, Table):
             return block.brief and not self.verbose
-        return isinstance(block, Notes | Command) or (isinstance(block, Paragraph) and block.tone == "dim")
+        return isinstance(block, Notes | CommandBlock) or (isinstance(block, Paragraph) and block.tone == "dim")
 
     def block(self, block: Block, indent: int) -> None:
         if not self._is_shown(block):
@@ -124,18 +124,18 @@ class _Printer:
             case Notes():
                 for text in block.texts:
                     self.out.say(f"{block.label}: {visible_line(text)}", indent=indent)
-            case Command():
+            case CommandBlock():
                 for line in block.lines:
                     self.out.line(f"{' ' * indent}{block.label}  {visible_line(line)}")
             case Meanings():
                 for badge, meaning in block.words:
                     self.out.say(_styled(badge) + Text(f": {meaning}", style="dim"), indent=indent)
-            case Part() | Folded():
+            case Subsection() | Folded():
                 self._part(block, indent)
 
-    def _part(self, part: Part | Folded, indent: int) -> None:
+    def _part(self, part: Subsection | Folded, indent: int) -> None:
         self.out.blank()
-        name = f" ({part.name})" if isinstance(part, Part) and part.name and part.name != part.title else ""
+        name = f" ({part.name})" if isinstance(part, Subsection) and part.name and part.name != part.title else ""
         self.out.say(visible_line(f"{part.title}{name}"), style="bold", indent=indent)
         for block in part.blocks:
             self.block(block, indent + INDENT)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from ajuste.model.trial import Slot, Trial
 
 
-class History:
+class TrialHistory:
     """The trials of a run as they come in; ``machines`` are those of several that blocks belong to."""
 
     def __init__(self, trials: Iterable[Trial] = (), machines: Mapping[int, str] = MappingProxyType({})) -> None:

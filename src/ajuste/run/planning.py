@@ -20,7 +20,7 @@ from ajuste.report.plan import (
     PlannedStudy,
     PlannedWrite,
 )
-from ajuste.run.history import History
+from ajuste.run.history import TrialHistory
 from ajuste.run.runner import schedule_of
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
@@ -39,7 +39,7 @@ def planned_study(
     """
     study, target = resolved.study, resolved.study.target
     made = configurations(resolved)
-    schedule, blocks = schedule_of(resolved, History()), range(study.design.warm_up + study.budget.min_blocks)
+    schedule, blocks = schedule_of(resolved, TrialHistory()), range(study.design.warm_up + study.budget.min_blocks)
     units = {f.name: catalogue.tunables[f.name].unit for f in resolved.factors if f.name in catalogue.tunables}
     now = current or {}
     return PlannedStudy(

@@ -11,7 +11,7 @@ from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.outputs.trial import trial
-from ajuste.run.history import History
+from ajuste.run.history import TrialHistory
 from ajuste.run.schedule import (
     AblationSchedule,
     BlockWatcher,
@@ -94,7 +94,7 @@ class Runner:
     watcher: Watcher
     resolver: Resolver | None = None
     _schedule: Schedule = field(init=False)
-    _history: History = field(init=False)
+    _history: TrialHistory = field(init=False)
     _before: dict[str, dict[str, str]] = field(default_factory=dict, init=False)  # by machine
     _given: dict[str, list[Place]] = field(default_factory=dict, init=False)  # by who measured them, in this process
 
@@ -112,7 +112,7 @@ class Runner:
                     self._keep_study(begun)
 
     def _carry_out(self) -> Stop:
-        self._history = History(self.store.trials(self.run), self.store.machines(self.run))
+        self._history = TrialHistory(self.store.trials(self.run), self.store.machines(self.run))
         self._schedule = schedule = schedule_of(self.study, self._history, self.resolver)
         kept = 0 if self.resolver is None else len(ResolvedStudy.model_validate_json(self.run.resolved).legs)
         number = schedule.first
@@ -217,7 +217,7 @@ class Runner:
             self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status, one.host_seconds)
 
 
-def schedule_of(study: ResolvedStudy, history: History, resolver: Resolver | None = None) -> Schedule:
+def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> Schedule:
     """The schedule of ``study``: with a ``resolver`` that of a search. Raises RequestError for too few trials."""
     if resolver is not None:
         from ajuste.run.search import SearchSchedule  # It takes long to load.

@@ -26,7 +26,7 @@ from ajuste.design.stopping import (
 from ajuste.model.trial import Slot
 from ajuste.model.verdict import Finding
 from ajuste.outputs.trial import is_broken, last_words
-from ajuste.run.history import History
+from ajuste.run.history import TrialHistory
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import ablation_names
 
@@ -54,7 +54,7 @@ class Schedule(ABC):
     follows_from_trials = True
     """Whether blocks depend on the trials before them."""
 
-    def __init__(self, study: ResolvedStudy, history: History) -> None:
+    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
         self.study = study
         self.history = history
 
@@ -102,7 +102,7 @@ class FixedSchedule(Schedule):
 
     follows_from_trials = False
 
-    def __init__(self, study: ResolvedStudy, history: History) -> None:
+    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
         super().__init__(study, history)
         budget = study.study.budget
         self.limits = StoppingLimits(budget.min_blocks, budget.max_blocks, budget.max_minutes, budget.min_seconds)
@@ -180,7 +180,7 @@ class RefinedSchedule(FixedSchedule):
 
     follows_from_trials = True
 
-    def __init__(self, study: ResolvedStudy, history: History) -> None:
+    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
         self._grid = grid_of(study.factors, [one.configuration for one in study.configurations])
         self._known: dict[int, KnownSurface] = {}
         super().__init__(study, history)

@@ -19,7 +19,7 @@ from ajuste.model.trial import Configuration, Slot
 from ajuste.model.tuning import Leg
 from ajuste.model.verdict import Verdict
 from ajuste.outputs.trial import is_broken
-from ajuste.run.history import History
+from ajuste.run.history import TrialHistory
 from ajuste.run.schedule import BlockWatcher, Schedule
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
@@ -31,7 +31,7 @@ class SearchSchedule(Schedule):
     Raises RequestError for too few trials.
     """
 
-    def __init__(self, study: ResolvedStudy, history: History, resolver: Resolver) -> None:
+    def __init__(self, study: ResolvedStudy, history: TrialHistory, resolver: Resolver) -> None:
         super().__init__(study, history)
         self.search: Search = study.search or Search(objectives=())
         self.goal: Goal = goal_of(self.search, study.deciding)

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from ajuste.machine.inventory.source import NOT_THERE, InventorySource, Section, SourceReading, whole_number
+from ajuste.machine.inventory.source import NOT_THERE, InventorySection, InventorySource, SourceReading, whole_number
 from ajuste.model.cpus import cpu_list, cpus_said
 
 _CPUS = "/sys/devices/system/cpu"
 
 
-class Cpu(Section):
+class Cpu(InventorySection):
     """``online``, ``offline``, ``isolated`` and ``nohz_full`` are lists of CPUs as the kernel writes them; empty where
     there are none. ``smt`` is the kernel's word: on, off, forceoff, notsupported, notimplemented.
     """
@@ -124,7 +124,7 @@ _PSTATE = "/sys/devices/system/cpu/intel_pstate"
 _HIDDEN = "not visible here: no cpufreq driver"
 
 
-class Frequency(Section):
+class Frequency(InventorySection):
     """Where CPUs differ, a text names each value with its CPUs: ``performance (0-3), powersave (4-7)``.
 
     ``lowest_khz`` … ``highest_khz`` is what the limits allow now, ``hardware_…`` what the processor can do.
@@ -206,7 +206,7 @@ _CPUIDLE = "/sys/devices/system/cpu/cpuidle"
 _STATES = "/sys/devices/system/cpu/cpu0/cpuidle"
 
 
-class IdleState(Section):
+class IdleState(InventorySection):
     """``disabled`` by a person or a program, through sysfs or a PM QoS request of its own."""
 
     exit_latency_us: int | None = None
@@ -214,7 +214,7 @@ class IdleState(Section):
     disabled: bool | None = None
 
 
-class Idle(Section):
+class Idle(InventorySection):
     """Of CPU 0; all CPUs of most machines are alike."""
 
     driver: str | None = None

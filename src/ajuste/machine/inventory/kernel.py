@@ -16,9 +16,9 @@ from pydantic import Field
 
 from ajuste.machine.inventory.source import (
     NOT_UNDERSTOOD,
+    InventorySection,
     InventorySource,
     Missing,
-    Section,
     SourceReading,
     is_publishable,
     published_value,
@@ -31,7 +31,7 @@ _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 _SCHEDULERS_FIRST = KernelVersion.parse("6.6")
 
 
-class Kernel(Section):
+class Kernel(InventorySection):
     """``release`` is ``uname -r``, ``build`` is ``uname -v``. ``options`` are those of ``asked.toml`` that the build's
     configuration has, ``settings`` the sysctls. ``command_line`` maps parameters to values.
     """
@@ -199,7 +199,7 @@ _UNITS = ("bytes", "seconds", "us")
 _RESOURCE = re.compile(r"Max ([a-z ]{1,40}?)\s+(unlimited|[0-9]{1,20})\s+(unlimited|[0-9]{1,20})(\s+\w+)?\s*")
 
 
-class SystemLimits(Section):
+class SystemLimits(InventorySection):
     """``resources`` are soft and hard limits as in /proc/self/limits. Those of cgroups are the tightest from our own
     group up to the root: ``cpu_limit`` in CPUs, ``cpu_weight`` of our own group.
     """

@@ -10,8 +10,8 @@ from pydantic import Field
 from ajuste.machine.inventory.cpu import online_cpus
 from ajuste.machine.inventory.source import (
     NOT_UNDERSTOOD,
+    InventorySection,
     InventorySource,
-    Section,
     SourceReading,
     free_name,
     whole_number,
@@ -21,7 +21,7 @@ from ajuste.model.cpus import cpu_list, cpus_said
 _PAGES = "/sys/kernel/mm"
 
 
-class Memory(Section):
+class Memory(InventorySection):
     """``huge_pages`` is how many are reserved, by their size. ``swaps`` has the sizes of swap areas by kind."""
 
     total_bytes: int | None = None
@@ -102,7 +102,7 @@ def _same_page_merging(reading: SourceReading) -> str | None:
 _NODES = "/sys/devices/system/node"
 
 
-class NumaNode(Section):
+class NumaNode(InventorySection):
     """``cpus`` as a list, ``distances`` to all nodes in their order (10 is local; ACPI's SLIT)."""
 
     cpus: str = ""
@@ -134,7 +134,7 @@ _LETTERS = {"Data": "d", "Instruction": "i"}
 _UNITS = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
-class Cache(Section):
+class Cache(InventorySection):
     """All caches of one level, kind and size: ``instances`` of ``size_kib`` each, each for ``shared_by`` CPUs."""
 
     size_kib: int | None = None

@@ -11,12 +11,12 @@ from typing import Final, Protocol, Self
 
 from pydantic import Field
 
-from ajuste.machine.inventory.source import InventorySource, Section, SourceReading, free_name, is_publishable
+from ajuste.machine.inventory.source import InventorySection, InventorySource, SourceReading, free_name, is_publishable
 
 _NET = "/sys/class/net"
 
 
-class Nic(Section):
+class Nic(InventorySection):
     """``bus`` is how it is attached (pci, virtio, usb, virtual). ``features`` maps the kernel's names of offloads to
     ``on`` or ``off``, with ``, fixed`` where they cannot be changed. No address of it is read.
     """

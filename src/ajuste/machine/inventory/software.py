@@ -10,13 +10,13 @@ import subprocess
 from typing import Final
 
 from ajuste.machine.home import ajuste_version
-from ajuste.machine.inventory.source import InventorySource, Missing, Section, SourceReading
+from ajuste.machine.inventory.source import InventorySection, InventorySource, Missing, SourceReading
 
 _QEMU = "qemu-system-x86_64"
 _LONGEST_S = 10
 
 
-class Software(Section):
+class Software(InventorySection):
     """``qemu`` takes a moment to ask for; it is left out of what is kept with every study, where a guest's own QEMU is
     named beside the guest.
     """
@@ -109,7 +109,7 @@ _CONTAINERS: Final = (
 )
 
 
-class Virtualisation(Section):
+class Virtualisation(InventorySection):
     """``machine`` and ``container`` are ``none`` or a name as systemd-detect-virt gives it. ``steal_seen`` is whether
     the hypervisor has ever reported time that it gave to others.
     """

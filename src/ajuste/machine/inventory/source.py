@@ -205,7 +205,7 @@ def _printable(name: str) -> str:
 # What all parts of an inventory have.
 
 
-class Section(BaseModel):
+class InventorySection(BaseModel):
     """Facts about one thing. A field that is ``None`` is in ``unknown`` with the reason: ``needs root``, ``not offered
     by this device``.
 

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from ajuste.machine.inventory.source import (
     LEFT_OUT,
+    InventorySection,
     InventorySource,
-    Section,
     SourceReading,
     free_name,
     published_mount_point,
@@ -23,7 +23,7 @@ _BUSES = {"/usb": "usb", "/ata": "ata", "/virtio": "virtio", "/vbd-": "xen", "/s
 _IGNORED = re.compile(r"(?:ram|fd|sr)[0-9]+")
 
 
-class Disk(Section):
+class Disk(InventorySection):
     """``write_cache`` is the kernel's word for the drive's cache (``write back``, ``write through``), ``queues`` the
     number of hardware queues, ``device_queue_depth`` how many commands the drive takes at once (NCQ, NVMe).
 
@@ -166,7 +166,7 @@ _NETWORK: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs",
 _MOST: Final = 200
 
 
-class Mount(Section):
+class Mount(InventorySection):
     """``device`` is the kernel's name of the block device, ``network`` or ``none``; ``options`` map names to values."""
 
     type: str = ""
