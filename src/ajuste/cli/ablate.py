@@ -10,38 +10,36 @@ import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_cluster, chosen_study, placed
-from ajuste.cli.job_options import (
+from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
+from ajuste.cli.options import (
+    AcceptRisk,
     AsRoot,
     Cleanup,
     Clock,
+    ClusterAddress,
+    ClusterKeys,
     Confidence,
     DryRun,
     Files,
     Fresh,
     IgnoreFailure,
+    Insecure,
+    Jobs,
+    Json,
     Memory,
     MinEffect,
     Prepare,
+    Quiet,
     Report,
     Save,
     SeedOfOrder,
     Setup,
     Timeout,
-    Vm,
-    option,
-)
-from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import (
-    AcceptRisk,
-    ClusterAddress,
-    ClusterKeys,
-    Insecure,
-    Jobs,
-    Json,
-    Quiet,
     Verbose,
+    Vm,
     Workers,
     example,
+    option,
 )
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import save_study

@@ -1,4 +1,4 @@
-"""``ajuste cluster``: the keys of a cluster."""
+"""``ajuste worker``, ``ajuste scheduler`` and ``ajuste cluster``: trials on other machines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.options import example, examples
+from ajuste.cli.choice import chosen_channel
+from ajuste.cli.options import ClusterKeys, Insecure, example, examples
 from ajuste.machine.home import home
+from ajuste.model.error import RequestError
 
 app = typer.Typer(
     help=examples("Make the keys of a cluster.", "ajuste cluster keys"),
@@ -36,3 +38,56 @@ def keys(
 
     for path in make_keys(directory or home().cluster_keys):
         typer.echo(path)
+
+
+@example("ajuste worker --scheduler tls://lab1:8786", "ajuste worker --bench --scheduler tls://lab1:8786")
+def worker(
+    scheduler: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address of the scheduler: tls://HOST:8786.", show_default=False)
+    ],
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of guests to run in parallel (default: number of CPUs).", show_default=False),
+    ] = None,
+    bench: Annotated[
+        bool,
+        typer.Option(
+            "--bench", help="Let studies measure on this machine itself; its settings are changed and restored."
+        ),
+    ] = False,
+    cluster_keys: ClusterKeys = None,
+    insecure: Insecure = False,
+) -> None:
+    """Run trials of studies that were started with `--cluster`.
+
+    With --bench, anyone with the coordinator's key can run commands here, as the user who started this.
+    """
+    channel = chosen_channel("--scheduler", scheduler, cluster_keys, insecure=insecure)
+    if bench and threads is not None:
+        raise RequestError("--threads conflicts with --bench, which runs one trial at a time")
+    from ajuste.executor.cluster.serving import serve
+
+    serve(channel, home(), lambda text: typer.echo(text, err=True), threads=threads, bench=bench)
+
+
+@example("ajuste scheduler --listen tls://lab1:8786")
+def scheduler(
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Listen at tls://HOST:8786, a name or IP address of this machine.",
+            show_default=False,
+        ),
+    ],
+    cluster_keys: ClusterKeys = None,
+    insecure: Insecure = False,
+) -> None:
+    """Distribute trials from `--cluster` to every `ajuste worker`, until interrupted.
+
+    Needs no privileges and stores nothing. Only holders of a cluster key can connect.
+    """
+    channel = chosen_channel("--listen", listen, cluster_keys, insecure=insecure)
+    from ajuste.executor.cluster.channel import listen_at
+
+    listen_at(channel, lambda text: typer.echo(text, err=True))

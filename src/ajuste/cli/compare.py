@@ -10,28 +10,36 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import built_kernels, chosen_cluster, placed
-from ajuste.cli.job_options import (
+from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
+from ajuste.cli.options import (
+    AcceptRisk,
     AsRoot,
     Cleanup,
     Clock,
+    ClusterAddress,
+    ClusterKeys,
     Confidence,
     DryRun,
     Files,
     Fresh,
     IgnoreFailure,
+    Insecure,
+    Json,
     Memory,
     MinEffect,
     Prepare,
+    Quiet,
     Report,
     Save,
     SeedOfOrder,
     Setup,
     Timeout,
+    Verbose,
     Vm,
+    Workers,
+    example,
     option,
 )
-from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Json, Quiet, Verbose, Workers, example
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import save_study
 from ajuste.cli.showing import command_line

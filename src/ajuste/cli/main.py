@@ -36,8 +36,10 @@ COMMANDS: Final = (
     "cluster",
     "schema",
 )
-"""In the order of the help. Each is a module of this package: a function of that name (with a ``CONTEXT`` for
-its words, where they are special), or a group ``app``."""
+"""In the order of the help. Each is a module of this package: a function of that name, or a group ``app``."""
+
+_MODULES: Final = {"worker": "cluster", "scheduler": "cluster"}
+"""Of the commands that share one."""
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
@@ -56,11 +58,11 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_options)
     for name in _commands_for(words):
-        module = import_module(f"ajuste.cli.{name}")
-        if hasattr(module, "app"):
+        module = import_module(f"ajuste.cli.{_MODULES.get(name, name)}")
+        if hasattr(module, "app") and name not in _MODULES:
             app.add_typer(module.app, name=name)
         else:
-            app.command(name, context_settings=getattr(module, "CONTEXT", None))(getattr(module, name))
+            app.command(name)(getattr(module, name))
     return app
 
 
