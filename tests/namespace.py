@@ -19,7 +19,7 @@ def in_namespace(script: str, directory: Path, *, limit_s: float = 60) -> str:
     assert shutil.which("unshare")
     Path("/var/lib/ajuste").mkdir(exist_ok=True)
     own = "".join(f"mount -t tmpfs -o mode=0755 none {place}; " for place in ("/run", "/var/log", "/var/lib/ajuste"))
-    begin = f"set -eu; {own}ip link set lo up\n"
+    begin = f"set -eu; {own}mount -t sysfs none /sys; ip link set lo up\n"
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c", begin + script],
         cwd=directory,

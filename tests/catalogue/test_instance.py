@@ -81,7 +81,7 @@ def test_where_there_are_several_one_must_be_named(every_kind: Catalogue):
         RequestError, match=r"idle\.off requires an instance, one for each idle state of a CPU"
     ) as raised:
         every_kind.locate(every_kind.find_tunable("idle.off"), NOW)
-    assert raised.value.hint == "for example idle.off[cpu0/state1]"
+    assert raised.value.hint == "name one, such as idle.off[cpu0/state1]"
 
 
 @given(st.sampled_from(sorted(catalogue().parts)), st.text())

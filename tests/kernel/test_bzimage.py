@@ -32,7 +32,7 @@ def test_the_release_is_the_first_word_of_the_version(tmp_path: Path, bzimage: I
         (b"\x7fELF" + bytes(1000), "it is an ELF file"),
         (b"\x1f\x8b" + bytes(1000), "it is a gzip file"),
         (bytes(0x38) + b"ARM\x64" + bytes(1000), "it is a kernel for arm64"),
-        (b"just text", 'no "HdrS"'),
+        (b"just text", '"HdrS" is missing'),
     ],
 )
 def test_other_files_are_told_apart(tmp_path: Path, content: bytes, said: str) -> None:

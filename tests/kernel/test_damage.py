@@ -286,7 +286,7 @@ def test_what_may_not_be_read_is_not_whole_and_no_traceback(open_place: Home, bz
     os.seteuid(65534)
     try:
         assert found.damage() == "vmlinuz cannot be read: Permission denied"
-        with pytest.raises(RequestError, match="cannot keep kernels in") as caught:
+        with pytest.raises(RequestError, match="cannot store kernels in") as caught:
             fetch_kernel("debian:6.1.0", open_place)
     finally:
         os.seteuid(0)

@@ -52,7 +52,7 @@ def test_a_missing_compiler_says_how_to_do_without_the_rung(tmp_path: Path, monk
     monkeypatch.setenv("PATH", str(tmp_path))
     place = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
     image = KernelImage(spec=KERNEL, release="5.10.0-11-cloud-amd64", vmlinuz=tmp_path / "vmlinuz", sha256="0" * 64)
-    with pytest.raises(RequestError, match="takes gcc") as caught:
+    with pytest.raises(RequestError, match="requires gcc") as caught:
         built_modules(ladder(), {KERNEL: image}, place, lambda _: None)
     assert f'--without "{RUNG}"' in str(caught.value.hint)
     assert built_modules(ladder(RUNG), {KERNEL: image}, place, lambda _: None) == {}

@@ -54,7 +54,7 @@ def test_every_kind_has_a_limit_here_or_one_of_its_own() -> None:
 
 def test_nothing_that_is_kept_is_without_a_kind(place: Home) -> None:
     """Whatever names a directory of the cache in the sources is shown and cleared."""
-    sources = Path(cache.__file__).parent
+    sources = Path(cache.__file__).parents[1]
     text = "".join(file.read_text() for file in sources.rglob("*.py") if file != Path(cache.__file__))
     named = {part.split('"')[1] for part in text.split("home.cache / ")[1:] if part.startswith('"')}
     assert named >= {"modules", "headers", "build", "ccache"}
@@ -78,7 +78,7 @@ def test_what_was_not_used_for_longest_goes_first_and_what_is_used_stays(
 def test_what_another_process_uses_is_not_cleared_and_what_it_used_is(place: Home) -> None:
     entry = add(place.kernels / "6.1")
     user = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from pathlib import Path; from ajuste.lock import hold; "
+        [sys.executable, "-c", "import sys; from pathlib import Path; from ajuste.machine.lock import hold; "
          "hold(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()", entry],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip

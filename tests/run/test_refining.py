@@ -141,7 +141,7 @@ def test_a_plan_shows_the_coarse_grid_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("[design]", '[design]\ncombine = "one-at-a-time"'), "grid of all combinations"),
+        (("[design]", '[design]\ncombine = "one-at-a-time"'), 'refine requires combine = "all"'),
         (("min_blocks = 2", "min_blocks = 1"), "at least 2 blocks to estimate the noise"),
         (('"involuntary-switches"', '"elapsed@p95"'), "quantile"),
         (

@@ -63,7 +63,7 @@ DAMAGE = {
     "a status": ("UPDATE trials SET status = 'failed' WHERE number = 4", "block 2, trial 0"),
     "a seed": ("UPDATE trials SET seed = '1' WHERE number = 4", "block 2, trial 0"),
     "another type": ("UPDATE trials SET metrics = x'00ff' WHERE number = 4", "block 2, trial 0"),
-    "a trial that is gone": ("DELETE FROM trials WHERE number = 4", "6 trials of run .* are there, 7 were kept"),
+    "a trial that is gone": ("DELETE FROM trials WHERE number = 4", "run .* has 6 of 7 trials"),
     "the study": ("UPDATE runs SET resolved = replace(resolved, '75000000', '75000001')", "the record of run"),
     "the name": ("UPDATE runs SET study = 'smaller'", "the entry of run"),
     "a run that is gone": (f"DELETE FROM runs WHERE id = '{GOING_ON}'", "the store has 1 of 2 runs"),

@@ -17,7 +17,7 @@ def test_two_machines_that_share_a_store_do_not_measure_the_same_study_at_once(p
         with (
             here.reserved("f", 1, "the study s"),
             there.reserved("f", 2, "another seed"),
-            pytest.raises(RequestError, match="the study s is going on"),
+            pytest.raises(RequestError, match="another process runs the study s"),
             there.reserved("f", 1, "the study s"),
         ):
             pass

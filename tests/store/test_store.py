@@ -92,7 +92,7 @@ def test_the_newest_run_of_a_fingerprint_and_seed_is_found(store_url: str) -> No
         assert (found.id, found.stopped, found.environment) == (first.id, "decided", {"kernel": "5.10"})
         assert store.latest_run("0" * 64, 1) is None
         assert store.find_run(first.id).id == first.id
-        with pytest.raises(RequestError, match="no run 'nothing'"):
+        with pytest.raises(RequestError, match="run 'nothing' not found"):
             store.find_run("nothing")
 
 
@@ -216,7 +216,7 @@ def test_a_second_holder_of_the_same_lock_is_refused(tmp_path: Path) -> None:
     assert lock_name("f", 1) != lock_name("f", 2)
     with (
         only_one(lock, "this study"),
-        pytest.raises(RequestError, match="this study is going on"),
+        pytest.raises(RequestError, match="another process runs this study"),
         only_one(lock, "this study"),
     ):
         pass

@@ -57,7 +57,7 @@ def test_names_come_before_files_and_files_are_found(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("granularty", "did you mean granularity"), ("zzz", "expected one of"), ("x/y", "no study file x/y")],
+    [("granularty", "did you mean granularity"), ("zzz", "expected one of"), ("x/y", "study file x/y not found")],
 )
 def test_unknown_studies_name_the_nearest(name: str, words: str) -> None:
     with pytest.raises(RequestError, match=words):

@@ -35,8 +35,8 @@ def test_a_level_with_settings_goes_with_what_it_sets(read: Read) -> None:
         ("sched_min_granularity_ns", "expected FACTOR=LEVEL"),
         ("=7500000", "expected FACTOR=LEVEL"),
         ("sched_min_granularty_ns=7500000", "did you mean"),
-        ("sched_min_granularity_ns=5", "no level '5'; it has 750000; 7500000"),
-        ("sched_min_granularity_ns=750000", "it is the baseline"),
+        ("sched_min_granularity_ns=5", "no level '5'; expected one of 750000; 7500000"),
+        ("sched_min_granularity_ns=750000", "cannot leave out the baseline"),
     ],
 )
 def test_what_cannot_be_left_out_names_the_option(read: Read, given: str, words: str) -> None:

@@ -166,7 +166,7 @@ WRONG: list[tuple[list[Any], int | None, str, str]] = [
         "workload.attributes.affinity",
         "expected CPUs between 0 and 0",
     ),
-    ([("[target]", 'attributes.affinity = "3-1"\n[target]')], 11, "workload.attributes.affinity", "is reversed"),
+    ([("[target]", 'attributes.affinity = "3-1"\n[target]')], 11, "workload.attributes.affinity", "runs backwards"),
     ([("[target]", "attributes.nice = 20\n[target]")], 11, "workload.attributes.nice", "found 20"),
     ([("[target]", "attributes.priority = 20\n[target]")], 11, "workload.attributes.priority", "fifo"),
     ([("[target]", "files = ['../x']\n[target]")], 11, "workload.files[1]", "is outside the directory of the study"),

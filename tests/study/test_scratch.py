@@ -49,7 +49,7 @@ def test_a_file_system_of_another_type_has_its_own_words() -> None:
     ("table", "words"),
     [
         ({"filesystem": "ext2", "options": {"data": "journal"}}, "fs.data is not supported by ext2"),
-        ({"filesystem": "ntfs"}, 'no file system "ntfs" can be made'),
+        ({"filesystem": "ntfs"}, 'file system "ntfs" is not supported'),
     ],
 )
 def test_what_a_type_does_not_have_is_refused(table: dict[str, Any], words: str) -> None:
@@ -99,7 +99,7 @@ def test_each_configuration_has_its_file_system_and_works_in_it() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"scratch": None}, r"fs\.data is of a file system made for the trial; add \[scratch\]"),
+        ({"scratch": None}, r"fs\.data requires a file system made for the trial; add \[scratch\]"),
         ({"scratch": {"options": {"blocksize": 1}}}, "unknown option; did you mean block_size"),
         ({"scratch": {"options": {"data": "maybe"}}}, "ordered"),
     ],

@@ -89,7 +89,7 @@ def test_a_scheduler_that_does_not_build_is_an_error_and_no_kernel_is_kept(tree:
     (tree / "tools/sched_ext/Makefile").write_text("scx_%:\n\t@echo 'scx.c:7:1: error: no such kfunc'; false\n")
     with pytest.raises(RunError, match=r"the schedulers do not build: scx.c:7:1: error: no such kfunc"):
         built(tree, home)
-    with pytest.raises(RequestError, match="no kernel 'ext' was built"):
+    with pytest.raises(RequestError, match="built kernel 'ext' not found"):
         find_built("ext", home)
 
 
@@ -125,8 +125,8 @@ def test_a_scheduler_that_was_built_elsewhere_is_kept_with_the_kernel(tree: Path
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("bpfland", b"\x7fELF", "no scheduler's"),
-        ("scx_../x", b"", "no scheduler's"),
+        ("bpfland", b"\x7fELF", "wrong file name"),
+        ("scx_../x", b"", "wrong file name"),
         ("scx_text", b"#!/bin/sh\n", "not an ELF file"),
         ("scx_missing", None, "No such file"),
         ("scx_simple", b"\x7fELF", "the sources already have scx_simple"),
@@ -148,7 +148,7 @@ def test_what_cannot_be_a_scheduler_is_refused(
 def test_a_scheduler_that_is_cut_off_is_an_error_and_no_kernel_is_kept(tree: Path, home: Home, tmp_path: Path) -> None:
     file = tmp_path / "scx_cut"
     file.write_bytes(Path("/bin/true").read_bytes()[:100])
-    with pytest.raises(RunError, match="scx_cut cannot be kept with the kernel"):
+    with pytest.raises(RunError, match=r"cannot store .*scx_cut with the kernel"):
         built(tree, home, schedulers=(file,))
     assert not list(home.cache.glob("built/names/*"))
 
@@ -166,6 +166,6 @@ def test_two_schedulers_of_one_name_are_refused(tree: Path, home: Home, tmp_path
 def test_a_kernel_that_cannot_load_it_is_refused(tree: Path, home: Home, tmp_path: Path) -> None:
     file = tmp_path / "scx_fine"
     shutil.copy("/bin/true", file)
-    with pytest.raises(RequestError, match="cannot load scx_fine: it is without SCHED_CLASS_EXT=y") as refused:
+    with pytest.raises(RequestError, match="cannot load scx_fine: it lacks SCHED_CLASS_EXT=y") as refused:
         built(tree, home, config="lab", schedulers=(file,))
-    assert "--config lab-ext" in str(refused.value.hint)
+    assert "--config use lab-ext" in str(refused.value.hint)

@@ -62,14 +62,14 @@ def test_a_fragment_is_taken_to_be_for_the_source_that_was_named(files: Path) ->
 def test_a_source_of_another_series_explains_nothing(files: Path) -> None:
     (files / "b").write_text(B.replace("6.1.9", "5.10.9"))
     shown = run(files / "a", files / "b", "--source", write_source(files / "linux"))
-    assert "the source of a kernel 5.10 is not here" in shown
+    assert "the source of kernel 5.10 is not cached" in shown
 
 
 def test_without_a_source_it_is_said_what_is_lacking_and_how_to_get_it(files: Path) -> None:
     shown = run(files / "a", files / "b")
     assert "NUMA: y → n\n" in shown
     assert "3 of unknown cause" in shown
-    assert "the source of a kernel 6.1 is not here" in shown
+    assert "the source of kernel 6.1 is not cached" in shown
     assert "--source debian:6.1 fetches it" in shown
 
 
@@ -132,5 +132,5 @@ def test_a_running_kernel_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
 
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.gz").write_bytes(gzip.compress(A.encode())[:60])
-    with pytest.raises(RequestError, match=r"config\.gz cannot be read"):
+    with pytest.raises(RequestError, match=r"cannot read .*config\.gz"):
         named_config(str(tmp_path / "config.gz"), home(), print)

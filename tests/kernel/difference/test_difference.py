@@ -28,7 +28,7 @@ def test_what_was_switched_off_was_asked_for_and_takes_others_with_it(compared: 
     for name in ("HAVE_NODES", "NUMA_BALANCING"):
         assert (changed[name].reason, changed[name].follows_from) == ("follows", ("NUMA",))
     assert changed["NUMA_BALANCING"].b == "absent"
-    assert "NUMA_BALANCING is n: it needs NUMA (it is n)" in changed["NUMA_BALANCING"].why
+    assert "NUMA_BALANCING is n: it requires NUMA (it is n)" in changed["NUMA_BALANCING"].why
 
 
 def test_what_was_switched_on_brings_others_with_it(compared: Compare) -> None:

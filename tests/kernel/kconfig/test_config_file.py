@@ -88,5 +88,5 @@ def test_a_file_without_options_is_no_config(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="nowhere cannot be read"):
+    with pytest.raises(RequestError, match=r"cannot read .*nowhere"):
         read_config(tmp_path / "nowhere")

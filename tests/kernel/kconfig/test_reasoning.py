@@ -26,14 +26,14 @@ def test_what_the_configuration_says_was_asked_for(tree: KconfigTree) -> None:
 def test_a_dependency_that_is_not_met_is_named_with_its_own_cause(tree: KconfigTree) -> None:
     found = explained(tree, "CONFIG_MPTCP=y\n# CONFIG_NET is not set\n", "MPTCP", "y")
     assert (found.value, found.cause, found.deciding) == ("n", "dependency", ("INET",))
-    assert list(found.sentences()) == ["MPTCP is n: it needs INET (it is n)", "INET is n: it needs NET (it is n)"]
+    assert list(found.sentences()) == ["MPTCP is n: it requires INET (it is n)", "INET is n: it requires NET (it is n)"]
 
 
 def test_what_must_be_off_is_named(tree: KconfigTree) -> None:
     config = "CONFIG_SMP=y\nCONFIG_NUMA=y\nCONFIG_EXPERT=y\nCONFIG_RT=y\n"
     found = explained(tree, config, "NUMA_BALANCING", "y")
     assert (found.cause, found.deciding) == ("dependency", ("RT",))
-    assert found.sentence == "NUMA_BALANCING is n: it needs !RT (RT is y)"
+    assert found.sentence == "NUMA_BALANCING is n: it requires !RT (RT is y)"
 
 
 def test_of_alternatives_all_are_named(tree: KconfigTree) -> None:
@@ -69,7 +69,7 @@ def test_a_number_that_follows_from_a_choice(tree: KconfigTree) -> None:
 
 def test_a_number_beyond_its_range(tree: KconfigTree) -> None:
     found = explained(tree, "CONFIG_SMP=y\nCONFIG_NR_CPUS=512\n", "NR_CPUS", "512")
-    assert (found.cause, found.sentence) == ("range", "NR_CPUS is 8: it may be 2 to 64")
+    assert (found.cause, found.sentence) == ("range", "NR_CPUS is 8: it must be between 2 and 64")
 
 
 def test_a_module_cannot_carry_what_is_built_in(tree: KconfigTree) -> None:

@@ -1,0 +1,43 @@
+"""The page on the code's layout names every package, and journeys that the imports bear out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import ajuste
+
+PACKAGE = Path(ajuste.__file__).parent
+TEXT = (Path(__file__).parents[2] / "docs/explanation/architecture.md").read_text()
+JOURNEYS = [part for part in TEXT.split("\n\n") if part.startswith("**") and "→" in part]
+MOST_FILES = 12
+
+
+def imported(path: str) -> set[str]:
+    """The files that a module imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse((PACKAGE / path).read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ajuste."):
+            base = str(node.module).removeprefix("ajuste.").replace(".", "/")
+            found |= {f"{base}.py", *(f"{base}/{one.name}.py" for one in node.names)}
+    return found
+
+
+def test_every_package_is_there_and_no_other() -> None:
+    named = re.findall(r"^\| `([a-z]+)/` \|", TEXT, re.MULTILINE)
+    assert sorted(named) == sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+
+
+def test_there_are_three_journeys() -> None:
+    assert len(JOURNEYS) == 3
+
+
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_a_journey_is_short_and_each_step_is_a_call(journey: str) -> None:
+    files = re.findall(r"`([a-z_/]+\.py)`", journey)
+    assert len(set(files)) <= MOST_FILES
+    for first, second in re.findall(r"(?=`([a-z_/]+\.py)`\s→\s`([a-z_/]+\.py)`)", journey):
+        assert second in imported(first), f"{first} does not import {second}"
