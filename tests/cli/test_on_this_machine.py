@@ -108,7 +108,7 @@ class TestChanging:
         finally:
             first.terminate()
             first.communicate()
-        assert f"another experiment goes on on this machine: process {first.pid}, since 20" in said
+        assert f"another experiment is running on this machine: process {first.pid}, since 20" in said
 
     def test_an_interrupted_study_leaves_nothing(self, ajuste: Shell) -> None:
         before = EXPIRE.read_text()

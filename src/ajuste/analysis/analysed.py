@@ -124,7 +124,7 @@ def _baseline(table: Table, wanted: Wanted) -> str:
         return table.configurations[0]
     if wanted.baseline not in table.configurations:
         raise RequestError(
-            f"--baseline {wanted.baseline}: there is no such configuration; there are {_some(table.configurations)}"
+            f"--baseline {wanted.baseline}: configuration not found; expected one of {_some(table.configurations)}"
         )
     return wanted.baseline
 
@@ -133,7 +133,7 @@ def _deciding(table: Table, wanted: Wanted) -> list[Metric]:
     known = {metric.name: metric for metric in table.metrics}
     for name in wanted.metrics:
         if name not in known:
-            raise RequestError(f"--metric {name}: there is no such metric; there are {_some(list(known))}")
+            raise RequestError(f"--metric {name}: metric not found; expected one of {_some(list(known))}")
     return [known[name] for name in dict.fromkeys(wanted.metrics)] or list(table.metrics)
 
 

@@ -60,7 +60,7 @@ def require_disk_wanted(study: Study, disk: str | None) -> None:
     """Raises RequestError for a ``--disk`` that means nothing."""
     if disk is not None and (study.disk is None or study.target.kind != "host"):
         why = "the study uses no disk" if study.disk is None else "the guest has its own disk"
-        raise RequestError(f"--disk {disk}: {why}", hint=None if study.disk is None else "--target host")
+        raise RequestError(f"--disk {disk}: {why}", hint="omit --disk" if study.disk is None else "add --target host")
 
 
 def _kernels(text: str) -> tuple[str, ...]:

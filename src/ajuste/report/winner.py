@@ -53,17 +53,25 @@ def _require(results: Results, wanted: str) -> None:
         nearest = [name for name, _, _ in process.extract(wanted, names, limit=3, score_cutoff=50)]
         raise RequestError(
             f"the run {results.run} has no configuration {wanted!r}",
-            hint=f"did you mean {' or '.join(map(repr, nearest))}?" if nearest else f"there are {len(names)}",
+            hint=f"did you mean {' or '.join(map(repr, nearest))}?"
+            if nearest
+            else f"list them: ajuste report {results.run}",
         )
     if wanted == _baseline(results):
         raise RequestError(f"{wanted} is the baseline of the run {results.run}: there is nothing to change")
     if broken := _constraints_not_kept(results, wanted):
-        raise RequestError(f"{wanted} is not known to keep the constraint {broken[0].text!r} of the search")
+        raise RequestError(
+            f"{wanted} may break the constraint {broken[0].text!r} of the search",
+            hint="choose a configuration that meets every constraint",
+        )
     verdicts = deciding_verdicts(results, wanted)
     against = [v for v in verdicts if v.verdict == "worsens"]
     if against or not any(v.verdict in ("improves", "differs") for v in verdicts):
         said = "; ".join(f"{v.metric}: {v.verdict}" for v in against or verdicts) or "nothing was measured"
-        raise RequestError(f"the verdict on {wanted} does not support using it: {said}")
+        raise RequestError(
+            f"the verdict on {wanted} does not support using it: {said}",
+            hint="choose a configuration that improves a metric",
+        )
 
 
 def _constraints_not_kept(results: Results, name: str) -> Sequence[KeptLimit]:

@@ -57,7 +57,7 @@ def placed_profiles(
     RunError where a machine or a mirror is lost.
     """
     if len(set(specs)) < len(specs):
-        raise RequestError("a profile is named twice")
+        raise RequestError(f"a profile is given twice: {', '.join(specs)}", hint="give each profile only once")
     ask = _this_machine(catalogue) if target.kind == "host" else _guest(target, catalogue, means)
     with ask as asked:
         sources = Sources(

@@ -87,8 +87,8 @@ class SearchSchedule(Schedule):
             *self._legs[number].names,
         }:
             raise RunError(
-                f"block {number} of the interrupted run holds what this machine would not have suggested",
-                hint="--fresh begins anew",
+                f"block {number} of the interrupted run does not match this sampler's suggestions; cannot resume",
+                hint="start over with --fresh",
             )
         return planned
 

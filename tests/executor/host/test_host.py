@@ -180,7 +180,7 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
         other = Home(tmp_path / "d", tmp_path / "c", tmp_path / "s")
         with (
             HostExecutor(place),
-            pytest.raises(RequestError, match=f"another experiment goes on on this machine: process {os.getpid()}"),
+            pytest.raises(RequestError, match=f"another experiment is running on this machine: process {os.getpid()}"),
             HostExecutor(other),
         ):
             pass

@@ -211,7 +211,10 @@ def resolved_here(parcel: HostJob) -> ResolvedStudy:
     try:
         study = Study.model_validate_json(parcel.study).at(_Sent(Path(parcel.directory)))
     except (ValidationError, RecursionError):
-        raise RequestError(f"the study that was sent is none that Ajuste {ajuste_version()} understands") from None
+        raise RequestError(
+            f"Ajuste {ajuste_version()} cannot read the study that it received",
+            hint="use the same version of Ajuste on all machines",
+        ) from None
     here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
     return resolve(study, of_this_machine(catalogue()), here, find_program, host_site())
 
@@ -228,7 +231,10 @@ def _require_of_study(plans: Sequence[Plan], resolved: ResolvedStudy) -> None:
         disturbed = Perturbation(environment_bytes=plan.perturbation.environment_bytes)
         plain = plan.model_copy(update={"id": known[0].id, "perturbation": Perturbation()})
         if plan.perturbation != disturbed or plain not in known:
-            raise RequestError(f"the plan {visible_line(plan.id[:80])!r} is none that the study has on this machine")
+            raise RequestError(
+                f"plan {visible_line(plan.id[:80])!r} not found in the study on this machine",
+                hint="use the same version of Ajuste on all machines",
+            )
 
 
 def on_this_machine(own: Home) -> Callable[[ResolvedStudy], Executor]:

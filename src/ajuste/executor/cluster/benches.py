@@ -186,7 +186,7 @@ class BenchExecutor(Executor):
         if self._lost[flight.block.number] >= MOST_LOST:
             raise RunError(
                 f"{MOST_LOST} machines were lost during block {flight.block.number}, at last {flight.machine.name}",
-                hint="what was measured is kept: the same command goes on where it stopped",
+                hint="run the same command to resume; finished trials are kept",
             )
         waiting.appendleft(flight.block)
 
@@ -213,7 +213,7 @@ class BenchExecutor(Executor):
         if self._looked - self._lacking_since > WORKER_SECONDS:
             raise RunError(
                 f"{self._connection.cluster} has no machine any more that measures",
-                hint="what was measured is kept: the same command goes on where it stopped",
+                hint="run the same command to resume; finished trials are kept",
             )
 
     def _benches(self) -> list[str]:

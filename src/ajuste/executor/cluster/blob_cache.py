@@ -92,5 +92,5 @@ class BlobCache:
 
     def _path(self, digest: str) -> Path:
         if not _DIGEST.fullmatch(digest):
-            raise RunError(f"{visible_line(digest[:80])!r} is no SHA-256")
+            raise RunError(f"{visible_line(digest[:80])!r} is not a SHA-256")
         return self._root / digest

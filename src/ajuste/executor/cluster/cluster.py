@@ -272,7 +272,7 @@ class ClusterExecutor(Executor):
         if self._looked - self._lacking_since > WORKER_SECONDS:
             raise RunError(
                 f"{self._connection.cluster} has no worker any more{self._left_out()}",
-                hint="what was measured is kept: the same command goes on where it stopped",
+                hint="run the same command to resume; finished trials are kept",
             )
 
     def _left_out(self) -> str:

@@ -344,7 +344,7 @@ class Connection:
         if self._thread is None or self._ended:
             raise RunError(
                 f"{self._cluster} was lost in the middle of the run: {self._ended or 'it was left'}",
-                hint="what was measured is kept: the same command goes on where it stopped",
+                hint="run the same command to resume; finished trials are kept",
             )
 
     def _run(self, work: Callable[[], object]) -> None:

@@ -90,7 +90,9 @@ def _written(directory: Path, contents: Mapping[str, bytes]) -> tuple[Path, ...]
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
                 file.write(content)
     except OSError as error:
-        raise RequestError(f"keys cannot be written to {directory}: {error.strerror}") from error
+        raise RequestError(
+            f"cannot write keys to {directory}: {error.strerror}", hint="choose a directory that you can write to"
+        ) from error
     return paths
 
 
@@ -117,7 +119,10 @@ def context_of(directory: Path, side: Side) -> ssl.SSLContext:
         context.load_verify_locations(cafile=authority)
         context.load_cert_chain(own)
     except (OSError, ssl.SSLError) as error:
-        raise RequestError(f"the keys in {directory} are damaged: {error.strerror or error}") from error
+        raise RequestError(
+            f"the keys in {directory} are damaged: {error.strerror or error}",
+            hint="copy them again, or make new keys: ajuste cluster keys DIRECTORY",
+        ) from error
     context.verify_mode = ssl.CERT_REQUIRED
     context.check_hostname = side != "scheduler"
     return context

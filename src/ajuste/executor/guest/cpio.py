@@ -87,7 +87,7 @@ def _write_file(out: BinaryIO, inode: int, path: str, mode: int, source: Path) -
     with source.open("rb") as content:
         size = os.fstat(content.fileno()).st_size
         if size > _LARGEST_FILE:
-            raise RequestError(f"{source} has {size} bytes; a file of a guest must be smaller than 4 GiB")
+            raise RequestError(f"{source} has {size} bytes; a guest supports only files smaller than 4 GiB")
         _header(out, inode, path, mode=mode, size=size)
         start = out.tell()
         shutil.copyfileobj(content, out)

@@ -353,7 +353,9 @@ class GuestExecutor(Executor):
                 )
                 return at_gate, snapshot
         except DidNotStart as error:
-            raise RequestError(f"{self._image.spec} cannot be booted: {error.message}") from error
+            raise RequestError(
+                f"cannot boot {self._image.spec}: {error.message}", hint="change the guest's kernel, CPUs or memory"
+            ) from error
         except BootFailure as failure:
             raise RequestError(
                 f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "

@@ -100,7 +100,7 @@ class _Kept:
         try:
             content = read_kept(path)
         except OSError as error:
-            raise RequestError(f"{path} cannot be read: {error.strerror}", hint=self._hint()) from error
+            raise RequestError(f"cannot read {path}: {error.strerror}", hint=self._hint()) from error
         if not self.digests:
             return content
         if self.digests.get(str(path.relative_to(self.directory))) != hashlib.sha256(content).hexdigest():
@@ -162,7 +162,7 @@ def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
         section = ELFFile(io.BytesIO(content)).get_section_by_name(".modinfo")
         fields = section.data().split(b"\0") if section is not None else []
     except _NO_MODULE as error:
-        raise RequestError(f"{path} is no kernel module: {error}") from error
+        raise RequestError(f"{path} is not a kernel module: {error}", hint="fetch or build the kernel again") from error
     hard: list[str] = []
     soft: list[str] = []
     for field in fields:
@@ -186,7 +186,7 @@ def _decompressed(path: Path, content: bytes) -> bytes:
             case _:
                 return content
     except _MALFORMED as error:
-        raise RequestError(f"{path} cannot be decompressed: {error}") from error
+        raise RequestError(f"cannot decompress {path}: {error}", hint="fetch or build the kernel again") from error
 
 
 def _built_in(modules: Path, kept: _Kept) -> frozenset[str]:

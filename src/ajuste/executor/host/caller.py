@@ -50,7 +50,7 @@ def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
         groups = os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
     except KeyError:
         raise RequestError(
-            f"SUDO_UID = {uid} is no user of this machine, so the groups of your commands are unknown",
+            f"SUDO_UID = {uid}: user not found; cannot run your commands with the user's groups",
             hint=SUDO_HINT,
         ) from None
     return User(uid=uid, gid=gid, groups=tuple(sorted(set(groups))))

@@ -61,8 +61,8 @@ def whole_disk(chosen: str) -> str:
         return name
     disks = ", ".join(sorted(path.name for path in DISKS.iterdir())) if DISKS.is_dir() else ""
     raise RequestError(
-        f"--disk {chosen}: there is no such disk; a partition has no I/O scheduler of its own",
-        hint=f"there are {disks}" if disks else None,
+        f"--disk {chosen}: disk not found; expected a whole disk, not a partition",
+        hint=f"choose one of {disks}" if disks else None,
     )
 
 
@@ -77,12 +77,12 @@ def _named(chosen: str, size_mib: int, *, accept_risk: bool) -> tuple[str, int]:
         # The kernel opens it for exclusive use only if nobody mounts it, swaps to it or has it in another device.
         descriptor = os.open(f"/dev/{name}", os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:
-        why = "it is mounted, or in use otherwise" if error.errno == errno.EBUSY else error.strerror
-        raise RequestError(f"--disk {chosen}: {why}") from None
+        why = "it is mounted or in use" if error.errno == errno.EBUSY else f"cannot open it: {error.strerror}"
+        raise RequestError(f"--disk {chosen}: {why}", hint="choose a disk that nothing uses, or omit --disk") from None
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if not stat.S_ISBLK(os.fstat(descriptor).st_mode) or size < size_mib * _MIB:
         os.close(descriptor)
-        raise RequestError(f"--disk {chosen}: it has {size // _MIB} MiB, and {size_mib} MiB are needed")
+        raise RequestError(f"--disk {chosen}: it has {size // _MIB} MiB; expected at least {size_mib} MiB")
     return name, descriptor
 
 

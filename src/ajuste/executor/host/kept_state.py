@@ -112,9 +112,10 @@ def verify(home: Home, target: Executor, catalogue: Catalogue) -> Verification:
     kept = _of_this_boot(files)
     if not kept:
         if not any(map(_parsed, files)):
-            raise RunError(f"the state that was kept cannot be read: {files[-1]}")
+            raise RunError(f"cannot read the saved state: {files[-1]}")
         raise RequestError(
-            "the state that was kept is of an earlier boot, which took all changes with it: there is nothing to compare"
+            "the saved state is from an earlier boot; the reboot has undone all changes",
+            hint="save the state again before the next change",
         )
     since = kept[-1]
     written = {name for one in kept for name in one.written}

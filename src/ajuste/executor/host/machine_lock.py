@@ -104,7 +104,9 @@ class MachineLock:
     def _wait_for(self, holder: Holder, deadline: float) -> None:
         """A moment, if what an experiment started has yet to end: its agent, or its guardian."""
         if self._use == "restoration" and holder.use != "experiment":
-            raise RequestError(f"{self._path} is held by {holder}, which is no experiment")
+            raise RequestError(
+                f"{self._path} is held by {holder}, which is not an experiment", hint="wait until it ends and try again"
+            )
         held = self._path in _held_here if holder.pid == os.getpid() else holder.alive
         if held or time.monotonic() > deadline:
             raise _busy(holder, held=held)
@@ -156,14 +158,14 @@ def lock_name(uid: int) -> str:
 def _busy(holder: Holder, *, held: bool) -> RequestError:
     if not held:
         return _InUse(
-            f"an experiment on this machine was ended ({holder}), and its agent still puts values back",
+            f"an experiment on this machine ended ({holder}); its agent is still restoring values",
             hint="wait a moment and try again",
         )
     if holder.use == "restoration":
-        return _InUse(f"values are being put back on this machine: {holder}", hint="wait a moment and try again")
+        return _InUse(f"values are being restored on this machine: {holder}", hint="wait a moment and try again")
     return _InUse(
-        f"another experiment goes on on this machine: {holder}",
-        hint="one at a time is measured; wait for it, or interrupt it: it goes on later",
+        f"another experiment is running on this machine: {holder}",
+        hint="wait until it ends, or interrupt it; run its command again to resume",
     )
 
 

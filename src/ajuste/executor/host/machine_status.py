@@ -122,8 +122,11 @@ def remove_anothers(path: Path) -> str:
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise RequestError(f"{path} is not Ajuste's own and cannot be removed: {error.strerror}") from error
-    return f"{path} was not Ajuste's own (it belonged to {user_name(found.st_uid)}); it was taken away"
+        raise RequestError(
+            f"{path} belongs to another user or program; cannot remove it: {error.strerror}",
+            hint="remove it and try again",
+        ) from error
+    return f"removed {path}, which Ajuste had not made (it belonged to {user_name(found.st_uid)})"
 
 
 def _owners(pid: int) -> set[int]:

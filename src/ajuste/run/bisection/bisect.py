@@ -179,5 +179,7 @@ def _base(text: str, home: Home, say: Say) -> Path:
     if path.is_dir():
         path = path / ".config"
     if not path.is_file():
-        raise RequestError(f"--good {text}: to seek among options it must be mine:NAME or a .config file")
+        raise RequestError(
+            f"--good {text}: configuration not found", hint="give mine:NAME or a .config file to bisect kernel options"
+        )
     return path

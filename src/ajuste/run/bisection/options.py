@@ -44,7 +44,8 @@ def option_changes(difference: KernelDifference) -> OptionChanges:
     if not difference.a.source or not difference.b.source:
         lacking = difference.a.lacking or difference.b.lacking
         raise RequestError(
-            f"which options decide cannot be told: {lacking}", hint="--source debian:6.1 fetches that one, for example"
+            f"cannot find the options that decide: {lacking}",
+            hint="name the kernel's source, such as --source debian:6.1",
         )
     if difference.a.source != difference.b.source:
         raise RequestError(

@@ -44,14 +44,14 @@ def revision_ends(good: str, bad: str) -> Ends:
         raise RequestError("both ends must be revisions of one repository", hint=f"expected {FORM} twice")
     ends = Ends(first.repository, first.commit, second.commit)
     if first.commit == second.commit:
-        raise RequestError(f"{good} and {bad} are the same commit")
+        raise RequestError(f"{good} and {bad} are the same commit", hint="give an older commit as --good")
     if not _git(ends.repository, "rev-list", "--max-count=1", ends.bad, f"^{ends.good}"):
-        raise RequestError(f"{bad} is an ancestor of {good}", hint="--good is the older one of both")
+        raise RequestError(f"{bad} is an ancestor of {good}", hint="exchange them: --good requires the older commit")
     merge_base = _git(ends.repository, "merge-base", ends.good, ends.bad)
     if merge_base != [ends.good]:
         raise RequestError(
-            f"{good} is no ancestor of {bad}: the difference may have come on either side",
-            hint=f"take their common ancestor as the good end, if it is good: git:DIR@{merge_base[0][:_SHORT]}",
+            f"{good} is not an ancestor of {bad}, so the change may be on either branch",
+            hint=f"use their common ancestor if it is good: --good git:DIR@{merge_base[0][:_SHORT]}",
         )
     return ends
 
@@ -136,7 +136,9 @@ def versions_between(good: PackagedKernel, bad: PackagedKernel, home: Home, say:
         raise RequestError(f"{missing[0]} is not in the list of kernels", hint="see: ajuste kernel list --all")
     first, last = places[releases[str(good)]], places[releases[str(bad)]]
     if first == last:
-        raise RequestError(f"{good} and {bad} are the same kernel, {releases[str(good)]}")
+        raise RequestError(
+            f"{good} and {bad} are the same kernel, {releases[str(good)]}", hint="give two versions of the kernel"
+        )
     step = 1 if first < last else -1
     between = [row.spec for row in rows[first + step : last : step]]
     return [str(good), *between, str(bad)]
