@@ -68,7 +68,7 @@ def why(
 
 
 def _say(text: str) -> None:
-    """Progress, for whoever watches."""
+    """Progress, on a terminal only."""
     if sys.stderr.isatty():
         typer.echo(text, err=True)
 

@@ -282,7 +282,7 @@ def proofs_section(results: Results) -> Section | None:
         return None
     groups = tuple(RowGroup(name, tuple(map(_proved, proof.features))) for name, proof in found.items())
     title = "Features found in the running kernels"
-    table = Table(_columns("Feature", (), ("Taken for", "Seen", "Its configuration")), groups, "proofs", title)
+    table = Table(_columns("Feature", (), ("Expected", "Seen", "Its configuration")), groups, "proofs", title)
     evidence = tuple(
         Part(name, (Facts(tuple(map(_evidence, proof.features))),), proof.build) for name, proof in found.items()
     )

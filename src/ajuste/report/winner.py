@@ -195,6 +195,6 @@ def _where(results: Results, resolved: ResolvedStudy, name: str) -> str:
     about = results.environment.get(machine.name, {})
     kernel = about.get("kernel", "") if isinstance(about, dict) else ""
     if resolved.study.target.kind == "host":
-        return f"on a machine of its own clock, kernel {kernel}." if kernel else "on a machine, by its own clock."
-    clock = "by a clock that counts instructions" if results.clock == "virtual" else "by the clock of its host"
-    return f"in a virtual machine {clock}, kernel {kernel or machine.kernel}; measure again where it is to be used."
+        return f"on a machine by its wall clock, kernel {kernel}." if kernel else "on a machine by its wall clock."
+    clock = "under the virtual clock" if results.clock == "virtual" else "under the wall clock"
+    return f"in a virtual machine {clock}, kernel {kernel or machine.kernel}; measure again where you use it."

@@ -141,7 +141,7 @@ def test_a_machine_says_what_it_is_and_what_the_study_comes_to_there(host: Host)
 
 @pytest.mark.parametrize(
     ("changed", "reason"),
-    [({"ajuste": "0.0.1"}, "instead of 0.0.1"), ({"agent": "0" * 64}, "its agent is not the coordinator's")],
+    [({"ajuste": "0.0.1"}, "instead of 0.0.1"), ({"agent": "0" * 64}, "its agent was built from other sources")],
 )
 def test_a_machine_with_other_programs_refuses(host: Host, changed: dict[str, str], reason: str) -> None:
     assert reason in Bench(lambda _: host).survey(parcel(**changed)).refusal

@@ -285,7 +285,7 @@ def test_a_scheduler_that_is_lost_ends_the_run(played: Played, place: Lab, conne
         done = done_of(target, trials(target, 10_000))
         next(done)
         place.close()
-        with pytest.raises(RunError, match="was lost in the middle of the run"):
+        with pytest.raises(RunError, match="was lost during the run"):
             list(done)
 
 

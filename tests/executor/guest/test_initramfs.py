@@ -63,7 +63,7 @@ def test_programs_are_at_their_own_path_and_can_be_started_in_the_tree_alone(
 def test_a_scheduler_is_the_kernels_own_and_brings_its_libraries(kernel: KernelImage, tmp_path: Path) -> None:
     (tmp_path / "schedulers").mkdir()
     shutil.copy("/usr/bin/env", tmp_path / "schedulers" / "scx_simple")
-    with pytest.raises(RequestError, match="was not built with BPF schedulers"):
+    with pytest.raises(RequestError, match="was built without BPF schedulers"):
         build_initramfs(GuestFiles(schedulers=("scx_simple",)), kernel, tmp_path / "archive", quiet_gate=True)
     built = kernel.model_copy(update={"schedulers": tmp_path / "schedulers"})
     out = unpacked(GuestFiles(schedulers=("scx_simple",)), built, tmp_path)

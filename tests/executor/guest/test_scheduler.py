@@ -24,6 +24,6 @@ def test_a_program_is_the_one_that_was_built_with_the_kernel(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("spec", "name"), [("mine:fast", "fast"), ("debian:6.12", "ext")])
 def test_a_kernel_without_any_is_refused_with_the_command_that_builds_one(spec: str, name: str) -> None:
-    with pytest.raises(RequestError, match=f"{spec} was not built with BPF schedulers") as refused:
+    with pytest.raises(RequestError, match=f"{spec} was built without BPF schedulers") as refused:
         scheduler_of(kernel(None, spec), "scx_simple")
     assert str(refused.value.hint).endswith(f"--config lab-ext --name {name}")

@@ -61,7 +61,7 @@ def test_what_needs_root_is_refused_and_told_what_does_not(plan: Plan, words: st
     with pytest.raises(RequestError, match=words) as caught:
         require_rights(plan)
     assert caught.value.exit_code == 2
-    assert "nice values from 0 to 19" in (caught.value.hint or "")
+    assert "nice from 0 to 19" in (caught.value.hint or "")
     assert "virtual machine" in (caught.value.hint or "")
 
 

@@ -90,7 +90,7 @@ def kernel_line(machine: GuestMachine) -> str:
     line = " ".join(words)
     if len(line) > _LONGEST_KERNEL_LINE:
         raise RequestError(
-            f"the kernel's command line has {len(line)} characters; it takes at most {_LONGEST_KERNEL_LINE}"
+            f"the kernel's command line has {len(line)} characters; Linux supports at most {_LONGEST_KERNEL_LINE}"
         )
     return line
 

@@ -92,7 +92,9 @@ def _write_file(out: BinaryIO, inode: int, path: str, mode: int, source: Path) -
         start = out.tell()
         shutil.copyfileobj(content, out)
     if out.tell() - start != size:
-        raise RequestError(f"{source} changed while it was copied into the guest", hint="try again when it is at rest")
+        raise RequestError(
+            f"{source} changed while it was copied into the guest", hint="try again when no program writes to it"
+        )
     _pad(out)
 
 

@@ -198,7 +198,7 @@ def scheduler_of(kernel: KernelImage, name: str) -> Path:
     """The file of ``name``. Raises RequestError where the kernel was not built with it, with what it has."""
     if kernel.schedulers is None:
         raise RequestError(
-            f"{kernel.spec} was not built with BPF schedulers (sched_ext), and {name} is asked for",
+            f"{kernel.spec} was built without BPF schedulers (sched_ext), which {name} requires",
             hint=how_to_build(kernel.spec),
         )
     program = kernel.schedulers / name

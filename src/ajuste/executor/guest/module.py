@@ -61,7 +61,7 @@ def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ..
         return ()
     if kernel.modules is None:
         raise RequestError(
-            f"{kernel.spec} comes without modules, and {', '.join(names)} must be loaded",
+            f"{kernel.spec} has no modules, but the study requires {', '.join(names)}",
             hint="name the directory of its modules: path:VMLINUZ,modules=DIR",
         )
     files = {_canonical(_stem(path)): path for path in kernel.modules.rglob("*.ko*") if _stem(path)}
@@ -82,14 +82,14 @@ def _check_loadable(name: str, parameters: str, kernel: KernelImage, built_in: f
     if name in built_in:
         words = " ".join(f"{name}.{parameter}" for parameter in parameters.split())
         raise RequestError(
-            f"{name} is built into {kernel.spec}: it is not loaded, and so takes no parameters",
+            f"{name} is built into {kernel.spec}: it takes no parameters as a module",
             hint=f"give them to the kernel: kernel_arguments = [{words!r}]",
         )
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """The files of a kernel, with their SHA-256 by name where Ajuste keeps it; a person's own is as it is."""
+    """The files of a kernel, with their SHA-256 by name where Ajuste keeps it; a kernel of the user's has none."""
 
     kernel: KernelImage
     directory: Path

@@ -33,11 +33,11 @@ def disk_for_run(chosen: str | None, size_mib: int, *, accept_risk: bool) -> Ite
     """The kernel's name of a disk of at least ``size_mib`` that may be overwritten: ``chosen``, or a loop device.
 
     The loop device and its file are gone when the context or the process ends. Raises RequestError for a disk that is
-    none, too small or in use, or whose contents nobody has given up; RunError where no loop device can be had.
+    none, too small or in use, or that nobody allowed to overwrite; RunError where no loop device is available.
     """
     with ExitStack() as stack:
         if os.geteuid() != 0:
-            raise RequestError("a disk is opened past its file systems, which takes root", hint="sudo ajuste …")
+            raise RequestError("opening a disk directly requires root", hint="sudo ajuste …")
         if chosen is None:
             name, descriptor = _loop_device(size_mib)
         else:
@@ -71,7 +71,7 @@ def _named(chosen: str, size_mib: int, *, accept_risk: bool) -> tuple[str, int]:
     if not accept_risk:
         raise RequestError(
             f"--disk {chosen}: everything on /dev/{name} would be overwritten",
-            hint="--accept-risk does it; without --disk a loop device is made for the run",
+            hint="add --accept-risk to overwrite it, or omit --disk to use a loop device",
         )
     try:
         # The kernel opens it for exclusive use only if nobody mounts it, swaps to it or has it in another device.
@@ -96,12 +96,15 @@ def _loop_device(size_mib: int) -> tuple[str, int]:
             os.close(image)
     except OSError as error:
         raise RunError(
-            f"no loop device of {size_mib} MiB on a file in {DIRECTORY}: {error.strerror}",
-            hint="--disk names a disk that may be overwritten",
+            f"cannot make a loop device of {size_mib} MiB on a file in {DIRECTORY}: {error.strerror}",
+            hint="name a disk that may be overwritten with --disk",
         ) from None
     if (DISKS / name / "loop" / "dio").read_text().strip() != "1":
         os.close(descriptor)
-        raise RunError(f"the file system of {DIRECTORY} has no direct I/O", hint="--disk names a disk")
+        raise RunError(
+            f"the file system of {DIRECTORY} does not support direct I/O",
+            hint="name a disk that may be overwritten with --disk",
+        )
     return name, descriptor
 
 

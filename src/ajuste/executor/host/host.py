@@ -1,6 +1,6 @@
 """The target ``host``: this machine as it is, and as it is again afterwards.
 
-What is changed is the agent's to put back (see docs/explanation/safety.md). Here is who may begin, and what is left if
+What is changed is the agent's to put back (see docs/explanation/safety.md). Here is who may begin, and what remains if
 it dies.
 """
 
@@ -93,7 +93,7 @@ class HostExecutor(Executor):
 
     def __enter__(self) -> Self:
         if shutil.which("setpriv") is None:
-            raise RequestError("the program setpriv is not on this machine", hint="apt install util-linux")
+            raise RequestError("program setpriv not found", hint="apt install util-linux")
         with ExitStack() as stack:
             if self._journals is not None:
                 self._lock = stack.enter_context(MachineLock("experiment"))

@@ -1,4 +1,4 @@
-"""The machine's lock: one experiment at a time changes or measures a machine, whoever's it is and wherever it is kept.
+"""The machine's lock: one experiment at a time changes or measures a machine, of any user and of any home.
 
 Each user has a lock of their own that nobody else can open, so nobody keeps root from the machine by holding a file.
 Who has the machine is said beside it (``machine_status``): a user takes their own lock, says so, and then looks at what
@@ -201,7 +201,7 @@ def _opened(path: Path, found: list[str]) -> int:
                 found.append(note)
     except OSError as error:
         raise _unfit(path, str(error.strerror)) from error
-    raise _unfit(path, "it changes all the time")
+    raise _unfit(path, "it keeps changing")
 
 
 def _is_own(found: os.stat_result) -> bool:
@@ -211,7 +211,7 @@ def _is_own(found: os.stat_result) -> bool:
 
 def _unfit(path: Path, why: str) -> RequestError:
     return RequestError(
-        f"the machine's lock {path} cannot be used: {why}",
+        f"cannot use the machine's lock {path}: {why}",
         hint=f"if it is not Ajuste's own, have root remove it: rm {path}",
     )
 

@@ -1,6 +1,6 @@
-"""Who has the machine, as each user who has it says in a file of their own that everybody may read.
+"""Who has the machine, as each user who has it says in a file of their own that all users can read.
 
-The files lie where everybody may make files. One is believed only if the process that it names lives, began when it
+The files lie where all users can make files. One is believed only if the process that it names lives, began when it
 says, and is its owner's. Nothing is opened but plain files, so that no link, pipe or device makes anybody wait.
 """
 
@@ -75,7 +75,7 @@ def write_status(path: Path, use: Use) -> None:
             new.unlink(missing_ok=True)
     except OSError as error:
         raise RequestError(
-            f"{path}, which says who measures on this machine, cannot be written: {error.strerror}",
+            f"cannot write {path}, the status of this machine's experiments: {error.strerror}",
             hint=f"if it is not Ajuste's own, have root remove it: rm {path}",
         ) from error
 

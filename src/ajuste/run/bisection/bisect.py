@@ -162,9 +162,9 @@ def _one_source(ask: Ask, good: NamedConfig, bad: NamedConfig) -> str:
     if titles:
         raise RequestError(
             f"{ask.good} and {ask.bad} were built from different sources: {', '.join(sorted(titles))}",
-            hint="options are sought within one source; --source says which",
+            hint="name one source for both, such as --source debian:6.1",
         )
-    raise RequestError("which source are these configurations to be built from?", hint="--source debian:6.1")
+    raise RequestError("bisecting .config files requires their source", hint="add it, such as --source debian:6.1")
 
 
 def _base(text: str, home: Home, say: Say) -> Path:

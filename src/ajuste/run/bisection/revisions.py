@@ -86,7 +86,7 @@ def title(repository: Path, commit: str) -> str:
 
 
 def _next(repository: Path, bad: str, good: Sequence[str], untold: set[str]) -> str | None:
-    """The commit that halves what is left. Source: git-rev-list(1), ``--bisect-all``: best first."""
+    """The commit that halves the rest. Source: git-rev-list(1), ``--bisect-all``: best first."""
     lines = _git(repository, "rev-list", "--bisect-all", bad, *(f"^{one}" for one in good))
     commits = [line.partition(" ")[0] for line in lines]
     return next((commit for commit in commits if commit != bad and commit not in untold), None)
@@ -95,7 +95,7 @@ def _next(repository: Path, bad: str, good: Sequence[str], untold: set[str]) -> 
 def _parsed(text: str) -> tuple[Path, str]:
     directory, at, revision = text.removeprefix("git:").partition("@")
     if not directory or not at or not revision:
-        raise RequestError(f"{text!r} names no revision", hint=f"expected {FORM}")
+        raise RequestError(f"{text!r}: expected {FORM}")
     return Path(directory), revision
 
 
@@ -125,15 +125,17 @@ def versions_between(good: PackagedKernel, bad: PackagedKernel, home: Home, say:
     """
     if (good.source, good.flavour) != (bad.source, bad.flavour):
         raise RequestError(
-            f"{good} and {bad} are not of the same source and flavour: there are no versions between them",
-            hint="ajuste kernel diff tells what differs; to seek among options build both: ajuste kernel build",
+            f"{good} and {bad} have different sources or flavours, so there are no versions between them",
+            hint="compare them with ajuste kernel diff, or build both with ajuste kernel build to bisect options",
         )
     releases = {str(end): fetch_kernel(str(end), home, say=say).release for end in (good, bad)}
     rows = [row for row in available_kernels(home, say, every=every) if row.flavour == good.flavour]
     places = {row.release: number for number, row in enumerate(rows)}
     missing = [spec for spec, release in releases.items() if release not in places]
     if missing:
-        raise RequestError(f"{missing[0]} is not in the list of kernels", hint="see: ajuste kernel list --all")
+        raise RequestError(
+            f"{missing[0]} is not in the list of kernels", hint="list kernels with ajuste kernel list --all"
+        )
     first, last = places[releases[str(good)]], places[releases[str(bad)]]
     if first == last:
         raise RequestError(
