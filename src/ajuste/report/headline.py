@@ -16,7 +16,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
-from ajuste.model.wording import number, percent, signed, visible_line
+from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
 from ajuste.report.format import shown_as
 from ajuste.report.labels import Labels, numeric_levels
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
@@ -170,8 +170,7 @@ class _Subject:
     @property
     def _title(self) -> str:
         """The title within a sentence: ``elapsed time``, ``the longest delay``."""
-        title = self.metric.title
-        title = title if title[:2].isupper() else title[:1].lower() + title[1:]
+        title = in_sentence(self.metric.title)
         return f"the {title}" if title.startswith(_WITH_ARTICLE) or _PERCENTILE.match(title) else title
 
     @property
