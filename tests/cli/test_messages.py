@@ -46,8 +46,15 @@ BANNED: Final = (
 
 SAYS_WHAT_IS_VALID: Final = re.compile(
     r"\b(?:expected|at (?:most|least)|up to|between|requires?|required|supported|supports|mutually exclusive|conflicts"
-    r"|only|use|give|write|run|remove|choose|change|list|add|name|put|set)\b"
+    r"|only)\b|; (?:use|remove|change) "
 )
+SAYS_WHAT_TO_DO: Final = re.compile(
+    r"(?:add|apply|avoid|build|change|check|choose|compare|convert|copy|define|exchange|fetch|fix|free|give|install|list"
+    r"|make|measure|name|omit|remove|rename|restore|restrict|run|save|see|set|share|split|start|try|unset|update|use"
+    r"|vary|wait|write|bisect|did you mean|expected)\b"
+    r"|nearest: |ajuste |{}"
+)
+"""How a hint begins: an imperative, a command, or names that are close. ``{}`` is filled in at run time."""
 
 
 class Site(NamedTuple):
@@ -91,6 +98,8 @@ def _text(node: ast.expr) -> str:
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
         return "".join(_text(part) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    if isinstance(node, ast.Call) and _called(node.func) == "did_you_mean":
+        return "did you mean {}?"
     return " ".join(filter(None, (_text(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))))
 
 
@@ -154,6 +163,12 @@ def test_every_wrong_request_says_what_is_valid() -> None:
         and not SAYS_WHAT_IS_VALID.search(one.message)
     ]
     assert not silent
+
+
+def test_every_hint_says_what_to_do() -> None:
+    hints = [one for one in RAISED if one.kind == "hint" and one.message.strip("{} :\n")]
+    assert len(hints) > 200
+    assert not [(one.where, one.message) for one in hints if not SAYS_WHAT_TO_DO.match(one.message.lstrip())]
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ class TestChanging:
             _, said = ajuste("run", study(ajuste), expect=1)
         finally:
             subprocess.run(["umount", journals], check=True)
-        assert "the journal cannot be written, so nothing was changed" in said
+        assert "cannot write the journal, so nothing was changed" in said
         assert EXPIRE.read_text() == before
 
     def test_commands_are_whose_who_called_sudo(self, ajuste: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

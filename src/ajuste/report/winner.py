@@ -58,7 +58,7 @@ def _require(results: Results, wanted: str) -> None:
             else f"list them: ajuste report {results.run}",
         )
     if wanted == _baseline(results):
-        raise RequestError(f"{wanted} is the baseline of the run {results.run}: there is nothing to change")
+        raise RequestError(f"{wanted} is the baseline of the run {results.run}; expected another configuration")
     if broken := _constraints_not_kept(results, wanted):
         raise RequestError(
             f"{wanted} may break the constraint {broken[0].text!r} of the search",

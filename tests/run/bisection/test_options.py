@@ -44,7 +44,7 @@ def test_kernels_of_two_sources_are_refused() -> None:
 
 
 def test_without_a_source_nothing_is_guessed() -> None:
-    with pytest.raises(RequestError, match="cannot be told"):
+    with pytest.raises(RequestError, match="cannot find the options"):
         option_changes(difference(("NUMA", "n", "asked"), source=""))
 
 

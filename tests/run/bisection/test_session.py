@@ -89,5 +89,5 @@ def test_a_step_asks_about_two_kernels_and_nothing_else() -> None:
 def test_this_machine_has_no_kernels_to_choose_from() -> None:
     study = chosen_study("granularity", catalogue(), None, None)
     here = study.model_copy(update={"target": study.target.model_copy(update={"kind": "host"})})
-    with pytest.raises(RequestError, match="which has one kernel"):
+    with pytest.raises(RequestError, match="a bisection requires guests"):
         step_study(here, "elapsed", "a", "b", 1)

@@ -82,11 +82,11 @@ def _add_program(tree: FileTree, program: Path, packages: dict[str, str]) -> Non
     if not program.is_file():
         package = packages.get(program.name)
         raise RequestError(
-            f"the program {program} does not exist on this machine",
-            hint=f"it is in the Debian package {package}: apt install {package}" if package else None,
+            f"program {program} not found on this machine",
+            hint=f"install it: apt install {package}" if package else "install it, or change the command",
         )
     if not is_library(program) and not os.access(program, os.X_OK):
-        raise RequestError(f"{program} is not executable", hint=f"chmod +x {program}")
+        raise RequestError(f"{program} is not executable", hint=f"make it executable: chmod +x {program}")
     _add_loadable(tree, program, wanted_by=str(program), depth=0)
 
 

@@ -37,7 +37,7 @@ def disk_for_run(chosen: str | None, size_mib: int, *, accept_risk: bool) -> Ite
     """
     with ExitStack() as stack:
         if os.geteuid() != 0:
-            raise RequestError("opening a disk directly requires root", hint="sudo ajuste …")
+            raise RequestError("opening a disk directly requires root", hint="run it with sudo")
         if chosen is None:
             name, descriptor = _loop_device(size_mib)
         else:

@@ -212,7 +212,7 @@ def _is_own(found: os.stat_result) -> bool:
 def _unfit(path: Path, why: str) -> RequestError:
     return RequestError(
         f"cannot use the machine's lock {path}: {why}",
-        hint=f"if it is not Ajuste's own, have root remove it: rm {path}",
+        hint=f"remove it as root if Ajuste did not make it: rm {path}",
     )
 
 

@@ -76,7 +76,7 @@ def write_status(path: Path, use: Use) -> None:
     except OSError as error:
         raise RequestError(
             f"cannot write {path}, the status of this machine's experiments: {error.strerror}",
-            hint=f"if it is not Ajuste's own, have root remove it: rm {path}",
+            hint=f"remove it as root if Ajuste did not make it: rm {path}",
         ) from error
 
 

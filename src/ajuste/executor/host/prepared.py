@@ -69,7 +69,7 @@ class PreparedHost(HostExecutor):
             if isinstance(event, Failed):
                 raise RequestError(
                     f"{event.tunable or 'the change'} cannot be set on this machine: {event.message}",
-                    hint="nothing was changed; see what this machine accepts with `ajuste tunables show NAME`",
+                    hint="see what this machine accepts with `ajuste tunables show NAME`; nothing was changed",
                 )
         if observation.problem:
             raise RunError(f"the changes could not be tried: {observation.problem}")

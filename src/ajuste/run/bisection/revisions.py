@@ -41,7 +41,7 @@ def revision_ends(good: str, bad: str) -> Ends:
     named = [_parsed(text) for text in (good, bad)]
     first, second = (revision_source(directory, revision) for directory, revision in named)
     if first.repository != second.repository:
-        raise RequestError("both ends must be revisions of one repository", hint=f"expected {FORM} twice")
+        raise RequestError("both ends must be revisions of one repository", hint=f"give {FORM} twice")
     ends = Ends(first.repository, first.commit, second.commit)
     if first.commit == second.commit:
         raise RequestError(f"{good} and {bad} are the same commit", hint="give an older commit as --good")

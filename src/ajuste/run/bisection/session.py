@@ -171,9 +171,9 @@ class BisectionSession:
         self.steps.append(_step(label, kernel, ends, found))
         if ends != "there":
             raise RunError(
-                f"{label} does not certainly differ from {self.good} in {self.metric} ({verdict.verdict}: "
-                f"{verdict.reason.rstrip('.')}): there is nothing to seek",
-                hint=f"another --metric or study, or a larger budget; ajuste report {found.run} shows it",
+                f"no significant difference between {label} and {self.good} in {self.metric} ({verdict.verdict}: "
+                f"{verdict.reason.rstrip('.')}), so there is nothing to bisect",
+                hint=f"try another --metric or study, or a larger budget; see ajuste report {found.run}",
             )
         self._ends = verdict
 
@@ -229,7 +229,7 @@ def step_study(study: Study, metric: str, good: str, kernel: str, tests: int) ->
     itself, its factors left out. Raises RequestError.
     """
     if study.target.kind == "host":
-        raise RequestError(f"{study.name} is measured on this machine, which has one kernel", hint="--target vm")
+        raise RequestError(f"{study.name} runs on this machine; a bisection requires guests", hint="add --target vm")
     analysis = study.analysis.model_copy(
         update={
             "metrics": (metric,),
