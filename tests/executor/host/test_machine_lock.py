@@ -165,7 +165,7 @@ def test_what_an_own_experiment_started_is_waited_for(directory: Path) -> None:
 def test_a_second_one_of_the_same_process_is_refused_at_once(directory: Path) -> None:
     with (
         MachineLock("experiment", directory),
-        pytest.raises(RequestError, match="another experiment goes on"),
+        pytest.raises(RequestError, match="another experiment is running"),
         MachineLock("experiment", directory),
     ):
         pass
@@ -257,7 +257,7 @@ class TestRestoring:
     def test_an_experiment_of_the_same_user_is_in_the_way(self, directory: Path, users: Users) -> None:
         other = users.holder()
         with (
-            pytest.raises(RequestError, match=f"another experiment goes on.*{other.pid}"),
+            pytest.raises(RequestError, match=f"another experiment is running.*{other.pid}"),
             MachineLock("restoration", directory),
         ):
             pass

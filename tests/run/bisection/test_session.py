@@ -67,7 +67,7 @@ def test_what_cannot_be_measured_is_noted_and_goes_by(session_in: In, lab: type[
 
 
 def test_ends_that_do_not_differ_leave_nothing_to_seek(session_in: In, lab: type[Lab]) -> None:
-    with pytest.raises(RunError, match="bad does not certainly differ from good in elapsed"):
+    with pytest.raises(RunError, match="no significant difference between bad and good in elapsed"):
         opened(session_in, lab({"bad": 1.0}))
 
 
