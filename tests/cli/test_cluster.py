@@ -124,7 +124,7 @@ def test_a_worker_that_lies_is_named_and_changes_nothing(undisturbed: tuple[Shel
     with lab(tmp_path / "keys") as place:
         for duties in (liar, honest):
             place.worker(duties)
-        named = place.said[0].split()[2]
+        named = place.said[0].split()[1]
         there = ("--cluster", place.channel.address, "--cluster-keys", str(tmp_path / "keys"))
         results = shell.json("run", "small.toml", "--fresh", *there)
     for duties in (liar, honest):
