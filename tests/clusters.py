@@ -68,7 +68,7 @@ class Lab:
 
     @property
     def _known_workers(self) -> list[str]:
-        return [one for one in self.said if re.fullmatch("the worker .* has come", one)]
+        return [one for one in self.said if re.fullmatch("worker .* connected", one)]
 
     def await_said(self, words: str) -> str:
         """What the scheduler says that has those words."""

@@ -63,7 +63,7 @@ def patiently(work: Callable[[], subprocess.CompletedProcess[str]]) -> subproces
 
 _PATIENCE_SECONDS = 200
 _OTHERS = re.compile(
-    "another experiment goes on|its agent still puts values back|values are being put back on this machine"
+    "another experiment is running|its agent is still restoring values|values are being restored on this machine"
 )
 
 

@@ -33,7 +33,7 @@ def test_of_those_that_became_the_same_one_stands_for_all():
     found = run({"4": "4", "5": "4", "8": "8", "10": "8"})
     assert found.factors[0].levels == ("4", "8")
     assert [c.name for c in found.configurations] == ["k=4", "k=8"]
-    assert any("k=5 was the same as k=4" in note for note in found.notes)
+    assert any("k=5 became the same as k=4" in note for note in found.notes)
 
 
 def test_the_baseline_stands_for_what_became_the_same():

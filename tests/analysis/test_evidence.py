@@ -47,7 +47,8 @@ def test_two_sentences_say_it_from_the_numbers() -> None:
     text = not_evidence(found, (spread, spread), (5, 5), 0.05, scale="difference", unit="s", estimate=found.difference)
     assert text == (
         "The difference, +0.1 s, is 1 times its standard error (100 ms): from 5 and 5 values that spread as these do, "
-        "chance alone gives one at least as large in 35 % of cases (p = 0.35). Evidence begins below p = 0.05 here; it "
+        "chance alone gives one at least as large in 35 % of cases (p = 0.35). "
+        "Here a difference is significant below p = 0.05; it "
         "would have taken about 54 values of each to see a difference of this size in nine of ten such comparisons."
     )
 

@@ -174,7 +174,7 @@ def test_screening_finds_the_active_factors_and_clears_the_others_in_spite_of_an
 def test_the_answer_names_what_matters_and_counts_the_rest() -> None:
     effects = screen(1, {"f0": 0.10, "f4": -0.05})
     said = factor_answer([ELAPSED], effects.found, 0.02)
-    assert said.startswith("Elapsed time, of 12 factors, each averaged over the other factors: 4 matter: f0 off → on ")
+    assert said.startswith("Elapsed time: of 12 factors, each averaged over the others, 4 matter: f0 off → on ")
     assert "f0 off → on (+10." in said
     assert said.endswith("8 do not, within ±2 %.")
     assert all(effect.deciding for effect in effects.found)

@@ -41,7 +41,7 @@ def test_its_verdict_names_it_and_says_how_many_blocks_it_needs(
     few = {name: values[:20] for name, values in VALUES.items()}
     (verdict,) = judge(both, trials(few), [metric])
     assert (verdict.verdict, verdict.more_blocks) == ("undecided", None)
-    assert verdict.reason == "20 blocks of at least 40 that an interval needs"
+    assert verdict.reason == "20 blocks of the 40 that an interval requires"
 
 
 def test_without_quantiles_nothing_is_copied(trials: Any, elapsed: Metric) -> None:

@@ -67,7 +67,9 @@ def test_a_baseline_of_zero_is_equivalent_within_one_step_of_the_figure(
 ) -> None:
     few = one(configurations, trials, switches, [0.0] * 4, [0.0] * 4)
     assert few.verdict == "undecided"
-    assert few.reason.startswith("the same in each of 4 blocks, which is not enough to exclude more than ±1 (one step")
+    assert few.reason.startswith(
+        "the same in each of 4 blocks, too few to exclude a difference of more than ±1 (one step"
+    )
     assert few.more_blocks is not None
     enough = [0.0] * (4 + few.more_blocks)
     assert one(configurations, trials, switches, enough, enough).verdict == "equivalent"
@@ -98,7 +100,7 @@ def test_noise_is_undecided_with_a_prediction_that_comes_true(
     verdict = repeated(1)
     assert verdict.verdict == "undecided"
     assert verdict.more_blocks is not None
-    assert "includes no difference" in verdict.reason
+    assert "includes zero" in verdict.reason
     times = math.ceil((20 + verdict.more_blocks) / 20)
     assert times > 2
     assert repeated(times // 2).verdict == "undecided"
@@ -108,7 +110,7 @@ def test_noise_is_undecided_with_a_prediction_that_comes_true(
 def test_two_blocks_are_too_few_and_say_how_many_are_needed(configurations: Any, trials: Any, elapsed: Metric) -> None:
     verdict = one(configurations, trials, elapsed, [5.0, 5.1], [10.0, 10.1])
     assert (verdict.verdict, verdict.low, verdict.high) == ("undecided", None, None)
-    assert verdict.reason == f"2 blocks of at least {fewest(0.05)} that an interval needs"
+    assert verdict.reason == f"2 blocks of the {fewest(0.05)} that an interval requires"
 
 
 def test_bonferroni_counts_configurations_times_deciding_metrics(
@@ -210,7 +212,7 @@ def test_the_same_order_in_every_block_decides_nothing_and_says_why(configuratio
     both = configurations("1", "2")
     (verdict,) = judge(both, measured(0), [elapsed])
     assert verdict.verdict == "undecided"
-    assert "the same one ran first in each of 8 blocks" in verdict.reason
+    assert "the same configuration ran first in each of 8 blocks" in verdict.reason
     (verdict,) = judge(both, measured(1), [elapsed])
     assert verdict.verdict == "worsens"
     (verdict,) = judge(both, measured(0), [elapsed], order_matters=False)

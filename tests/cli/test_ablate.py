@@ -38,7 +38,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a value that cannot be": (("ablate", "--profile", "far.conf", "--", "true"), r"far.conf:1: vm.swappiness = 900"),
     "several kernels": (
         ("compare", "--profile", "own.conf", "--kernel", "debian:5.10,debian:6.1", "--", "true"),
-        "--profile does not support several kernels",
+        "requires one kernel",
     ),
 }
 

@@ -103,7 +103,7 @@ def test_a_wrong_request_is_one_message_and_code_2(shell: Shell) -> None:
         (("old.json", "old.json"), "a file is given twice"),
         (
             ("blocked.csv", "--baseline", "older"),
-            "--baseline older: there is no such configuration",
+            "--baseline older: configuration not found",
         ),
         (("blocked.csv", "--metric", "tim"), "--metric tim: metric not found; expected one of time"),
         (("blocked.csv", "--lower", "time", "--higher", "time"), "time is in --lower and --higher"),

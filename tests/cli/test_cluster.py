@@ -100,7 +100,7 @@ def test_a_cluster_that_does_not_answer_is_named_with_the_reason(undisturbed: tu
     make_keys(shell.directory / "own-keys")
     there = ("--cluster", "tls://127.0.0.1:1", "--cluster-keys", "own-keys")
     _, complained = shell("run", "small.toml", "--fresh", *there, expect=2)
-    assert complained.startswith("ajuste: the scheduler tls://127.0.0.1:1 cannot be reached: Connection refused\n")
+    assert complained.startswith("ajuste: cannot reach the scheduler tls://127.0.0.1:1: Connection refused\n")
 
 
 class Lying(Duties):
@@ -124,13 +124,13 @@ def test_a_worker_that_lies_is_named_and_changes_nothing(undisturbed: tuple[Shel
     with lab(tmp_path / "keys") as place:
         for duties in (liar, honest):
             place.worker(duties)
-        named = place.said[0].split()[2]
+        named = place.said[0].split()[1]
         there = ("--cluster", place.channel.address, "--cluster-keys", str(tmp_path / "keys"))
         results = shell.json("run", "small.toml", "--fresh", *there)
     for duties in (liar, honest):
         duties.close_all()
     assert results["digest"] == digest
-    assert results["environment"]["debian:5.10"][LEFT_OUT].startswith(f"{named} gave for the trial ")
+    assert results["environment"]["debian:5.10"][LEFT_OUT].startswith(f"{named} returned a wrong result for the trial ")
     assert any(named in note for note in results["notes"])
 
 
@@ -198,7 +198,7 @@ def test_another_host_is_sent_all_it_needs_and_when_the_cluster_is_lost_everythi
             scheduling.kill()
             _, complained = running.communicate(timeout=PATIENCE_SECONDS)
             assert running.returncode == 1, complained
-            assert complained.startswith(f"ajuste: the cluster {address} was lost in the middle of the run: ")
+            assert complained.startswith(f"ajuste: the cluster {address} was lost during the run: ")
             working.wait(PATIENCE_SECONDS)
             assert working.returncode == 1
     assert len(list((there / "cache" / "cluster").iterdir())) == 2, "a kernel and an initramfs were sent"

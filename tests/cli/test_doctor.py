@@ -42,4 +42,4 @@ def test_while_an_experiment_goes_on_nothing_is_measured(ajuste: Shell) -> None:
             stack.enter_context(MachineLock("measurement"))
         said, complained = ajuste("doctor", "--quick", expect=2)
     assert said == ""
-    assert "another experiment goes on on this machine" in complained
+    assert "another experiment is running on this machine" in complained

@@ -23,7 +23,7 @@ def test_only_the_areas_that_are_named_are_shown(ajuste: Shell) -> None:
     said, _ = ajuste("inventory", "--area", "memory", "--area", "CPU")
     assert [line for line in said.splitlines() if line and not line.startswith(" ")] == ["CPU", "Memory"]
     _, complained = ajuste("inventory", "--area", "Disk", expect=2)
-    assert "'Disk'; did you mean Disks?" in complained
+    assert "'Disk' not found; did you mean Disks?" in complained
 
 
 def test_the_document_is_an_inventory(ajuste: Shell) -> None:

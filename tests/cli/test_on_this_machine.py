@@ -108,7 +108,7 @@ class TestChanging:
         finally:
             first.terminate()
             first.communicate()
-        assert f"another experiment goes on on this machine: process {first.pid}, since 20" in said
+        assert f"another experiment is running on this machine: process {first.pid}, since 20" in said
 
     def test_an_interrupted_study_leaves_nothing(self, ajuste: Shell) -> None:
         before = EXPIRE.read_text()
@@ -133,7 +133,7 @@ class TestChanging:
             _, said = ajuste("run", study(ajuste), expect=1)
         finally:
             subprocess.run(["umount", journals], check=True)
-        assert "the journal cannot be written, so nothing was changed" in said
+        assert "cannot write the journal, so nothing was changed" in said
         assert EXPIRE.read_text() == before
 
     def test_commands_are_whose_who_called_sudo(self, ajuste: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_there_is_one_for_every_interface(rows):
 
 
 def test_the_loopback_device_keeps_its_checksums_and_says_so(rows):
-    assert rows["net.tx-checksum[lo]"]["locked"] == "lo does not let it be changed"
+    assert rows["net.tx-checksum[lo]"]["locked"] == "lo does not allow changes"
 
 
 def test_without_a_terminal_there_is_a_line_for_each(rows):
@@ -73,7 +73,7 @@ def test_show_of_several_has_them_all():
 
 def test_show_says_what_is_in_the_way():
     text = " ".join(run("show", "net.tx-checksum[lo]").split())
-    assert "Locked lo does not let it be changed" in text
+    assert "Locked lo does not allow changes" in text
     assert "this machine has no network interface none0; it has" in " ".join(run("show", "net.mtu[none0]").split())
 
 

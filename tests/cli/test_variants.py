@@ -31,7 +31,7 @@ def test_an_option_that_changes_nothing_is_nothing_to_compare(tmp_path: Path, mo
 
 
 def test_what_does_not_go_together() -> None:
-    with pytest.raises(RequestError, match="what is it to be compared with"):
+    with pytest.raises(RequestError, match="requires --patch or --option"):
         kernels("debian:6.1")
     with pytest.raises(RequestError, match="--patch and --option require --source"):
         kernels(None, Path("my.patch"))

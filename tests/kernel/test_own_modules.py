@@ -62,5 +62,5 @@ def test_it_is_never_loaded_on_this_machine(tmp_path: Path) -> None:
     (tmp_path / "here.toml").write_text(ON_THE_HOST)
     study = read_study(tmp_path / "here.toml", catalogue())
     here = resolve(study, catalogue(), {HOST_KERNEL: KernelVersion.parse("6.1")}, lambda name: f"/usr/bin/{name}")
-    with pytest.raises(RequestError, match="needs the kernel module ajuste_linpack, which is loaded in guests only"):
+    with pytest.raises(RequestError, match="needs the kernel module ajuste_linpack, which Ajuste loads only in guests"):
         require_possible(here, catalogue(), accept_risk=True)

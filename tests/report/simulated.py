@@ -219,7 +219,7 @@ def _verdict(study: Simulated, metric: Metric, name: str, baseline: str, clean: 
         elif low > 0 or high < 0:
             better = {"none": "differs", "lower": "improves", "higher": "worsens"}[metric.direction]
             worse = {"none": "differs", "lower": "worsens", "higher": "improves"}[metric.direction]
-            word, reason = (better if high < 0 else worse), "the interval excludes no effect"
+            word, reason = (better if high < 0 else worse), "the interval excludes zero"
         else:
             more = 4 * n
     return Verdict(

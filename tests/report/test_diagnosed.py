@@ -59,7 +59,7 @@ def test_what_matters_stands_first_and_what_is_absent_is_named(noisy: Results) -
         ("Outliers", "2.0 %", False),
     ]
     said = [block.text for block in own.blocks if isinstance(block, Paragraph)]
-    assert said == ["Batches mislead.", "Looked for and not found: order."]
+    assert said == ["Batches mislead.", "Checked and not found: order."]
 
 
 def test_the_error_of_a_naive_test_is_told_where_it_is_news(noisy: Results) -> None:
@@ -72,7 +72,7 @@ def test_page_and_terminal_tell_it(noisy: Results) -> None:
     page = render_html(report_of(noisy))
     assert "There is &lt;b&gt;drift&lt;/b&gt;." in page
     assert "There is <b>" not in page.partition('<script type="application/json"')[0]
-    assert "Looked for and not found: order." in page
+    assert "Checked and not found: order." in page
     course = next(one for one in report_of(noisy).pictures if one.plot.name.startswith("course-"))
     assert list(course.plot.figure.data[0].y) == pytest.approx([-1, 0, 1])
     out = StringIO()

@@ -51,7 +51,7 @@ def sentences(results: Results) -> list[str]:
     title = results.metrics[0].title
     (section,) = history_sections(results, labels_of(results))
     said = [block.text for block in section.blocks if isinstance(block, Paragraph)]
-    return [one.removeprefix(title).strip() for one in said]
+    return [one.removeprefix(title).strip(": ") for one in said]
 
 
 def pictures(section: Section) -> list[Picture]:
@@ -60,14 +60,14 @@ def pictures(section: Section) -> list[Picture]:
 
 def test_a_change_is_named_with_the_scheduler_that_came_with_it(told: Any) -> None:
     assert sentences(told(FALL)) == [
-        "changes at 1 place: from 6.1 to 6.12, where EEVDF replaced CFS, by −25 %.",
+        "1 change: from 6.1 to 6.12, where EEVDF replaced CFS, by −25 %.",
     ]
 
 
 def test_no_change_and_no_knowledge_are_told_apart(told: Any) -> None:
     assert sentences(told({}, {"known": False, "flavour": "rt"})) == [
-        "(cloud) does not change from 5.10 to 6.12 by more than 5 %.",
-        "(PREEMPT_RT) is not precise enough yet from 5.10 to 6.12 to locate a change.",
+        "(cloud): no change of more than 5 % from 5.10 to 6.12.",
+        "(PREEMPT_RT): not yet precise enough to locate a change from 5.10 to 6.12.",
     ]
 
 

@@ -83,7 +83,7 @@ def test_a_recorded_trial_is_none_of_the_run(run: Run, store: Store) -> None:
     ("answer", "problem"),
     [
         (Traced(at_ns=1, not_supported="no tracefs"), "no tracefs"),
-        (Traced(at_ns=1), "the agent does not say why"),
+        (Traced(at_ns=1), "the agent gave no reason"),
         ("the guest hung", "the guest hung"),
     ],
 )

@@ -323,9 +323,7 @@ def test_screening_stops_when_every_effect_is_known(tmp_path: Path, store: Store
     }
     assert found.effects[0].estimate == pytest.approx(-400, abs=5)
     assert not any(verdict.deciding for verdict in found.verdicts)
-    assert found.answer.startswith(
-        "Involuntary context switches, of 5 factors, each averaged over the other factors: 1 "
-    )
+    assert found.answer.startswith("Involuntary context switches: of 5 factors, each averaged over the others, 1 ")
     assert "5 effects" in found.correction
     assert "not mixed up with each other or with interactions of two factors" in found.design
 

@@ -272,7 +272,7 @@ def _finding(
     if own is None:
         reason = "no block has a clean trial of every configuration that it needs"
     else:
-        too_few = f"{own.interval.n} of at least {fewest(alpha)} complete blocks that an interval needs"
+        too_few = f"{own.interval.n} of the {fewest(alpha)} complete blocks that an interval requires"
         reason = reason_of(word, own, metric, smallest_effect, too_few)
     return LineEffect(
         kind=kind,

@@ -124,7 +124,7 @@ def _baseline(table: MeasuredTable, wanted: Wanted) -> str:
         return table.configurations[0]
     if wanted.baseline not in table.configurations:
         raise RequestError(
-            f"--baseline {wanted.baseline}: there is no such configuration; there are {_some(table.configurations)}"
+            f"--baseline {wanted.baseline}: configuration not found; expected one of {_some(table.configurations)}"
         )
     return wanted.baseline
 

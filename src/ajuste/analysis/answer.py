@@ -123,7 +123,7 @@ def _each(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -
 def _one(verdict: Verdict, smallest_effect: float) -> str:
     name = verdict.configuration
     if verdict.depends_on_machine:
-        return f"of {name} {verdict.reason}"
+        return f"{name}: {verdict.reason}"
     if verdict.verdict == "undecided":
         return f"{_undecided(verdict)} (undecided)"
     if verdict.verdict == "equivalent":
@@ -190,11 +190,11 @@ def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], sm
         if mains:
             said = _groups(mains, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
             title = f"{metric.title[:1].upper()}{metric.title[1:]}"
-            sentences.append(f"{title}, of {_count(mains)} each averaged over the other factors: {said}.")
+            sentences.append(f"{title}: of {_count(mains)} each averaged over the others, {said}.")
         if interactions:
-            said = _groups(interactions, smallest_effect, ("is there", "are there", "is not", "are not"), named=named)
+            said = _groups(interactions, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
             of = "1 interaction" if len(interactions) == 1 else f"{len(interactions)} interactions"
-            sentences.append(f"Of {of} of two factors: {said}.")
+            sentences.append(f"Of {of} between two factors, {said}.")
     return " ".join(sentences)
 
 

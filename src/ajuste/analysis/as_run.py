@@ -33,12 +33,14 @@ def as_run(factors: Sequence[Factor], configurations: Sequence[Configuration], m
     if not became:
         return AsRun(tuple(factors), tuple(configurations))
     found: dict[tuple[str, ...], Configuration] = {}
-    notes = [f"{name}: {level} became {value}, and is shown as that" for (name, level), value in became.items()]
+    notes = [
+        f"{name}: {level} became {value}; the results show it as {value}" for (name, level), value in became.items()
+    ]
     for one in configurations:
         levels = {name: became.get((name, level), level) for name, level in one.levels.items()}
         first = found.setdefault(tuple(levels.values()), one.model_copy(update={"levels": levels}))
         if first.name != one.name:
-            notes.append(f"{one.name} was the same as {first.name}, as the kernel made it")
+            notes.append(f"{one.name} became the same as {first.name} in the kernel")
             if one.baseline:  # Whatever is compared with it must find it.
                 found[tuple(levels.values())] = one.model_copy(update={"levels": levels})
     return AsRun(

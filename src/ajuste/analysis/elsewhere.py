@@ -100,7 +100,7 @@ def not_evidence(
 def _taken(difference: float, spreads: tuple[float, ...], alpha: float) -> str:
     needed = values_needed(difference, spreads, alpha)
     what = "blocks" if len(spreads) == 1 else "values of each"
-    asked = f"Evidence begins below p = {float(f'{alpha:.2g}'):g} here"
+    asked = f"Here a difference is significant below p = {float(f'{alpha:.2g}'):g}"
     if difference == 0:
         return f"{asked}, and no number of {what} shows a difference of 0."
     count = f"more than {number(MOST_VALUES)}" if needed is None else f"about {number(needed)}"

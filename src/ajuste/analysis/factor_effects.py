@@ -135,7 +135,7 @@ def _reason(own: Effect | None, contrast: Contrast, metric: Metric, smallest_eff
         return "no block has a clean trial of every configuration with this metric"
     word = word_of(own, metric, margin(own, smallest_effect))
     blocks = "1 complete block" if own.interval.n == 1 else f"{own.interval.n} complete blocks"
-    too_few = f"{blocks} of at least {fewest(family.alpha)} that an interval needs"
+    too_few = f"{blocks} of the {fewest(family.alpha)} that an interval requires"
     if contrast.kind == "main" or word == "undecided":
         return reason_of(word, own, metric, smallest_effect, too_few)
     (one, two), (_, there), (_, here) = contrast.factors, contrast.levels, contrast.against

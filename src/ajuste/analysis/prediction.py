@@ -10,7 +10,7 @@ from typing import Final
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Attributes
 from ajuste.model.results import Measured, Prediction, PredictionRule
-from ajuste.model.wording import number, quantity
+from ajuste.model.wording import in_sentence, number, quantity
 from ajuste.outputs.base import CPU_SHARE
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
@@ -174,7 +174,7 @@ def agreement(rule: PredictionRule, found: Sequence[Prediction], metrics: Iterab
         if not own:
             continue
         worst, off = max(own, key=lambda pair: pair[1])
-        title = f"{metric.title[:1].lower()}{metric.title[1:]}"
+        title = in_sentence(metric.title)
         many = "the one configuration" if len(own) == 1 else f"all {len(own)} configurations"
         if off == 0:
             sentences.append(f"The rule ({rule.title}) predicts the {title} correctly in {many}.")

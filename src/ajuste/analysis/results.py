@@ -320,7 +320,7 @@ def _with_initial(explained: Explained, columns: Measurements) -> Explained:
 def _first(notes: Sequence[str]) -> list[str]:
     """Not one for each of many configurations."""
     more = len(notes) - MOST_NOTES
-    said = [f"So it is in {more} more {'case' if more == 1 else 'cases'}."] if more > 0 else []
+    said = [f"The same holds in {more} more {'case' if more == 1 else 'cases'}."] if more > 0 else []
     return [*notes[:MOST_NOTES], *said]
 
 

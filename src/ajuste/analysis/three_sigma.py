@@ -3,7 +3,7 @@
 The rule: nearly all values lie within three standard deviations of their mean (at most one in twenty of any unimodal
 distribution does not: Vysochanskij and Petunin; Pukelsheim 1994, "The Three Sigma Rule", The American Statistician
 48(2), 88-91). As a comparison: two means are called different where they are further apart than three standard
-deviations of their difference, √(s₁² + s₂²). It is used in two forms, which are told apart here: with the standard
+deviations of their difference, √(s₁² + s₂²). It is used in two forms, distinguished here: with the standard
 deviations of single values, and with those of the means, s/√n.
 """
 

@@ -23,7 +23,7 @@ class Trend:
     """``order`` has the configurations by rising level. ``steps`` are the effects from each to the next.
 
     ``unit`` is that of the levels. ``direction`` is that of all the estimates together, ``None`` if they do not agree;
-    ``certain`` says that every step's interval excludes no difference.
+    ``certain`` says that every step is statistically significant.
     """
 
     factor: str

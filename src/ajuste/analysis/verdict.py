@@ -40,7 +40,7 @@ class Family:
         return (
             f"Bonferroni: {_count(configurations, 'configuration')} × {_count(metrics, 'deciding metric')} = "
             f"{self.comparisons} comparisons, each at {percent(1 - self.alpha)}, so that all hold together at "
-            f"{percent(self.confidence)} whenever the study stops; metrics that are only described have intervals of "
+            f"{percent(self.confidence)} whenever the study stops; other metrics have intervals of "
             f"the same width but are not part of that promise"
         )
 
@@ -161,10 +161,10 @@ def _so_far(found: Effect, metric: Metric, alpha: float) -> str:
         return f"this percentile needs more than {number(MOST_VALUES)} blocks"
     if found.one_order and found.interval.n >= least:
         return (
-            f"the same one ran first in each of {_count(found.interval.n, 'block')}, so a drift would look "
+            f"the same configuration ran first in each of {_count(found.interval.n, 'block')}, so a drift would look "
             f"like an effect; a block in the other order is needed"
         )
-    return f"{_count(found.interval.n, 'block')} of at least {number(least)} that an interval needs"
+    return f"{_count(found.interval.n, 'block')} of the {number(least)} that an interval requires"
 
 
 def reason_of(word: Word, found: Effect, metric: Metric, smallest_effect: float, too_few: str) -> str:
@@ -189,9 +189,9 @@ def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, 
         return f"the difference is within {around}: {interval}"
     if word == "undecided" and found.same:
         times = _count(found.interval.n, "block")
-        return f"the same in each of {times}, which is not enough to exclude more than {around}"
+        return f"the same in each of {times}, too few to exclude a difference of more than {around}"
     if word == "undecided":
-        return f"the interval, {interval}, includes no difference and extends beyond {around}"
+        return f"the interval, {interval}, includes zero and extends beyond {around}"
     side, near, far = ("higher", found.low, found.high) if found.interval.mean > 0 else ("lower", found.high, found.low)
     by = f"{side} by {say(near).lstrip('+−')} to {say(far).lstrip('+−')}"
     if word == "differs":

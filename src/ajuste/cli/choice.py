@@ -50,7 +50,7 @@ def chosen_study(
             raise RequestError("--target vm requires --kernel", hint="give one, such as --kernel debian:6.12")
     if kernel is not None and study.target.kind == "host":
         raise RequestError(
-            f"--kernel {kernel}: conflicts with --target host, which runs the running kernel", hint="--target vm"
+            f"--kernel {kernel}: conflicts with --target host, which runs the running kernel", hint="add --target vm"
         )
     study = study.with_choices(kernel=kernels, seed=seed)
     return with_parameters(study, dict(_named(text) for text in parameter), catalogue) if parameter else study
@@ -60,7 +60,7 @@ def require_disk_wanted(study: Study, disk: str | None) -> None:
     """Raises RequestError for a ``--disk`` that means nothing."""
     if disk is not None and (study.disk is None or study.target.kind != "host"):
         why = "the study uses no disk" if study.disk is None else "the guest has its own disk"
-        raise RequestError(f"--disk {disk}: {why}", hint=None if study.disk is None else "--target host")
+        raise RequestError(f"--disk {disk}: {why}", hint="omit --disk" if study.disk is None else "add --target host")
 
 
 def _kernels(text: str) -> tuple[str, ...]:
@@ -115,8 +115,8 @@ def _require_machines(study: Study, workers: int | None) -> None:
     """By the clock of a machine one thing at a time can be measured there. Raises RequestError."""
     if workers is not None:
         raise RequestError(
-            "workers of one machine would disturb each other: what is measured by its clock goes one at a time",
-            hint="--cluster shares whole blocks out among machines (ajuste worker --bench)",
+            "--workers conflicts with the wall clock: workers of one machine would disturb each other",
+            hint="share blocks among machines with --cluster (ajuste worker --bench)",
         )
     if study.target.kind != "host":
         raise RequestError(
@@ -138,7 +138,7 @@ def placed(
 ) -> tuple[Placed, ...]:
     """As ``run.placement.placed_profiles``; with ``tell`` what came of it is printed."""
     if not all(spec.strip() for spec in specs):
-        raise RequestError("found an empty name between commas", hint=f"expected {FORMS}")
+        raise RequestError("found an empty name between commas", hint=f"give {FORMS}")
     console = Console(file=sys.stderr)
     if console.is_terminal:
         with console.telling() as say:
@@ -181,8 +181,8 @@ def built_kernels(
         return kernel
     if not (patches or options):
         raise RequestError(
-            f"--source {source}: what is it to be compared with?",
-            hint="--patch FILE or --option NAME=VALUE; a kernel by itself: ajuste kernel build",
+            f"--source {source} requires --patch or --option, to compare the kernel with and without it",
+            hint="add --patch FILE or --option NAME=VALUE; build a single kernel with ajuste kernel build",
         )
     if kernel is not None:
         raise RequestError(f"--source {source} conflicts with --kernel {kernel}; remove one of them")
@@ -195,5 +195,5 @@ def built_kernels(
         base = build_kernel(BuildRequest(source), home(), progress)
         changed = build_kernel(BuildRequest(source, settings=tuple(options), patches=tuple(patches)), home(), progress)
     if base.key == changed.key:
-        raise RequestError("these changes give the same kernel; there is nothing to compare")
+        raise RequestError("these changes give the same kernel", hint="change an option or a file that the kernel uses")
     return f"{base.image.spec},{changed.image.spec}"

@@ -131,8 +131,8 @@ def inventory_report(inventory: Inventory, areas: Sequence[str] = ()) -> Report:
     for name in areas:
         if name.casefold() not in page:
             raise RequestError(
-                f"--area: there is no area {visible_line(name)!r}{nearest(name, titles)}",
-                hint=f"there are {', '.join(titles)}",
+                f"--area: area {visible_line(name)!r} not found{nearest(name, titles)}",
+                hint=f"choose one of {', '.join(titles)}",
             )
     sections = (
         Section(area.title, (Facts(area.facts),)) for title, area in page.items() if not wanted or title in wanted

@@ -1,4 +1,4 @@
-"""``ajuste kernel build`` and ``remove``: kernels of one's own."""
+"""``ajuste kernel build`` and ``remove``: your own kernels."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def tune(
     show_results(results, report or means.home.reports / f"{done.id}.html", as_json=as_json, verbose=verbose)
     if done.stopped == "failed":
         raise RunError(
-            f"the search failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each"
+            f"the search failed: {done.stopped_because}", hint=f"see each trial with ajuste report {done.id} --trials"
         )
 
 

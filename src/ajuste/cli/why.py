@@ -68,7 +68,7 @@ def why(
 
 
 def _say(text: str) -> None:
-    """Progress, for whoever watches."""
+    """Progress, on a terminal only."""
     if sys.stderr.isatty():
         typer.echo(text, err=True)
 
@@ -79,7 +79,7 @@ def _chosen(results: Results, configuration: str | None) -> str:
         chosen = deciding_configuration(results)
         if chosen is None:
             raise RequestError(
-                "nothing in this run is compared with the baseline yet, so that there is nothing to explain"
+                "nothing in this run is compared with the baseline yet", hint="measure more blocks, then try again"
             )
         return chosen
     if configuration not in names:
@@ -87,6 +87,6 @@ def _chosen(results: Results, configuration: str | None) -> str:
         what = baseline if any(one.name == configuration for one in results.configurations) else "no configuration"
         raise RequestError(
             f"{configuration!r} is {what}{nearest(configuration, names)}",
-            hint=f"the others are {', '.join(names[:10])}{', …' if len(names) > 10 else ''}",
+            hint=f"choose one of {', '.join(names[:10])}{', …' if len(names) > 10 else ''}",
         )
     return configuration

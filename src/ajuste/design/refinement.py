@@ -26,7 +26,7 @@ FEWEST_LEVELS: Final = 4
 """A factor with fewer levels is not made coarser."""
 
 MOST_FACTORS: Final = 3
-"""Over more factors a grid has more points than a surface can be told from."""
+"""Over more factors a grid has more points than a search can measure."""
 
 _PRIOR: Final = 2
 """The noise of a point with few trials is drawn towards that of all, as if it had so many more of theirs."""

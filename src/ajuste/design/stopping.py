@@ -264,7 +264,7 @@ def review_from(blocks: int, min_blocks: int) -> int:
 @dataclass(frozen=True)
 class Remaining:
     """``blocks`` are those that all have (the baseline at least) until the end; ``own`` tells of each configuration
-    that is left out of some of them how many it has. ``at_most``: the budget ends it, or nobody knows.
+    that is left out of some of them how many it has. ``at_most``: the budget ends it, or the end is unknown.
     """
 
     blocks: int

@@ -50,8 +50,8 @@ class MirrorOrigin:
 def machine_mirrors(source: KernelSource) -> dict[str, str]:
     """The URI of each suite of ``source`` that this machine's apt is configured for. Empty where it has none.
 
-    Archives of others can have suites of the same names. They are told apart by the Origin in their release files or,
-    on a machine that never fetched these, by the path: mirrors of Debian have "debian" in it.
+    Archives of others can have suites of the same names. The Origin in their release files distinguishes them or, on
+    a machine that never fetched these, by the path: mirrors of Debian have "debian" in it.
     """
     if shutil.which("apt-get") is None:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""The kernels that can be had: what the mirror lists and what the cache has."""
+"""The available kernels: what the mirror lists and what the cache has."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AvailableKernel(BaseModel):
 def available_kernels(home: Home, say: Say, *, every: bool = False, refresh: bool = False) -> list[AvailableKernel]:
     """The newest kernel of each series and flavour, or ``every`` one, in the order of versions.
 
-    Where no lists can be had these are the cached ones, and ``say`` is told; if there are none either, that raises
+    Where no lists are available, these are the cached ones, and ``say`` is told; if there are none either, that raises
     RequestError or RunError.
     """
     found: list[AvailableKernel] = []

@@ -1,6 +1,6 @@
 """What Ajuste keeps to have it at once the next time: how much of each kind, since when unused, and what goes first.
 
-Whoever uses an entry holds it (see ``machine.lock.holding``), and what is held is never removed.
+The user of an entry holds it (see ``machine.lock.holding``), and what is held is never removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEFTOVERS: Final = "leftovers"
 _GIB: Final = 1 << 30
 _REMOVING: Final = ".removing-"
 _JUST_MADE_SECONDS: Final = 10.0
-"""So long a file may be there before whoever made it holds it."""
+"""So long a file may be there before its maker holds it."""
 
 
 @dataclass(frozen=True)

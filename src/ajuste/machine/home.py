@@ -21,7 +21,7 @@ class Home:
     """``data`` is worth keeping (the store, reports), ``cache`` can be fetched or made again, ``state`` is of this
     machine.
 
-    Directories are made by whoever writes into them, with ``machine.files.make_directory``.
+    Directories are made on the first write, with ``machine.files.make_directory``.
     """
 
     data: Path

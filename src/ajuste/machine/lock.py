@@ -69,7 +69,7 @@ def _hold(path: Path) -> int:
 
 
 def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether what was locked is still there: whoever had it alone before may have removed it."""
+    """Whether what was locked is still there: the previous exclusive holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

@@ -23,7 +23,7 @@ class KernelVersion(BaseModel):
         """From ``5.10`` or a release such as ``6.12.94+deb13-cloud-amd64``. Raises RequestError otherwise."""
         match = re.match(r"(\d+)\.(\d+)", text)
         if not match:
-            raise RequestError(f"{text!r} is no kernel version; expected something like 5.10 or 6.12.94-amd64")
+            raise RequestError(f"kernel version {text!r}: expected a version such as 5.10 or 6.12.94-amd64")
         return cls(major=int(match[1]), minor=int(match[2]))
 
     @property

@@ -85,7 +85,7 @@ class Figure(BaseModel):
 
 
 class FigureSource(BaseModel):
-    """What a sampler can read. ``figures`` in the order in which a name is sought."""
+    """What a sampler can read. ``figures`` in the order in which a name is looked up."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
     name: SamplerSource

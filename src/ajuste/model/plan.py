@@ -287,8 +287,7 @@ class MemoryNode(BaseModel):
     memory_mib: _Whole = Field(ge=16, le=1048576, description="Memory of the node, in MiB.")
     distances: tuple[_Whole, ...] = Field(
         default=(),
-        description="From this node to each, itself included: 10 to itself, more (up to 254) to others; "
-        "20 if not given.",
+        description="Distance from this node to every node: 10 to itself, up to 254 to others (default 20).",
     )
 
 

@@ -55,6 +55,11 @@ def quantity(text: str, unit: str) -> str:
     return f"{text} {unit}" if unit and unit not in ("1", "count") else text
 
 
+def in_sentence(title: str) -> str:
+    """A title as it stands within a sentence: ``elapsed time``; abbreviations keep their capitals."""
+    return title if title[:2].isupper() else title[:1].lower() + title[1:]
+
+
 def listed(parts: list[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     if len(parts) < 2:

@@ -23,7 +23,7 @@ LONGEST_LINE: Final = 4096
 
 
 class Pattern(BaseModel):
-    """``pattern`` is sought in each line of ``stream``; its first group is the value of ``metric``."""
+    """``pattern`` is searched in each line of ``stream``; its first group is the value of ``metric``."""
 
     model_config = ConfigDict(frozen=True)
     metric: str
@@ -84,7 +84,7 @@ def _too_slow(patterns: Sequence[Pattern]) -> ParseError:
     )
 
 
-# Metrics by JSON pointers into the document that a program of one's own prints (RFC 6901).
+# Metrics by JSON pointers into the document that your own program prints (RFC 6901).
 
 
 _FORM: Final = re.compile(r"(/([^~/]|~[01])*)*")

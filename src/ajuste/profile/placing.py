@@ -55,7 +55,7 @@ class PlacedSetting:
 
 @dataclass(frozen=True)
 class Placed:
-    """``settings`` change something. ``unchanged`` are those that are so already, ``unmapped`` what is left out."""
+    """``settings`` change something. ``unchanged`` are those that are so already, ``unmapped`` what is omitted."""
 
     profile: Profile
     settings: tuple[PlacedSetting, ...]
@@ -315,7 +315,7 @@ def _same(level: str, now: str) -> bool:
 
 
 def notes_of(placed: Sequence[Placed]) -> tuple[str, ...]:
-    """For each profile where it is from and what it sets, what is so already, and what is left out and why."""
+    """For each profile where it is from and what it sets, what is so already, and what is omitted and why."""
     return tuple(note for one in placed for note in _notes(one))
 
 

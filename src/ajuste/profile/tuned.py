@@ -74,7 +74,7 @@ class _Unit:
 
 @dataclass(frozen=True)
 class Folders:
-    """Where profiles are sought, and the root of the tree that they are in (for files that a profile names)."""
+    """Where profiles are looked up, and the root of their tree (for files that a profile names)."""
 
     folders: Sequence[Path]
     root: Path = Path("/")

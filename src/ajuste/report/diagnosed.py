@@ -33,8 +33,8 @@ def noise_sections(results: Results) -> tuple[Section, ...]:
         for place, name in enumerate(names)
     )
     about = (
-        "What was found in the noise, and what it would have done to a comparison of two batches. All alarms together "
-        f"are wrong in at most {100 * diagnostics.level:g} % of clean studies."
+        "Problems found in the noise, and their effect on a comparison of two batches. At most "
+        f"{100 * diagnostics.level:g} % of clean studies raise a false alarm."
     )
     found = matters(results)
     news = (Section("Noise diagnostics", (Notes(tuple(found), "Noise"),), "noise"),) if found else ()
@@ -64,7 +64,7 @@ def _metric(results: Results, diagnostics: Diagnostics, name: str, plot: str) ->
     if metric is not None and any(one.matters for one in present):
         course = course_plot(results, metric, plot)
         blocks += [Picture(course, metric.title)] if course is not None else []
-    return [*blocks, *([Paragraph(f"Looked for and not found: {absent}.", "dim")] if absent else [])]
+    return [*blocks, *([Paragraph(f"Checked and not found: {absent}.", "dim")] if absent else [])]
 
 
 def _row(one: Diagnostic) -> Row:

@@ -5,6 +5,7 @@ No statistic is named here, and no interval: these come after it. A sentence has
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
-from ajuste.model.wording import number, percent, signed, visible_line
+from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
 from ajuste.report.format import is_percentage, shown_as
 from ajuste.report.labels import Labels, numeric_levels
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
@@ -26,6 +27,11 @@ MOST_METRICS: Final = 4
 """Of more metrics than this only the first have a sentence."""
 
 _FEWEST_OF_A_TREND: Final = 3
+_WITH_ARTICLE: Final = (
+    *("bandwidth of ", "error of ", "longest ", "mean ", "median ", "share of ", "shortest ", "spread of "),
+    *("time to ", "time until "),
+)
+_PERCENTILE: Final = re.compile(r"[\d.]+th percentile")
 _SPEAK_FOR_THEMSELVES: Final = (COMMAND_FACTOR, SETTINGS_FACTOR)
 
 
@@ -77,9 +83,10 @@ class _Subject:
         if worse:
             undecided = sum(one.verdict == "undecided" for one in verdicts)
             rest = f"; {undecided} undecided" if undecided else ""
-            makes = "makes" if len(worse) == 1 else "make"
+            verb = "raise" if self.metric.direction == "lower" else "cut"
+            verb = f"{verb}s" if len(worse) == 1 else verb
             counted = f"{len(worse)} of {len(verdicts)} alternatives"
-            return self._say(f"Keep {self._baseline}: {counted} {makes} {self._title} worse{rest}.")
+            return self._say(f"Keep {self._baseline}: {counted} {verb} {self._title}{rest}.")
         return self._say(f"Not decided after {self._blocks}: no alternative is certain to change {self._title}.")
 
     def _of_one(self, verdict: Verdict) -> str:
@@ -121,11 +128,10 @@ class _Subject:
         steps = [after - before for before, after in pairwise(known_means)]
         if not (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
             return ""
-        verb = "rise" if steps[0] > 0 else "fall"
-        verb = verb if self._title.endswith("s") else f"{verb}s"
+        verb = "increases" if steps[0] > 0 else "cuts"
         low, high = (self.labels.level(factor.name, one.levels[factor.name]) for one in (ordered[0], ordered[-1]))
         first, last = self._amounts(known_means[0], known_means[-1])
-        return f"{self._at_first} {verb} from {first} to {last} as {factor.name} goes from {low} to {high}."
+        return f"Raising {factor.name} from {low} to {high} {verb} {self._title} from {first} to {last}."
 
     def _of_effects(self, effects: Sequence[FactorEffect]) -> Headline | None:
         mains = [one for one in effects if one.kind == "main"]
@@ -163,8 +169,9 @@ class _Subject:
 
     @property
     def _title(self) -> str:
-        title = self.metric.title
-        return title if title[:2].isupper() else title[:1].lower() + title[1:]
+        """The title within a sentence: ``elapsed time``, ``the longest delay``."""
+        title = in_sentence(self.metric.title)
+        return f"the {title}" if title.startswith(_WITH_ARTICLE) or _PERCENTILE.match(title) else title
 
     @property
     def _at_first(self) -> str:

@@ -11,7 +11,7 @@ from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelO
 from ajuste.model.metric import Metric
 from ajuste.model.results import Prediction, Results, ThreeSigma
 from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect, Verdict
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import in_sentence, visible_line
 from ajuste.report.document import (
     Badge,
     Block,
@@ -78,7 +78,7 @@ def predictions_section(results: Results, labels: Labels) -> Section | None:
     )
     if results.rule is None or not groups:
         return None
-    title = f"Predicted: {results.rule.title[:1].lower()}{results.rule.title[1:]}"
+    title = f"Predicted: {in_sentence(results.rule.title)}"
     columns = _columns(labels.heading or "Configuration", _COLUMNS, ("Because",), "Because")
     table = Table(columns, groups, "predictions", title)
     return _section(title, table, results.rule.says, f"Source: {results.rule.source}.")
@@ -282,7 +282,7 @@ def proofs_section(results: Results) -> Section | None:
         return None
     groups = tuple(RowGroup(name, tuple(map(_proved, proof.features))) for name, proof in found.items())
     title = "Features found in the running kernels"
-    table = Table(_columns("Feature", (), ("Taken for", "Seen", "Its configuration")), groups, "proofs", title)
+    table = Table(_columns("Feature", (), ("Expected", "Seen", "Its configuration")), groups, "proofs", title)
     evidence = tuple(
         Subsection(name, (Facts(tuple(map(_evidence, proof.features))),), proof.build) for name, proof in found.items()
     )

@@ -22,7 +22,7 @@ from ajuste.design.stopping import Remaining, remaining
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
-from ajuste.model.wording import change, visible_line
+from ajuste.model.wording import change, in_sentence, visible_line
 from ajuste.report.console import WORD_STYLES, Console
 from ajuste.report.format import count_of, duration
 from ajuste.report.verdicts import effect_style
@@ -351,5 +351,5 @@ class SearchProgress(Display):
         said = (
             change(math.exp(value), "ratio", "") if stands.as_ratio else change(value, "difference", stands.metric.unit)
         )
-        title = visible_line(stands.metric.title.lower())
+        title = visible_line(in_sentence(stands.metric.title))
         return f"{tried} · best so far {visible_line(stands.best)}: {title} {said}, not checked yet"

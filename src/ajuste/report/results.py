@@ -54,13 +54,13 @@ from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_
 
 _HIGHEST_LEAD: Final = 420  # CSS pixels
 _LINES_ABOUT: Final = (
-    "What the whole profile does is shared out among its lines. A line's share is what it adds when the lines are "
-    "added one after the other, averaged over all orders (its Shapley value). Beside it stand what the line does alone "
-    "and what it adds as the last line."
+    "The effect of the whole profile is divided among its lines. A line's share is the effect that it adds when lines "
+    "are added one by one, averaged over all orders (its Shapley value). The other columns show the effect of the line "
+    "alone and as the last line."
 )
 _TIMELINES_ABOUT: Final = (
-    "What was read again and again while the workload ran and after it. Bold: the trial in the middle of each "
-    "configuration; thin: others."
+    "Values sampled while the workload ran and after it. Bold: the middle trial of each configuration; thin: the "
+    "others."
 )
 
 
@@ -303,4 +303,4 @@ def _about(results: Results, labels: Labels) -> Iterator[Section]:
 def _again(results: Results) -> tuple[Section, ...]:
     commands = (CommandBlock("again", results.reproduce),) if results.reproduce else ()
     digest = (Paragraph(f"Digest {results.digest}", "dim"),) if results.digest else ()
-    return (Section("Do it again", (*commands, *digest), "reproduce"),) if commands or digest else ()
+    return (Section("Reproduce", (*commands, *digest), "reproduce"),) if commands or digest else ()

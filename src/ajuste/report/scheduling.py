@@ -77,7 +77,7 @@ def _figures(recordings: list[Recording], explanation: Explanation) -> tuple[Row
     workloads = [one.workload for one in recordings]
     trials: tuple[Recorded, ...] = (explanation.baseline, explanation.own)
     return (
-        _times("Time that it took", [one.wall_ns or 0 for one in trials]),
+        _times("Elapsed time", [one.wall_ns or 0 for one in trials]),
         _counts("Tasks", [one.tasks for one in workloads]),
         _counts("Switches", [one.switches.total for one in workloads]),
         *(

@@ -9,7 +9,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionChange
 from ajuste.model.surface import Surface
 from ajuste.model.tuning import Tuning
-from ajuste.model.wording import change, listed, percent, visible_line
+from ajuste.model.wording import change, in_sentence, listed, percent, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
 from ajuste.report.format import count_of
 from ajuste.report.labels import Labels
@@ -111,7 +111,8 @@ def _said(view: View) -> Iterator[str]:
 def _flat(view: View, title: str) -> str:
     within = f" within ±{percent(_rounded_up(view.surface.within))} of the baseline" if view.surface.within else ""
     alike = within or " equivalent to the baseline"
-    return f"No setting matters here: {title} is{alike} in all {count_of(len(view.surface.points), _noun(view))}."
+    points = count_of(len(view.surface.points), _noun(view))
+    return f"No setting matters here: all {points} are{alike} ({in_sentence(title)})."
 
 
 def _rounded_up(share: float) -> float:
@@ -125,10 +126,10 @@ def _best(view: View, surface: Surface, title: str) -> str:
     figures = [view.shown.with_unit(best.value)]
     if against is not None and against.estimate is not None:
         figures.append(f"{change(against.estimate, against.scale, against.unit)} against the baseline")
-    text = f"{title} is best at {_settings(view, best.configuration)}: {', '.join(figures)}."
+    text = f"{title}: best at {_settings(view, best.configuration)} ({', '.join(figures)})."
     others = [name for name in surface.best_set if name != surface.best]
     if len(others) + 1 == len(surface.points):
-        return f"{text} None of the others is distinguishable from it after {count_of(surface.blocks, 'block')}."
+        return f"{text} The others are not distinguishable from it after {count_of(surface.blocks, 'block')}."
     if not others:
         return f"{text} Every other {_noun(view)} is worse."
     named = "; ".join(view.name(name) for name in others[:_MOST_NAMED])
@@ -163,9 +164,8 @@ def _regions(view: View, place: int) -> str:
 def _goes_along(view: View, title: str) -> Iterator[str]:
     titles = {metric.name: visible_line(metric.title) for metric in view.results.metrics}
     for one in strongest(view.results, view.metric)[:_MOST_CORRELATED]:
-        verb = "follows" if one.rho > 0 else "runs against"
-        text = f"{title} {verb} {titles[one.other]}"
-        yield f"{text} over the {one.n} configurations ({rho_of(one)})."
+        how = "rise and fall together" if one.rho > 0 else "move in opposite directions"
+        yield f"{title} and {in_sentence(titles[one.other])} {how} over the {one.n} configurations ({rho_of(one)})."
 
 
 # What is told of versions of the kernel: where a metric changed, in sentences and pictures.
@@ -198,7 +198,7 @@ def _history_sentences(results: Results, labels: Labels) -> Iterator[str]:
             metric = metrics[history.metric]
             of = _of(history, labels) if len(histories) > 1 else ""
             title = f"{visible_line(metric.title)}{of}"
-            yield f"{title} {_history_said(history, results.smallest_effect, metric.unit)}"
+            yield f"{title}: {_history_said(history, results.smallest_effect, metric.unit)}"
 
 
 def _of(history: History, labels: Labels) -> str:
@@ -209,11 +209,11 @@ def _of(history: History, labels: Labels) -> str:
 def _history_said(history: History, smallest_effect: float, unit: str) -> str:
     first, last = history.points[0].version, history.points[-1].version
     if not history.known:
-        return f"is not precise enough yet from {first} to {last} to locate a change."
+        return f"not yet precise enough to locate a change from {first} to {last}."
     if not history.changes:
-        return f"does not change from {first} to {last} by more than {percent(smallest_effect)}."
-    places = count_of(len(history.changes), "place")
-    return f"changes at {places}: {listed([_change(history, one, unit) for one in history.changes])}."
+        return f"no change of more than {percent(smallest_effect)} from {first} to {last}."
+    changes = listed([_change(history, one, unit) for one in history.changes])
+    return f"{count_of(len(history.changes), 'change')}: {changes}."
 
 
 def _change(history: History, one: VersionChange, unit: str) -> str:

@@ -129,8 +129,8 @@ def excerpt_of(results: Results) -> Excerpt:
 
 
 def _chosen(results: Results) -> frozenset[str] | None:
-    """The baseline and those whose verdicts are furthest from no effect, from both ends and of every deciding metric
-    by turns; ``None`` for all.
+    """The baseline and those whose verdicts are furthest from no effect, from both ends and of the deciding metrics
+    alternately; ``None`` for all.
     """
     if len(results.configurations) <= MOST_CONFIGURATIONS:
         return None

@@ -26,8 +26,8 @@ class Look:
 
 
 LOOKS: Final[dict[Word, Look]] = {
-    "improves": Look("▲", "better than the baseline: the interval excludes no effect"),
-    "worsens": Look("▼", "worse than the baseline: the interval excludes no effect"),
+    "improves": Look("▲", "better than the baseline, statistically significant"),
+    "worsens": Look("▼", "worse than the baseline, statistically significant"),
     "differs": Look("≠", "differs from the baseline; the metric has no better direction"),
     "equivalent": Look("≈", "so close to the baseline that the difference does not matter"),
     "undecided": Look("?", "the measurements do not decide it"),

@@ -53,17 +53,25 @@ def _require(results: Results, wanted: str) -> None:
         nearest = [name for name, _, _ in process.extract(wanted, names, limit=3, score_cutoff=50)]
         raise RequestError(
             f"the run {results.run} has no configuration {wanted!r}",
-            hint=f"did you mean {' or '.join(map(repr, nearest))}?" if nearest else f"there are {len(names)}",
+            hint=f"did you mean {' or '.join(map(repr, nearest))}?"
+            if nearest
+            else f"list them: ajuste report {results.run}",
         )
     if wanted == _baseline(results):
-        raise RequestError(f"{wanted} is the baseline of the run {results.run}: there is nothing to change")
+        raise RequestError(f"{wanted} is the baseline of the run {results.run}; expected another configuration")
     if broken := _constraints_not_kept(results, wanted):
-        raise RequestError(f"{wanted} is not known to keep the constraint {broken[0].text!r} of the search")
+        raise RequestError(
+            f"{wanted} may break the constraint {broken[0].text!r} of the search",
+            hint="choose a configuration that meets every constraint",
+        )
     verdicts = deciding_verdicts(results, wanted)
     against = [v for v in verdicts if v.verdict == "worsens"]
     if against or not any(v.verdict in ("improves", "differs") for v in verdicts):
         said = "; ".join(f"{v.metric}: {v.verdict}" for v in against or verdicts) or "nothing was measured"
-        raise RequestError(f"the verdict on {wanted} does not support using it: {said}; expected one that improves")
+        raise RequestError(
+            f"the verdict on {wanted} does not support using it: {said}",
+            hint="choose a configuration that improves a metric",
+        )
 
 
 def _constraints_not_kept(results: Results, name: str) -> Sequence[KeptLimit]:
@@ -187,6 +195,6 @@ def _where(results: Results, resolved: ResolvedStudy, name: str) -> str:
     about = results.environment.get(machine.name, {})
     kernel = about.get("kernel", "") if isinstance(about, dict) else ""
     if resolved.study.target.kind == "host":
-        return f"on a machine of its own clock, kernel {kernel}." if kernel else "on a machine, by its own clock."
-    clock = "by a clock that counts instructions" if results.clock == "virtual" else "by the clock of its host"
-    return f"in a virtual machine {clock}, kernel {kernel or machine.kernel}; measure again where it is to be used."
+        return f"on a machine by its wall clock, kernel {kernel}." if kernel else "on a machine by its wall clock."
+    clock = "under the virtual clock" if results.clock == "virtual" else "under the wall clock"
+    return f"in a virtual machine {clock}, kernel {kernel or machine.kernel}; measure again where you use it."

@@ -16,7 +16,7 @@ from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 
-UNFINISHED: Final = "the run has not ended; the same `ajuste run` goes on with it"
+UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
 COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
 """How a run is named that no study file is behind: by its whole command."""
 CHOICES: Final = ("--kernel", "--parameter", "--without")

@@ -57,7 +57,7 @@ def placed_profiles(
     RunError where a machine or a mirror is lost.
     """
     if len(set(specs)) < len(specs):
-        raise RequestError("a profile is named twice")
+        raise RequestError(f"a profile is given twice: {', '.join(specs)}", hint="give each profile only once")
     ask = _this_machine(catalogue) if target.kind == "host" else _guest(target, catalogue, means)
     with ask as asked:
         sources = Sources(
@@ -116,7 +116,7 @@ def _guest(table: TargetTable, catalogue: Catalogue, means: RunOptions) -> Itera
     from ajuste.executor.guest.guest import GuestExecutor
 
     if table.kernel is None:
-        raise RequestError("a profile is tried on one kernel", hint="choose one with --kernel")
+        raise RequestError("placing a profile in a guest requires one kernel", hint="choose one with --kernel")
     image = fetch_kernel(table.kernel, means.home, say=means.say)
     guest = GuestExecutor(
         image,
@@ -131,7 +131,7 @@ def _guest(table: TargetTable, catalogue: Catalogue, means: RunOptions) -> Itera
         nodes=table.nodes,
         say=means.say,
     )
-    means.say(f"asking a guest with {table.kernel} what it has")
+    means.say(f"checking what a guest with {table.kernel} supports")
     with guest as target:
         cpus = tuple(range(table.cpus))
         yield _Asked(

@@ -100,7 +100,7 @@ def _looked_at(study: Study) -> tuple[str, ...]:
     own = next((factor.prove for factor in study.factors if factor.name == KERNEL_FACTOR), {})
     said = [", ".join(study.target.prove), *(f"{kernel}: {', '.join(claims)}" for kernel, claims in own.items())]
     claims = "; ".join(filter(None, said))
-    return (f"Before anything is measured, each kernel is booted and looked at: {claims}.",) if claims else ()
+    return (f"Before the first trial, each kernel boots to check its features: {claims}.",) if claims else ()
 
 
 def _further(resolved: ResolvedStudy, made: Sequence[Configuration]) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def _recorded(slot: Slot, kernel: str, observation: Observation) -> Recorded:
     failed = [event.message for event in observation.events if isinstance(event, Failed)]
     problem = observation.problem or "; ".join(failed)
     if not problem and traced and traced[0].recording is None:
-        problem = traced[0].not_supported or "the agent does not say why"
+        problem = traced[0].not_supported or "the agent gave no reason"
     return Recorded(
         configuration=slot.configuration,
         block=slot.block,

@@ -64,7 +64,7 @@ class SearchSchedule(Schedule):
         minutes = self.limits.max_minutes
         if self.history.minutes < minutes:
             return None
-        return Stop("time", f"the budget of {minutes:g} minutes is spent after {number + 1} blocks")
+        return Stop("time", f"the budget of {minutes:g} minutes is used up after {number + 1} blocks")
 
     def tell(self, number: int, watcher: BlockWatcher) -> None:
         watcher.block_done(number, ())
@@ -87,8 +87,8 @@ class SearchSchedule(Schedule):
             *self._legs[number].names,
         }:
             raise RunError(
-                f"block {number} of the interrupted run holds what this machine would not have suggested",
-                hint="--fresh begins anew",
+                f"block {number} of the interrupted run does not match this sampler's suggestions; cannot resume",
+                hint="start over with --fresh",
             )
         return planned
 
@@ -150,7 +150,7 @@ class SearchSchedule(Schedule):
         if not begun:
             names = promising(own, self.study.baseline, objectives) if len(own) > 1 else []
             if not names or self.study.baseline not in own:
-                return Stop("failed", f"of {len(self._asked) - 1} configurations none could be compared")
+                return Stop("failed", f"none of {len(self._asked) - 1} configurations could be compared")
             if len(names) > 1 and self._spent + 1 + len(names) + self._allotment.check <= self.search.trials:
                 return Leg(phase="replicate", names=tuple(names))
         else:
@@ -172,9 +172,9 @@ class SearchSchedule(Schedule):
         leg = self._legs[-1]
         blocks = sum(one.phase == "check" for one in self._legs)
         if blocks >= self.study.study.budget.min_blocks and self._is_certain(leg, number):
-            return Stop("decided", f"the choice is known well enough after {blocks} blocks of it")
+            return Stop("decided", f"the choice is precise enough after {blocks} blocks of it")
         if self._spent + 1 + len(leg.names) > self.search.trials:
-            return Stop("budget", f"the budget of {self.search.trials} trials is spent; a verdict is still open")
+            return Stop("budget", f"the budget of {self.search.trials} trials is used up; a verdict is still undecided")
         return leg
 
     def _is_certain(self, leg: Leg, number: int) -> bool:

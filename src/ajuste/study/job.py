@@ -29,7 +29,7 @@ class AttributesTable(StudyTable):
 
 
 class PatternTable(StudyTable):
-    """A metric read from the output of a command of one's own."""
+    """A metric read from the output of a custom command."""
 
     name: Name = Field(description="Lower-case letters, digits and hyphens.")
     pattern: str | None = Field(

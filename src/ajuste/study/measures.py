@@ -89,7 +89,7 @@ def _named(name: str, known: Mapping[str, Metric]) -> Metric:
 
 
 def own_metric(table: PatternTable) -> Metric:
-    """A metric of a command of one's own."""
+    """A metric of a custom command."""
     return Metric(
         name=table.name,
         title=table.title or table.name,

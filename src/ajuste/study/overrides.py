@@ -27,7 +27,7 @@ def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue
         place = Place(f"--parameter {name}={value}")
         if kind is None:
             raise RequestError(
-                "applies only to workloads of the catalogue; this study runs a custom command", place=place
+                "only workloads of the catalogue have parameters; this study runs a custom command", place=place
             )
         if name not in kind.parameters:
             raise RequestError(no_parameter(kind, name), place=place)

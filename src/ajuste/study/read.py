@@ -212,7 +212,7 @@ _RANGE = r"^[^.]+(\.[0-9]+\S*)?\.\.[^.]+(\.[0-9]+\S*)?$"
 
 
 def json_schema(catalogue: Catalogue) -> dict[str, Any]:
-    """The schema (draft 2020-12). Names are suggested, not required: metrics of one's own have names of their own."""
+    """The schema (draft 2020-12). Names are suggested, not required: custom metrics have names of their own."""
     schema = Study.model_json_schema(by_alias=True)
     tables = schema["$defs"]
     parameters = {name for kind in catalogue.workloads.values() for name in kind.parameters}

@@ -27,11 +27,11 @@ GUEST_HOME = "/tmp"
 
 @dataclass(frozen=True)
 class Site:
-    """``bundled`` is the path of the program with Ajuste's own workloads. ``directory`` is where a command of one's own
+    """``bundled`` is the path of the program with Ajuste's own workloads. ``directory`` is where a custom command
     works.
 
     ``in_place``: the study's own files are beside the study file, not in ``directory``; a command has the environment
-    of whoever called Ajuste, so that none is written down. ``user`` is whose the processes are, if not the agent's.
+    of the user who called Ajuste, so that none is written down. ``user`` owns the processes, if not the agent's.
     ``cpus`` are those that a process may run on, if the study does not say it itself.
     """
 

@@ -125,10 +125,10 @@ def test_closing_ends_a_block_in_the_middle(host: Host) -> None:
 
 def test_what_cannot_be_made_ready_leaves_nothing_and_says_why() -> None:
     def refuse(_: Any) -> Host:
-        raise RequestError("another experiment goes on on this machine: process 7", hint="wait for it")
+        raise RequestError("another experiment is running on this machine: process 7", hint="wait for it")
 
     said = Bench(refuse).carry_out(parcel(), plans("a"))
-    assert str(said.error).startswith("another experiment goes on")
+    assert str(said.error).startswith("another experiment is running")
     assert (said.wrong, said.hint) == (True, "wait for it")
 
 
@@ -141,7 +141,7 @@ def test_a_machine_says_what_it_is_and_what_the_study_comes_to_there(host: Host)
 
 @pytest.mark.parametrize(
     ("changed", "reason"),
-    [({"ajuste": "0.0.1"}, "instead of 0.0.1"), ({"agent": "0" * 64}, "its agent is not the coordinator's")],
+    [({"ajuste": "0.0.1"}, "instead of 0.0.1"), ({"agent": "0" * 64}, "its agent was built from other sources")],
 )
 def test_a_machine_with_other_programs_refuses(host: Host, changed: dict[str, str], reason: str) -> None:
     assert reason in Bench(lambda _: host).survey(parcel(**changed)).refusal
@@ -169,7 +169,7 @@ def test_a_machine_that_lacks_a_tunable_refuses_by_name(host: Host) -> None:
 def test_a_plan_that_the_study_does_not_have_is_not_carried_out(host: Host, changed: dict[str, Any]) -> None:
     plan = plans("a")[0].model_copy(update=changed)
     said = Bench(lambda _: host).carry_out(parcel(), [plan])
-    assert "is none that the study has on this machine" in str(said.error)
+    assert "not found in the study on this machine" in str(said.error)
     assert host.entered == 0
 
 
@@ -182,9 +182,9 @@ def test_what_needs_accepted_risk_is_not_carried_out_without(host: Host) -> None
 @pytest.mark.parametrize("text", ["{}", "[" * 100_000, parcel(study="{}"), parcel(study="[" * 100_000)])
 def test_what_is_no_parcel_is_refused(host: Host, text: str) -> None:
     bench = Bench(lambda _: host)
-    assert "understand" in str(bench.survey(text).refusal)
+    assert "cannot read the" in str(bench.survey(text).refusal)
     answer = bench.carry_out(text, [])
-    assert "understand" in str(answer.refusal or answer.error)
+    assert "cannot read the" in str(answer.refusal or answer.error)
     assert host.entered == 0
 
 

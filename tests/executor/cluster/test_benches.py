@@ -89,7 +89,7 @@ class Busy(Played):
 
     def answer(self, name: str, ids: Sequence[str]) -> dict[str, Any]:
         if name == "lab1":
-            return {"error": "another experiment goes on on this machine", "hint": "wait for it", "wrong": True}
+            return {"error": "another experiment is running on this machine", "hint": "wait for it", "wrong": True}
         return super().answer(name, ids)
 
 

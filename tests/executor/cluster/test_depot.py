@@ -62,7 +62,7 @@ def test_what_was_damaged_later_is_not_there_any_more(place: BlobCache) -> None:
 
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "0" * 63, "0" * 64 + "/", ""])
 def test_a_name_that_is_no_checksum_is_refused(place: BlobCache, name: str) -> None:
-    with pytest.raises(RunError, match="no SHA-256"):
+    with pytest.raises(RunError, match="not a SHA-256"):
         place.find(name)
 
 

@@ -223,7 +223,7 @@ def test_what_a_worker_has_no_more_is_sent_again_and_its_plan_is_carried_out(
 def test_workers_that_do_not_fit_are_refused_with_the_reason(place: Lab, connection: Connection) -> None:
     place.worker(Refusing())
     with (
-        pytest.raises(RequestError, match=r"no worker .* fits: .*: it has QEMU 7.2.1 instead of 10.0.2"),
+        pytest.raises(RequestError, match=r"no worker .* can run this study: .*: it has QEMU 7.2.1 instead of 10.0.2"),
         ClusterExecutor(connection, pack),
     ):
         pass
@@ -285,7 +285,7 @@ def test_a_scheduler_that_is_lost_ends_the_run(played: Played, place: Lab, conne
         done = done_of(target, trials(target, 10_000))
         next(done)
         place.close()
-        with pytest.raises(RunError, match="was lost in the middle of the run"):
+        with pytest.raises(RunError, match="was lost during the run"):
             list(done)
 
 

@@ -59,9 +59,9 @@ def test_one_is_fetched_only_where_the_installed_one_will_not_do(
 def test_the_named_one_is_taken_or_refused(place: Home, tmp_path: Path) -> None:
     named = {"AJUSTE_QEMU": str(pretended(tmp_path, "8.2.0"))}
     assert choose_emulator("virtual", 1, place, print, named).version == "8.2.0"
-    with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.2\.0; 2 CPUs .* need 10\.0"):
+    with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.2\.0; 2 CPUs .* require 10\.0"):
         choose_emulator("virtual", 2, place, print, named)
     assert choose_emulator("wall", 2, place, print, named).version == "8.2.0"
     named = {"AJUSTE_QEMU": str(pretended(tmp_path, "8.0.5"))}
-    with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.0\.5; 2 CPUs under the wall clock need 8\.1"):
+    with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.0\.5; 2 CPUs under the wall clock require 8\.1"):
         choose_emulator("wall", 2, place, print, named)

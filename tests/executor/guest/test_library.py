@@ -103,7 +103,7 @@ def test_a_program_that_ends_threads_gets_the_unwinder(tmp_path: Path) -> None:
 def test_what_is_no_program_is_refused(tmp_path: Path, content: bytes) -> None:
     program = tmp_path / "program"
     program.write_bytes(content)
-    with pytest.raises(RequestError, match="neither an x86-64 program nor a script"):
+    with pytest.raises(RequestError, match="expected an x86-64 program, or a script"):
         needed_by(program)
 
 

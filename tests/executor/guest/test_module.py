@@ -85,7 +85,7 @@ def test_an_unknown_module_is_answered_with_the_nearest(kernel: KernelImage) -> 
 
 
 def test_a_kernel_without_modules_says_so(kernel: KernelImage) -> None:
-    with pytest.raises(RequestError, match="comes without modules"):
+    with pytest.raises(RequestError, match="has no modules"):
         modules_for(("null_blk",), kernel.model_copy(update={"modules": None}))
     assert modules_for((), kernel.model_copy(update={"modules": None})) == ()
 

@@ -87,11 +87,11 @@ def test_nothing_is_in_the_way_of_a_file_that_can_be_written(build: Build) -> No
         ("block.scheduler", "this machine has sda"),
         ("cpu.governor", "no CPU of this machine has it: its kernel was built without CONFIG_CPU_FREQ"),
         ("block.bfq.low_latency[sda]", "this machine does not have it"),
-        ("net.lro[eth0]", "eth0 does not let it be changed"),
-        ("net.sg[eth0]", "eth0 does not let it be changed"),
+        ("net.lro[eth0]", "eth0 does not allow changes"),
+        ("net.sg[eth0]", "eth0 does not allow changes"),
         ("net.gso[eth0]", "eth0 has no such feature"),
         ("net.gro[lo]", "lo has no such feature"),
-        ("net.ring_rx[lo]", "lo has no rings"),
+        ("net.ring_rx[lo]", "lo does not report the size of its rings"),
         ("net.coalesce.rx-usecs[eth0]", "eth0 has no such parameter"),
         ("cpu.dma_latency_us", "there is no /dev/cpu_dma_latency"),
         ("cgroup.cpu.max", "/sys/fs/cgroup is not cgroup v2"),
@@ -113,7 +113,7 @@ def test_a_group_of_offloads_can_be_changed_if_one_of_it_can(build: Build) -> No
 def test_a_kernel_that_does_not_say_its_options_is_told_what_it_takes(build: Build) -> None:
     machine = build(**{"proc/config.gz": b"no archive"})
     assert machine.options is None
-    assert "it takes a kernel with CONFIG_LRU_GEN" in why("lru_gen.enabled", machine)
+    assert "it requires a kernel with CONFIG_LRU_GEN" in why("lru_gen.enabled", machine)
     named = build(**{"proc/config.gz": b"", "boot/config-6.12.1": OPTIONS})
     assert "built without CONFIG_LRU_GEN" in why("lru_gen.enabled", named)
 

@@ -43,7 +43,7 @@ class TestUnderSudo:
             ({"SUDO_UID": "1000", "SUDO_GID": "root"}, "SUDO_GID = 'root'"),
             ({"SUDO_UID": "1000", "SUDO_GID": "-0"}, "SUDO_GID = '-0'"),
             ({"SUDO_UID": "١٠٠٠", "SUDO_GID": "1000"}, "SUDO_UID = '١٠٠٠'"),
-            ({"SUDO_UID": "987654", "SUDO_GID": "987654"}, "SUDO_UID = 987654 is no user of this machine"),
+            ({"SUDO_UID": "987654", "SUDO_GID": "987654"}, "SUDO_UID = 987654: user not found"),
         ],
     )
     def test_anything_else_is_refused_and_never_root(self, environment: dict[str, str], said: str) -> None:

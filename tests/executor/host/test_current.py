@@ -65,7 +65,7 @@ def test_an_empty_value_is_a_value():
         ("6.12.0", "fair_server_runtime_ns", "", "requires an instance"),
         ("6.1.0", "sched_latency_ns", "/sys/x: Permission denied", "not readable: needs root"),
         ("6.1.0", "sched_latency_ns", "/sys/x: No such file or directory", "CONFIG_SCHED_DEBUG and debugfs mounted"),
-        ("6.18.0", "base_slice_ns", "/sys/x: No such file or directory", "it takes debugfs mounted at"),
+        ("6.18.0", "base_slice_ns", "/sys/x: No such file or directory", "it requires debugfs mounted at"),
         ("6.1.0", "sched_util_clamp_min", "/p: No such file or directory", "a kernel with CONFIG_UCLAMP_TASK"),
         ("6.12.0", "sched_feat_ni_random", "no flag NI_RANDOM in /sys/x", "only since the end of 2025"),
         ("6.1.0", "sched_latency_ns", "/sys/x: Input/output error", "not readable: /sys/x: Input/output error"),

@@ -110,7 +110,7 @@ class TestReadingAndRunning:
 
     def test_without_a_home_nothing_is_written(self) -> None:
         before = EXPIRE.read_text()
-        with HostExecutor() as host, pytest.raises(RequestError, match="only reads"):
+        with HostExecutor() as host, pytest.raises(RequestError, match="without a journal"):
             host.run(Plan(id="p", writes=(change("1234"),)))
         assert EXPIRE.read_text() == before
 
@@ -180,7 +180,7 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
         other = Home(tmp_path / "d", tmp_path / "c", tmp_path / "s")
         with (
             HostExecutor(place),
-            pytest.raises(RequestError, match=f"another experiment goes on on this machine: process {os.getpid()}"),
+            pytest.raises(RequestError, match=f"another experiment is running on this machine: process {os.getpid()}"),
             HostExecutor(other),
         ):
             pass
@@ -211,7 +211,7 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
         try:
             with HostExecutor(place) as host:
                 (place.journals / "full").write_bytes(bytes(4096))
-                with pytest.raises(RunError, match="the journal cannot be written, so nothing was changed"):
+                with pytest.raises(RunError, match="cannot write the journal, so nothing was changed"):
                     host.run(Plan(id="p", writes=(change("3210"),), workload=command("/bin/true")))
                 assert EXPIRE.read_text() == before
         finally:

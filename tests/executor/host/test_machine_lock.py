@@ -143,7 +143,7 @@ def test_whoever_has_the_descriptor_holds_it_too(directory: Path, monkeypatch: p
         uses: tuple[Use, ...] = ("experiment", "restoration")
         for use in uses:
             with (
-                pytest.raises(RequestError, match="still puts values back"),
+                pytest.raises(RequestError, match="is still restoring values"),
                 MachineLock(use, directory),
             ):
                 pass
@@ -165,7 +165,7 @@ def test_what_an_own_experiment_started_is_waited_for(directory: Path) -> None:
 def test_a_second_one_of_the_same_process_is_refused_at_once(directory: Path) -> None:
     with (
         MachineLock("experiment", directory),
-        pytest.raises(RequestError, match="another experiment goes on"),
+        pytest.raises(RequestError, match="another experiment is running"),
         MachineLock("experiment", directory),
     ):
         pass
@@ -210,7 +210,7 @@ def test_what_is_in_roots_place_is_taken_away_and_neither_followed_nor_opened(
         found = path.lstat()
         assert stat.S_ISREG(found.st_mode)
         assert (found.st_uid, found.st_nlink) == (0, 1)
-        assert lock.found == [f"{path} was not Ajuste's own (it belonged to the user {BOB}); it was taken away"]
+        assert lock.found == [f"removed {path}, which Ajuste had not made (it belonged to the user {BOB})"]
     assert victim.read_text() == "precious"
 
 
@@ -257,7 +257,7 @@ class TestRestoring:
     def test_an_experiment_of_the_same_user_is_in_the_way(self, directory: Path, users: Users) -> None:
         other = users.holder()
         with (
-            pytest.raises(RequestError, match=f"another experiment goes on.*{other.pid}"),
+            pytest.raises(RequestError, match=f"another experiment is running.*{other.pid}"),
             MachineLock("restoration", directory),
         ):
             pass
@@ -268,7 +268,7 @@ class TestRestoring:
         with MachineLock("restoration", directory) as lock:
             assert len(lock.found) == 1
             assert lock.found[0].startswith(f"{directory / OWN} is held by process {other.pid}, since ")
-            assert lock.found[0].endswith("which is no experiment")
+            assert lock.found[0].endswith("which is not an experiment")
         assert time.monotonic() - began < 5
         assert status(directory)["pid"] == other.pid, "it still says that it has the machine"
 
@@ -277,13 +277,13 @@ class TestRestoring:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
             with MachineLock("restoration", directory) as lock:
-                assert f"held by process {os.getpid()}, which is no experiment" in lock.found[0]
+                assert f"held by process {os.getpid()}, which is not an experiment" in lock.found[0]
         finally:
             os.close(descriptor)
 
     def test_nothing_begins_meanwhile(self, directory: Path, users: Users) -> None:
         with MachineLock("restoration", directory):
-            assert "2 values are being put back on this machine" in users.begin()
+            assert "2 values are being restored on this machine" in users.begin()
 
 
 @as_root
@@ -292,7 +292,7 @@ class TestOfSeveralUsers:
     def test_one_experiment_at_a_time_holds_across_users(self, users: Users, first: int, second: int) -> None:
         other = users.holder(first)
         said = users.begin(second)
-        assert said.startswith(f"2 another experiment goes on on this machine: process {other.pid} of the user ")
+        assert said.startswith(f"2 another experiment is running on this machine: process {other.pid} of the user ")
         other.kill()
         other.wait()
         assert users.begin(second) == "held"

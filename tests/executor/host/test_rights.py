@@ -61,8 +61,8 @@ def test_what_needs_root_is_refused_and_told_what_does_not(plan: Plan, words: st
     with pytest.raises(RequestError, match=words) as caught:
         require_rights(plan)
     assert caught.value.exit_code == 2
-    assert "nice values from 0 to 19" in (caught.value.hint or "")
-    assert "virtual machine" in (caught.value.hint or "")
+    assert "nice from 0 to 19" in (caught.value.hint or "")
+    assert "in a guest" in (caught.value.hint or "")
 
 
 def test_the_limits_of_a_user_count(ordinary: Callable[[int, int], None]) -> None:

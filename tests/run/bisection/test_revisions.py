@@ -105,7 +105,7 @@ def test_ends_on_two_branches_are_refused_with_their_ancestor(repository: Reposi
     repository.commit("side")
     repository.git("checkout", "--quiet", "main")
     repository.commit("main")
-    with pytest.raises(RequestError, match="is no ancestor of") as error:
+    with pytest.raises(RequestError, match="is not an ancestor of") as error:
         revision_ends(f"git:{repository.directory}@side", f"git:{repository.directory}@main")
     assert base[:12] in (error.value.hint or "")
 

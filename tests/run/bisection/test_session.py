@@ -67,7 +67,7 @@ def test_what_cannot_be_measured_is_noted_and_goes_by(session_in: In, lab: type[
 
 
 def test_ends_that_do_not_differ_leave_nothing_to_seek(session_in: In, lab: type[Lab]) -> None:
-    with pytest.raises(RunError, match="bad does not certainly differ from good in elapsed"):
+    with pytest.raises(RunError, match="no significant difference between bad and good in elapsed"):
         opened(session_in, lab({"bad": 1.0}))
 
 
@@ -89,5 +89,5 @@ def test_a_step_asks_about_two_kernels_and_nothing_else() -> None:
 def test_this_machine_has_no_kernels_to_choose_from() -> None:
     study = chosen_study("granularity", catalogue(), None, None)
     here = study.model_copy(update={"target": study.target.model_copy(update={"kind": "host"})})
-    with pytest.raises(RequestError, match="which has one kernel"):
+    with pytest.raises(RequestError, match="a bisection requires guests"):
         step_study(here, "elapsed", "a", "b", 1)

@@ -43,7 +43,7 @@ STEPS = (
 def test_the_answer_and_every_step_with_its_verdict_are_shown() -> None:
     text = shown("debian:6.12", steps=STEPS)
     assert " ".join(text.split()).startswith(
-        "The difference came with debian:6.12 (of 4 versions; debian:5.10 does not have it yet)."
+        "The difference first appears in debian:6.12 (of 4 versions; not yet in debian:5.10)."
     )
     (row,) = [line for line in text.splitlines() if "debian:6.1  " in line and "%" in line]
     assert row.split() == ["debian:6.1", "2", "+1.0", "%", "0.0", "…", "+2.0", "%", "5", "not", "there"]
@@ -61,7 +61,7 @@ def test_the_names_of_options_are_not_broken() -> None:
 
 def test_all_suspects_are_named_where_there_are_several() -> None:
     text = " ".join(shown("debian:6.12", "debian:7.3", steps=STEPS).split())
-    assert "one of debian:6.12, debian:7.3: what lies between could not be told" in text
+    assert "one of debian:6.12, debian:7.3; the steps between them were undecided" in text
 
 
 def test_why_a_step_could_not_be_measured_is_said_and_harmless() -> None:

@@ -41,7 +41,7 @@ def test_the_versions_are_in_order_from_good_to_bad(here: Home) -> None:
 
 
 def test_two_flavours_have_no_versions_between_them(here: Home) -> None:
-    with pytest.raises(RequestError, match="not of the same source and flavour"):
+    with pytest.raises(RequestError, match="different sources or flavours"):
         between("debian:5.10", "debian:5.10/rt", here)
 
 

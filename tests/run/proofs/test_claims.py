@@ -69,7 +69,7 @@ def test_what_the_study_says_comes_first(images: dict[str, KernelImage]) -> None
 
 
 def test_a_claim_that_names_no_feature_is_refused_before_anything_is_fetched() -> None:
-    with pytest.raises(RequestError, match="no feature"):
+    with pytest.raises(RequestError, match="not found"):
         check_claims(study(["a", "b"], {"prove": ["warp"]}))
 
 

@@ -39,7 +39,7 @@ def test_the_running_kernel_is_believed_and_not_its_configuration(image: KernelI
     proof = judged(image, [FEATURES["autogroup"]], claims, facts)
     (shown,) = proof.features
     assert (shown.state, shown.options, shown.holds) == ("no", {"CONFIG_SCHED_AUTOGROUP": "y"}, False)
-    with pytest.raises(RunError, match=r"mine:x .* autogroup was claimed, .* says no .*No such file") as refused:
+    with pytest.raises(RunError, match=r"mine:x .* expected autogroup, .* shows no .*No such file") as refused:
         require(proof)
     assert "ajuste kernel prove mine:x" in (refused.value.hint or "")
 
@@ -72,6 +72,6 @@ def test_a_study_measures_nothing_on_a_kernel_that_is_not_what_it_takes_it_for(
     shell = Shell(tmp_path, ajuste_home)
     _, complaint = shell("run", "small.toml", "--quiet", expect=1)
     assert "debian:5.10" in complaint
-    assert "no-psi was claimed, and the running kernel says yes" in " ".join(complaint.split())
-    assert "numa was claimed" not in complaint
+    assert "expected no-psi, but the running kernel shows yes" in " ".join(complaint.split())
+    assert "expected numa" not in complaint
     assert shell.json("report") == []

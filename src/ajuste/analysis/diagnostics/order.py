@@ -171,7 +171,7 @@ def _without_line(values: Floats) -> Floats:
 
 
 def _of_pairs(residuals: Residuals) -> tuple[float, float]:
-    """The same for what is left within the blocks, of all configurations together, and how many standard errors it is
+    """The same for the residuals within the blocks, of all configurations together, and how many standard errors it is
     above none.
     """
     within = residuals.values - residuals.block_means[residuals.block]

@@ -1,4 +1,4 @@
-"""Residuals: what is left of a metric when the means of the configurations are taken out, in the order of running."""
+"""Residuals: a metric without the means of the configurations, in the order of running."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from ajuste.model.results import Results
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.tuning import ExpectedMap, Importance, KeptLimit, Leg, SearchStep, Tuning
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import amount, change, listed, percent
+from ajuste.model.wording import amount, change, in_sentence, listed, percent
 from ajuste.study.resolved import ResolvedStudy
 
 
@@ -294,7 +294,7 @@ def search_answer(
 
 def search_question(tuning: Tuning, objectives: Sequence[Metric], combinations: int) -> str:
     """What a search asks, whatever its study does."""
-    titles = [metric.title.lower() for metric in objectives]
+    titles = [in_sentence(metric.title) for metric in objectives]
     so_that = f", so that {listed(list(tuning.constraints))}" if tuning.constraints else ""
     if len(titles) > 1:
         return f"Which of {combinations:,} combinations are best between {listed(titles)}{so_that}?"
@@ -319,7 +319,7 @@ def _effect(verdict: Verdict, metric: Metric) -> str:
     def say(value: float | None) -> str:
         return change(value, verdict.scale, metric.unit)
 
-    return f"{metric.title.lower()} {say(verdict.estimate)} ({say(verdict.low)} to {say(verdict.high)})"
+    return f"{in_sentence(metric.title)} {say(verdict.estimate)} ({say(verdict.low)} to {say(verdict.high)})"
 
 
 def _naive(tuning: Tuning, verdict: Verdict) -> str:
@@ -335,7 +335,7 @@ def _front(tuning: Tuning, by_name: dict[tuple[str, str], Verdict], objectives: 
         for name in tuning.chosen
     ]
     noun = "one configuration is" if len(parts) == 1 else f"{len(parts)} configurations are"
-    titles = listed([metric.title.lower() for metric in objectives])
+    titles = listed([in_sentence(metric.title) for metric in objectives])
     said = f"Between {titles}, {noun} worth choosing from, {_fresh(tuning)}: {'; '.join(parts)}."
     return " ".join((said, *(text for name in tuning.chosen for text in _limits(tuning, name))))
 

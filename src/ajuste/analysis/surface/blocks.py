@@ -1,4 +1,4 @@
-"""The blocks of one metric as a table, and what is left of it when all that blocks have in common is taken out."""
+"""The blocks of one metric as a table, and its residuals without what all blocks have in common."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Blocks:
 
     @cached_property
     def deviations(self) -> Array:
-        """What is left of each figure without its row's level and its block's effect."""
+        """Each figure without its row's level and its block's effect."""
         levels, effects = self._fitted
         return np.asarray(self.values - levels[:, None] - effects[None, :])
 
@@ -132,7 +132,7 @@ def _order(clean: Clean, places: NDArray[np.int64]) -> Array:
 
 MOST_FREEDOM: Final = 1e6
 FEWEST_BLOCKS: Final = 3
-"""With less no interval is given: the variance of a row that is unlike the others could not be told from theirs."""
+"""With less there is no interval: a row of another variance would not be distinguishable."""
 _TINY: Final = 1e-300
 _TINY_FREEDOM: Final = 1e-9
 

@@ -29,9 +29,9 @@ FEWEST_POINTS: Final = 4
 _FAST: Final = 1.5
 """Times the curve's mean steepness: from there on a fall is fast, and below its inverse slow."""
 _TURNS: Final = 3
-"""So many short falls and rises by turns are an oscillation."""
+"""So many alternating short falls and rises are an oscillation."""
 _TOLD: Final = 3.0
-"""Standard errors apart the ends of two flat regions are told from each other."""
+"""Standard errors between the ends of two flat regions that count as different."""
 _SHORT: Final = 2
 """Steps of a fall or rise that can be part of one."""
 
@@ -59,7 +59,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class _Part:
-    """``sign`` is that of its slope, 0 where it is flat; ``waves`` where parts by turns were put together."""
+    """``sign`` is that of its slope, 0 where it is flat; ``waves`` where alternating parts were put together."""
 
     start: int
     end: int
@@ -113,7 +113,7 @@ def _part(line: GridLine, start: int, end: int, alpha: float, margin: float) -> 
 
 
 def _joined_waves(parts: Sequence[_Part]) -> list[_Part]:
-    """Short falls and rises that follow each other by turns as one part."""
+    """Short falls and rises that alternate, as one part."""
     made: list[_Part] = []
     run: list[_Part] = []
 
@@ -134,7 +134,7 @@ def _joined_waves(parts: Sequence[_Part]) -> list[_Part]:
 
 
 def _joined_flat(line: GridLine, parts: Sequence[_Part], margin: float) -> list[_Part]:
-    """Flat neighbours as one part, if what is between their ends does not matter or cannot be told from nothing."""
+    """Flat neighbours as one part, if what is between their ends does not matter or may be nothing."""
     made: list[_Part] = []
     for part in parts:
         last = made[-1] if made else None

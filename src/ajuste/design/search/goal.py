@@ -1,4 +1,4 @@
-"""What is sought: which metrics are to become better, and what must not become worse."""
+"""The goal of a search: which metrics are to become better, and what must not become worse."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _split(text: str) -> tuple[str, bool, str]:
     return match[1], match[2] in ("<=", "≤"), match[3]
 
 
-# How a search stands, for whoever watches it.
+# How a search stands, for a progress display.
 
 
 @dataclass(frozen=True)

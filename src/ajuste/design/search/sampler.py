@@ -45,7 +45,7 @@ class SearchSampler(Protocol):
 class Tried:
     """``values`` has one figure for every objective, smaller is better; ``excess`` how far the point is beyond every
     constraint (0 or less: within it). ``runs`` says how many runs these are means of, ``variances`` how far a single
-    run of each objective strays; 0 where nobody knows.
+    run of each objective strays; 0 where unknown.
     """
 
     point: Point

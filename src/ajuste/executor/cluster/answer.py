@@ -1,4 +1,4 @@
-"""What workers are asked and what they answer: JSON of these models, with limits, validated by whoever receives it."""
+"""What workers are asked and what they answer: JSON of these models, with limits, validated by the receiver."""
 
 from __future__ import annotations
 

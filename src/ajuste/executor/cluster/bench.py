@@ -39,8 +39,8 @@ from ajuste.study.schema import Study
 from ajuste.study.trial_plan import plan_for
 
 LEASE_SECONDS: Final = 60.0
-"""So long after its last block a machine is kept ready for the next one. Whoever has not come by then is gone, or comes
-back to a machine that is made ready anew.
+"""So long after its last block a machine is kept ready for the next one. A coordinator that comes later finds a
+machine that is prepared again.
 """
 
 
@@ -85,12 +85,12 @@ class Bench:
         try:
             parcel = HostJob.model_validate_json(text)
         except ValidationError:
-            return from_here(refusal=f"its Ajuste {ajuste_version()} does not understand this one")
+            return from_here(refusal=f"its Ajuste {ajuste_version()} cannot read the request")
         if parcel.ajuste != ajuste_version():
             return from_here(refusal=f"it has Ajuste {ajuste_version()} instead of {parcel.ajuste}")
         try:
             if parcel.agent != sha256_of(native_program(AGENT)):
-                return from_here(refusal="its agent is not the coordinator's: they were built from different sources")
+                return from_here(refusal="its agent was built from other sources than the coordinator's")
             resolved = resolved_here(parcel)
             require_possible(resolved, catalogue(), accept_risk=parcel.accept_risk)
         except AjusteError as error:
@@ -114,7 +114,7 @@ class Bench:
                 stay = self._with_us(parcel, resolved)
                 return from_here(done=[carried_out(self._target(stay), plan) for plan in plans])
             except ValidationError:
-                return from_here(refusal=f"its Ajuste {ajuste_version()} does not understand this one")
+                return from_here(refusal=f"its Ajuste {ajuste_version()} cannot read the request")
             except AjusteError as error:
                 self.close()
                 return failure(error)
@@ -136,7 +136,7 @@ class Bench:
         if stay is None:
             return
         stay.ended.set()
-        if stay.target is None:  # It is being made ready: whoever does that undoes it.
+        if stay.target is None:  # It is being made ready: the same thread undoes it.
             stay.gone.wait()
             return
         _end(stay)
@@ -211,7 +211,10 @@ def resolved_here(parcel: HostJob) -> ResolvedStudy:
     try:
         study = Study.model_validate_json(parcel.study).at(_Sent(Path(parcel.directory)))
     except (ValidationError, RecursionError):
-        raise RequestError(f"the study that was sent is none that Ajuste {ajuste_version()} understands") from None
+        raise RequestError(
+            f"Ajuste {ajuste_version()} cannot read the study that it received",
+            hint="use the same version of Ajuste on all machines",
+        ) from None
     here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
     return resolve(study, of_this_machine(catalogue()), here, find_program, host_site())
 
@@ -228,7 +231,10 @@ def _require_of_study(plans: Sequence[Plan], resolved: ResolvedStudy) -> None:
         disturbed = Perturbation(environment_bytes=plan.perturbation.environment_bytes)
         plain = plan.model_copy(update={"id": known[0].id, "perturbation": Perturbation()})
         if plan.perturbation != disturbed or plain not in known:
-            raise RequestError(f"the plan {visible_line(plan.id[:80])!r} is none that the study has on this machine")
+            raise RequestError(
+                f"plan {visible_line(plan.id[:80])!r} not found in the study on this machine",
+                hint="use the same version of Ajuste on all machines",
+            )
 
 
 def on_this_machine(own: Home) -> Callable[[ResolvedStudy], Executor]:

@@ -181,12 +181,12 @@ class BenchExecutor(Executor):
     def _give_up(self, flight: _Flight, waiting: deque[_Block]) -> None:
         """The machine was lost in the middle of a block: another one begins it anew."""
         self._there.pop(flight.machine.address, None)
-        self._say(f"{flight.machine.name} was lost; its block is measured again elsewhere")
+        self._say(f"{flight.machine.name} was lost; another machine repeats its block")
         self._lost[flight.block.number] += 1
         if self._lost[flight.block.number] >= MOST_LOST:
             raise RunError(
-                f"{MOST_LOST} machines were lost during block {flight.block.number}, at last {flight.machine.name}",
-                hint="what was measured is kept: the same command goes on where it stopped",
+                f"{MOST_LOST} machines were lost during block {flight.block.number}, the last {flight.machine.name}",
+                hint="run the same command to resume; finished trials are kept",
             )
         waiting.appendleft(flight.block)
 
@@ -208,12 +208,12 @@ class BenchExecutor(Executor):
         if self._there:
             self._lacking_since = None
             return
-        self._say("waiting for a machine that measures")
+        self._say("waiting for a machine")
         self._lacking_since = self._lacking_since or self._looked
         if self._looked - self._lacking_since > WORKER_SECONDS:
             raise RunError(
-                f"{self._connection.cluster} has no machine any more that measures",
-                hint="what was measured is kept: the same command goes on where it stopped",
+                f"{self._connection.cluster} has lost all machines that measure",
+                hint="run the same command to resume; finished trials are kept",
             )
 
     def _benches(self) -> list[str]:
@@ -224,12 +224,12 @@ class BenchExecutor(Executor):
         while not (addresses := self._benches()):
             if self._connection.workers() or time.monotonic() > deadline:
                 raise RequestError(
-                    f"{self._connection.cluster} has no worker that measures by its machine's clock",
-                    hint=f"on each machine: ajuste worker --bench --scheduler {self._connection.cluster.address}",
+                    f"{self._connection.cluster} has no worker that measures by the wall clock",
+                    hint=f"start them: ajuste worker --bench --scheduler {self._connection.cluster.address}",
                 )
             self._say("waiting for a worker")
             time.sleep(_WAIT_SECONDS)
-        self._say("asking the machines")
+        self._say("checking the machines")
         self._admit(addresses)
         self._looked = time.monotonic()
         if not self._there:
@@ -259,9 +259,9 @@ class BenchExecutor(Executor):
 
     def _why_not(self, answer: Answer, there: ResolvedStudy) -> str:
         if any(machine.identity == answer.identity for machine in self._there.values()):
-            return "another worker of the same machine measures already"
+            return "another worker already measures on this machine"
         if (there.names, there.factors) != (self._resolved.names, self._resolved.factors):
-            return f"there the study has other configurations: {visible_line(', '.join(there.names)[:1000])}"
+            return f"the study has different configurations there: {visible_line(', '.join(there.names)[:1000])}"
         return ""
 
     def _name_of(self, answer: Answer) -> str:
@@ -286,7 +286,7 @@ class BenchExecutor(Executor):
     def _none_fits(self) -> RequestError:
         return RequestError(
             f"no machine of {self._connection.cluster} can measure this study: {self._refusals()}",
-            hint="docs/how-to/several-machines.md says what each machine needs",
+            hint="check what each machine needs: docs/how-to/several-machines.md",
         )
 
     def _end(self) -> None:
@@ -305,7 +305,7 @@ class _Surveyed(NamedTuple):
 
 def _surveyed(answer: Answer) -> _Surveyed:
     """What a machine says of itself. Raises Broken."""
-    resolved = read_as(ResolvedStudy, answer.resolved.encode(), "what the study comes to there")
+    resolved = read_as(ResolvedStudy, answer.resolved.encode(), "its resolved study")
     inventory = read_as(Inventory, answer.inventory.encode(), "its inventory")
     return _Surveyed(resolved, {**summary_of(inventory), "inventory": inventory.model_dump(mode="json")})
 
@@ -316,4 +316,4 @@ def _why_left_out(answer: Answer, flight: _Flight) -> str:
         return answer.error if answer.wrong else ""
     if answer.refusal:
         return answer.refusal
-    return "" if len(answer.done or ()) == len(flight.plans) else "its answer is not to what it was asked"
+    return "" if len(answer.done or ()) == len(flight.plans) else "its answer does not match the request"

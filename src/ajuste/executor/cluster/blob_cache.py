@@ -56,7 +56,7 @@ class BlobCache:
         path = self._path(piece.digest)
         if piece.size_bytes > LARGEST_BYTES or piece.offset + len(piece.content) > piece.size_bytes:
             raise RunError(
-                f"a file of {piece.size_bytes} bytes was sent to a worker, which keeps {LARGEST_BYTES} at most"
+                f"a file of {piece.size_bytes} bytes was sent to a worker, which accepts at most {LARGEST_BYTES}"
             )
         temporary = path.with_name(f".{piece.digest}.{os.getpid()}")
         with self._lock, keeping_in(self._root, "files of the cluster"):
@@ -92,5 +92,5 @@ class BlobCache:
 
     def _path(self, digest: str) -> Path:
         if not _DIGEST.fullmatch(digest):
-            raise RunError(f"{visible_line(digest[:80])!r} is no SHA-256")
+            raise RunError(f"{visible_line(digest[:80])!r} is not a SHA-256")
         return self._root / digest

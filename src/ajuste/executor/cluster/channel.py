@@ -88,15 +88,15 @@ async def open_channel(channel: Channel, introduction: Introduction) -> Peer:
 
 def _unreachable(channel: Channel, reason: str) -> RequestError:
     return RequestError(
-        f"the scheduler {channel.address} cannot be reached: {reason}",
-        hint="`ajuste scheduler --listen ADDRESS` starts one",
+        f"cannot reach the scheduler {channel.address}: {reason}",
+        hint="start one with `ajuste scheduler --listen ADDRESS`",
     )
 
 
 def _reason(error: BaseException) -> str:
     """Why nothing answered, in the system's words."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not of this cluster's scheduler: {error.verify_message}"
+        return f"its certificate does not belong to this cluster's scheduler: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return f"no TLS with these keys: {(error.reason or str(error)).lower().replace('_', ' ')}"
     if isinstance(error, TimeoutError) and not str(error):
@@ -125,7 +125,7 @@ async def _listen(channel: Channel, say: Say) -> None:
     except OSError as error:
         raise RequestError(
             f"cannot listen at {channel.address}: {error.strerror or error}",
-            hint="name an address of this machine and a port that is free",
+            hint="choose an address of this machine and a free port",
         ) from error
     interrupted = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

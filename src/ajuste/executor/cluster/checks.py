@@ -1,6 +1,6 @@
 """Which trials of a cluster are measured twice, and what follows where two answers are not the same to the bit.
 
-Nobody knows before which ones they are: the choice is made with a key that the coordinator keeps to itself.
+Which ones is unknown in advance: the choice is made with a key that the coordinator keeps to itself.
 """
 
 from __future__ import annotations

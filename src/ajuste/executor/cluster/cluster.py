@@ -150,9 +150,9 @@ class ClusterExecutor(Executor):
 
     def _distrust(self, disagreed: Disagreed) -> Untrusted:
         for worker, plan in disagreed.workers.items():
-            reason = f"{worker} gave for the trial {plan} what it does not come to; its trials were dropped"
+            reason = f"{worker} returned a wrong result for the trial {plan}; its trials were dropped"
             self._untrusted[worker] = reason
-            self._connection.ban(worker, "what it gives for a trial is not what that comes to")
+            self._connection.ban(worker, "it returned a wrong result for a trial")
         self._looked = 0.0
         return Untrusted(list(disagreed.workers))
 
@@ -209,7 +209,7 @@ class ClusterExecutor(Executor):
             if first is not None and not task.by and there <= {first}:
                 self._connection.cancel([task])
                 flying.pop(task)
-                self._say("measuring a trial here once more")
+                self._say("repeating a trial here")
                 done += self._checks.alone(flight.number)
         return done
 
@@ -223,7 +223,7 @@ class ClusterExecutor(Executor):
         """What stood in the way of plans is mended. Raises what cannot be."""
         require(answer)
         if answer.done is not None or not (answer.lacks or answer.refusal):
-            self._connection.ban(worker, "its answer is not to what it was asked")
+            self._connection.ban(worker, "its answer does not match the request")
             return
         self._admit([one for one in self._connection.workers() if one.address not in self._refused])
 
@@ -271,8 +271,8 @@ class ClusterExecutor(Executor):
         self._lacking_since = self._lacking_since or self._looked
         if self._looked - self._lacking_since > WORKER_SECONDS:
             raise RunError(
-                f"{self._connection.cluster} has no worker any more{self._left_out()}",
-                hint="what was measured is kept: the same command goes on where it stopped",
+                f"{self._connection.cluster} has lost all workers{self._left_out()}",
+                hint="run the same command to resume; finished trials are kept",
             )
 
     def _left_out(self) -> str:
@@ -287,16 +287,16 @@ class ClusterExecutor(Executor):
             if time.monotonic() > deadline:
                 raise RequestError(
                     f"{self._connection.cluster} has no workers{self._left_out()}",
-                    hint=f"on each machine: ajuste worker --scheduler {self._connection.cluster.address}",
+                    hint=f"start them: ajuste worker --scheduler {self._connection.cluster.address}",
                 )
             time.sleep(_WAIT_SECONDS if self._connection.cluster.address else 0.01)
-        self._say("asking the workers")
+        self._say("checking the workers")
         self._admit(workers)
         fitting = [one for one in self._connection.workers() if one.address not in self._refused]
         if not fitting:
             raise RequestError(
-                f"no worker of {self._connection.cluster} fits: {self._refusals()}{self._left_out()}",
-                hint="the same version of Ajuste and of QEMU must be on every machine",
+                f"no worker of {self._connection.cluster} can run this study: {self._refusals()}{self._left_out()}",
+                hint="install the same version of Ajuste and of QEMU on every machine",
             )
         if self._refused:
             self._say(f"left out: {self._refusals()}")
@@ -346,7 +346,7 @@ class ClusterExecutor(Executor):
                     continue
                 require(task.answer)
                 if task.answer.hello is None:
-                    self._connection.ban(task.by, "its answer is not to what it was asked")
+                    self._connection.ban(task.by, "its answer does not match the request")
                     continue
                 self._hello, self._environment = task.answer.hello, dict(task.answer.environment)
                 return

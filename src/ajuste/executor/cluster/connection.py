@@ -79,7 +79,7 @@ class WorkerTask:
 
 
 class Connection:
-    """Opened by whoever needs it first; leaving closes it, and ends workers that were started for it."""
+    """Opened at its first use; leaving closes it, and ends workers that were started for it."""
 
     def __init__(self, cluster: Cluster, home: Home, say: Say) -> None:
         self._cluster = cluster
@@ -192,7 +192,7 @@ class Connection:
             case "welcome" | "beat":
                 pass
             case kind:
-                raise Broken(f"a scheduler does not say {kind} to a coordinator")
+                raise Broken(f"unexpected message {kind} from a scheduler")
 
     def _answered(self, number: int, body: bytes) -> None:
         task = self._landed(number)
@@ -238,7 +238,7 @@ class Connection:
         return task
 
     def _dispatch(self) -> None:
-        """Give what waits to whoever is free, the least busy first."""
+        """Give what waits to free workers, the least busy first."""
         if not self._waiting:
             return
         free = sorted(
@@ -343,8 +343,8 @@ class Connection:
         """Raises RunError if the scheduler is gone."""
         if self._thread is None or self._ended:
             raise RunError(
-                f"{self._cluster} was lost in the middle of the run: {self._ended or 'it was left'}",
-                hint="what was measured is kept: the same command goes on where it stopped",
+                f"{self._cluster} was lost during the run: {self._ended or 'disconnected'}",
+                hint="run the same command to resume; finished trials are kept",
             )
 
     def _run(self, work: Callable[[], object]) -> None:

@@ -84,13 +84,16 @@ def _written(directory: Path, contents: Mapping[str, bytes]) -> tuple[Path, ...]
         make_directory(directory)
         if there := [path for path in paths if path.exists()]:
             raise RequestError(
-                f"{there[0]} exists already", hint="name another directory; other keys would lock out who has these"
+                f"{there[0]} exists already",
+                hint="choose another directory; new keys would lock out machines that have these",
             )
         for path, content in zip(paths, contents.values(), strict=True):
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
                 file.write(content)
     except OSError as error:
-        raise RequestError(f"keys cannot be written to {directory}: {error.strerror}") from error
+        raise RequestError(
+            f"cannot write keys to {directory}: {error.strerror}", hint="choose a directory that you can write to"
+        ) from error
     return paths
 
 
@@ -100,15 +103,15 @@ def context_of(directory: Path, side: Side) -> ssl.SSLContext:
     for path in (authority, own):
         if not path.is_file():
             raise RequestError(
-                f"no key of a cluster: {path} not found",
-                hint="`ajuste cluster keys DIRECTORY` makes keys; --cluster-keys says where they are "
+                f"cluster key {path} not found",
+                hint="make keys with `ajuste cluster keys DIRECTORY`, or name their directory with --cluster-keys "
                 "(docs/how-to/several-machines.md)",
             )
     status = own.stat()
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o077:
         raise RequestError(
             f"the key {own} can be read or changed by others",
-            hint=f"it must be yours and nobody else's: chmod 600 {own}; if others have seen it, make new keys",
+            hint=f"restrict it: chmod 600 {own}; if others have seen it, make new keys",
         )
     purpose = ssl.PROTOCOL_TLS_SERVER if side == "scheduler" else ssl.PROTOCOL_TLS_CLIENT
     context = ssl.SSLContext(purpose)
@@ -117,7 +120,10 @@ def context_of(directory: Path, side: Side) -> ssl.SSLContext:
         context.load_verify_locations(cafile=authority)
         context.load_cert_chain(own)
     except (OSError, ssl.SSLError) as error:
-        raise RequestError(f"the keys in {directory} are damaged: {error.strerror or error}") from error
+        raise RequestError(
+            f"the keys in {directory} are damaged: {error.strerror or error}",
+            hint="copy them again, or make new keys: ajuste cluster keys DIRECTORY",
+        ) from error
     context.verify_mode = ssl.CERT_REQUIRED
     context.check_hostname = side != "scheduler"
     return context

@@ -55,7 +55,7 @@ class _Known:
         """Raises Broken for more than any honest peer sends."""
         self.beats += 1
         if self.beats > 10 + _MOST_BEATS_PER_SECOND * (time.monotonic() - self.since):
-            raise Broken("it floods the scheduler with messages")
+            raise Broken("it sends too many messages")
 
 
 class Scheduler:
@@ -82,7 +82,7 @@ class Scheduler:
             finally:
                 beating.cancel()
         except Broken as broken:
-            self._say(f"cut off {address}: {broken}")
+            self._say(f"disconnected {address}: {broken}")
             peer.send(Header(kind="refused"), str(broken).encode())
         finally:
             if known is not None:
@@ -98,24 +98,24 @@ class Scheduler:
         finally:
             self._unknown -= 1
         if said is None:
-            raise Broken("it left without saying who it is")
+            raise Broken("it disconnected without an introduction")
         header, body = said
         if header.kind != "hello":
             raise Broken(f"it began with {header.kind}, not hello")
         introduction = read_as(Introduction, body, "its hello (is it another version of Ajuste?)")
         if role is not None and introduction.role != role:
-            raise Broken(f"its certificate is that of a {role}, and it wants to be a {introduction.role}")
+            raise Broken(f"its certificate is for a {role}, but it introduced itself as a {introduction.role}")
         return _Known(peer, address, introduction, next(self._numbers))
 
     def _welcome(self, known: _Known) -> None:
         known.peer.send(Header(kind="welcome"))
         if known.introduction.role == "worker":
             self._workers[known.address] = known
-            self._say(f"the worker {known.address} has come")
+            self._say(f"worker {known.address} connected")
             self._tell_roster(self._coordinators.values())
         else:
             self._coordinators[known.number] = known
-            self._say(f"the coordinator {known.address} has come")
+            self._say(f"coordinator {known.address} connected")
             self._tell_roster([known])
 
     def _tell_roster(self, coordinators: Any) -> None:
@@ -130,7 +130,7 @@ class Scheduler:
             case "worker", "answer":
                 asker, number = known.asked.pop(header.number, (None, 0))
                 if asker is None:
-                    raise Broken("it answered what it was not asked")
+                    raise Broken("it answered a request that was not sent")
                 asker.under_way -= 1
                 asker.peer.send(Header(kind="answer", number=number), body)
             case "coordinator", "request":
@@ -138,11 +138,11 @@ class Scheduler:
             case "coordinator", "cancel":
                 self._cancel(known, header)
             case role, kind:
-                raise Broken(f"a {role} does not say {kind}")
+                raise Broken(f"unexpected message {kind} from a {role}")
 
     def _ask(self, asker: _Known, header: Header, body: bytes) -> None:
         if asker.under_way >= MOST_REQUESTS:
-            raise Broken(f"it asks more than {MOST_REQUESTS} things at once")
+            raise Broken(f"it sent more than {MOST_REQUESTS} requests at once")
         worker = self._workers.get(header.worker)
         if worker is None:
             asker.peer.send(Header(kind="lost", number=header.number))
@@ -163,7 +163,7 @@ class Scheduler:
 
     def _forget(self, known: _Known) -> None:
         if known.introduction.role == "worker":
-            self._say(f"the worker {known.address} has gone")
+            self._say(f"worker {known.address} disconnected")
             if self._workers.get(known.address) is known:
                 del self._workers[known.address]
             for asker, number in known.asked.values():
@@ -171,20 +171,20 @@ class Scheduler:
                 asker.peer.send(Header(kind="lost", number=number))
             self._tell_roster(self._coordinators.values())
             return
-        self._say(f"the coordinator {known.address} has gone")
+        self._say(f"coordinator {known.address} disconnected")
         self._coordinators.pop(known.number, None)
         for worker in self._workers.values():
             worker.peer.send(Header(kind="gone", coordinator=known.number))
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None) -> asyncio.Server:
-        """Attend whoever comes. Raises OSError where that address cannot be listened on."""
+        """Serve all that connect. Raises OSError where that address cannot be listened on."""
 
         async def come(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             where = writer.get_extra_info("peername")
             address = f"{'tls' if context else 'tcp'}://{where[0]}:{where[1]}"
             role = role_in(writer.get_extra_info("peercert")) if context else None
             if context and role is None:
-                self._say(f"cut off {address}: its certificate is of no coordinator and no worker")
+                self._say(f"disconnected {address}: its certificate is not for a coordinator or a worker")
                 writer.transport.abort()
                 return
             with contextlib.suppress(asyncio.CancelledError):

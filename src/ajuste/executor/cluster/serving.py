@@ -41,7 +41,7 @@ def serve(channel: Channel, home: Home, say: Say, *, threads: int | None = None,
         duties.close_all()
     if not ended:
         raise KeyboardInterrupt
-    raise RunError(f"the scheduler {channel.address} has ended, or closed this worker: {ended}")
+    raise RunError(f"lost the scheduler {channel.address}: {ended}")
 
 
 async def _serve(channel: Channel, say: Say, threads: int, duties: Duties) -> str:
@@ -127,7 +127,7 @@ class Working:
             case "welcome" | "beat":
                 pass
             case kind:
-                raise Broken(f"a scheduler does not say {kind} to a worker")
+                raise Broken(f"unexpected message {kind} from a scheduler")
 
     def _drop(self, number: int) -> None:
         """What has not begun yet is not begun; the rest ends, and nobody is told."""
@@ -208,7 +208,7 @@ class Duties:
             case "bench-close":
                 return lambda asked: self._bench.close_of(asked.parcel)
             case _:
-                raise Broken(f"nothing known is asked: {what!r}")
+                raise Broken(f"unknown request: {what!r}")
 
     def forget(self, coordinator: int) -> None:
         """It is gone: what it had measured here is put back."""

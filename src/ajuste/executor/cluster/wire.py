@@ -114,25 +114,25 @@ async def receive(
     except asyncio.IncompleteReadError as error:
         if not error.partial:
             return None
-        raise Broken("it ended in the middle of a message") from None
+        raise Broken("it ended within a message") from None
     except TimeoutError:
-        raise Broken(f"it said nothing for {silence_s:g} s") from None
+        raise Broken(f"it sent nothing for {silence_s:g} s") from None
     except OSError:
         return None
     magic, head, body = _START.unpack(start)
     if magic != _MAGIC:
-        raise Broken("what it says is not the protocol of Ajuste")
+        raise Broken("it does not use Ajuste's protocol")
     if head > LARGEST_HEADER or body > largest:
-        raise Broken(f"its message has {max(head, body)} bytes, more than the {largest} that are allowed")
+        raise Broken(f"its message has {max(head, body)} bytes; at most {largest} are allowed")
     slowest_s = None if silence_s is None else silence_s + (head + body) / SLOWEST_BYTES_PER_SECOND
     try:
         async with asyncio.timeout(slowest_s):
             said = await reader.readexactly(head)
             return read_as(Header, said, "the header of its message"), await reader.readexactly(body)
     except TimeoutError:  # An OSError, too.
-        raise Broken("it stopped in the middle of a message") from None
+        raise Broken("it stopped within a message") from None
     except (asyncio.IncompleteReadError, OSError):
-        raise Broken("it ended in the middle of a message") from None
+        raise Broken("it ended within a message") from None
 
 
 class Peer:
@@ -183,7 +183,7 @@ async def connected(socket: Any, *, trusted: bool = True) -> Peer:
 
 
 def expect_losses() -> None:
-    """Have the loop that runs say nothing of connections that broke: whoever reads from them says it."""
+    """Have the loop that runs say nothing of broken connections: their readers report them."""
     loop = asyncio.get_running_loop()
 
     def say(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

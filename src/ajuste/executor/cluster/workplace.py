@@ -140,7 +140,7 @@ class Workplace:
         try:
             parcel = GuestJob.model_validate_json(text)
         except ValidationError:
-            return f"its Ajuste {ajuste_version()} does not understand this one", None
+            return f"its Ajuste {ajuste_version()} cannot read the request", None
         if parcel.ajuste != ajuste_version():
             return f"it has Ajuste {ajuste_version()} instead of {parcel.ajuste}", None
         if parcel.qemu != (own := _version_of(parcel.clock, parcel.cpus > 1, self._home)):
@@ -173,7 +173,7 @@ class Workplace:
     def _file(self, digest: str) -> Path:
         path = self._depot.find(digest)
         if path is None:
-            raise RunError("a file that this worker had is gone from its cache")
+            raise RunError("a file is missing from this worker's cache")
         return path
 
 

@@ -47,7 +47,7 @@ def await_gate(machine: RunningMachine, limit: MachineLimit = BOOT_LIMIT) -> Arr
     if outcome is Outcome.STOPPED and boot.hello is not None and boot.gate is not None and not boot.rest:
         return Arrival(boot.hello, boot.gate)
     if outcome is Outcome.LATE:
-        raise BootFailure(f"it did not arrive at its gate within {limit.host_s:.0f} s", console)
+        raise BootFailure(f"it was not ready within {limit.host_s:.0f} s", console)
     if boot.problem and boot.hello is None and boot.problem.startswith("the guest failed"):
         raise BootFailure(boot.problem, console)
     if "Kernel panic" in console:
@@ -60,7 +60,7 @@ def await_gate(machine: RunningMachine, limit: MachineLimit = BOOT_LIMIT) -> Arr
 
 
 _NEEDS: Final = {
-    "64BIT": "it is no 64-bit kernel",
+    "64BIT": "it is not a 64-bit kernel",
     "BLK_DEV_INITRD": "it cannot use an initramfs",
     "BINFMT_ELF": "it cannot run programs",
     "DEVTMPFS": "it has no devices in /dev",
@@ -68,10 +68,10 @@ _NEEDS: Final = {
     "SYSFS": "it has no /sys",
     "X86_IOPL_IOPERM": "programs cannot use I/O ports, through which the guest answers",
     "FUTEX": "threads cannot wait for each other",
-    "EPOLL": "it lacks system calls that every program of today uses",
+    "EPOLL": "it lacks system calls that current programs use",
     "MULTIUSER": "it has no users",
     "TTY": "it has no terminals",
-    "SERIAL_8250_CONSOLE": "it has no serial console, so that nothing it says can be seen",
+    "SERIAL_8250_CONSOLE": "it has no serial console, so its messages cannot be seen",
     "PRINTK": "it prints nothing",
 }
 """By option; the likeliest causes first."""
@@ -80,8 +80,8 @@ _SIGNS: Final = {
     "Unable to mount root fs": "it did not use its initramfs",
     "No working init found": "it could not run the first program of the initramfs",
     "Requested init /init failed (error -8)": "it cannot run programs",
-    "Out of memory": "the guest has too little memory: --memory, or memory_mib in the study",
-    "System is deadlocked on memory": "the guest has too little memory: --memory, or memory_mib in the study",
+    "Out of memory": "the guest has too little memory; raise --memory, or memory_mib in the study",
+    "System is deadlocked on memory": "the guest has too little memory; raise --memory, or memory_mib in the study",
 }
 """By what the console says."""
 
@@ -117,7 +117,7 @@ def what_went_wrong(running: RunningMachine, outcome: Outcome, console: str) -> 
     code = running.exit_code
     if code:
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-        return f"QEMU ended {how}: {running.complaint() or 'it did not say why'}"
+        return f"QEMU ended {how}: {running.complaint() or 'it gave no reason'}"
     return ""
 
 

@@ -82,7 +82,7 @@ def kernel_line(machine: GuestMachine) -> str:
     """The kernel's command line. Raises RequestError for an argument that cannot be passed, or too many."""
     for argument in machine.kernel_arguments:
         if not argument or not argument.isascii() or not argument.isprintable() or " " in argument:
-            raise RequestError(f"{argument!r} is no argument for a kernel; expected one word such as isolcpus=1")
+            raise RequestError(f"kernel argument {argument!r}: expected one word such as isolcpus=1")
     # An emulated CPU's time stamp counter is exact; with several CPUs the kernel would not believe that.
     clock = () if machine.accelerator == "kvm" else ("tsc=reliable",)
     # Tests of ciphers that no trial uses would be a quarter of the boot.
@@ -90,7 +90,7 @@ def kernel_line(machine: GuestMachine) -> str:
     line = " ".join(words)
     if len(line) > _LONGEST_KERNEL_LINE:
         raise RequestError(
-            f"the kernel's command line has {len(line)} characters; it takes at most {_LONGEST_KERNEL_LINE}"
+            f"the kernel's command line has {len(line)} characters; Linux supports at most {_LONGEST_KERNEL_LINE}"
         )
     return line
 

@@ -87,12 +87,14 @@ def _write_file(out: BinaryIO, inode: int, path: str, mode: int, source: Path) -
     with source.open("rb") as content:
         size = os.fstat(content.fileno()).st_size
         if size > _LARGEST_FILE:
-            raise RequestError(f"{source} has {size} bytes; a file of a guest must be smaller than 4 GiB")
+            raise RequestError(f"{source} has {size} bytes; a guest supports only files smaller than 4 GiB")
         _header(out, inode, path, mode=mode, size=size)
         start = out.tell()
         shutil.copyfileobj(content, out)
     if out.tell() - start != size:
-        raise RequestError(f"{source} changed while it was copied into the guest", hint="try again when it is at rest")
+        raise RequestError(
+            f"{source} changed while it was copied into the guest", hint="try again when no program writes to it"
+        )
     _pad(out)
 
 

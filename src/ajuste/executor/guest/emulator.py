@@ -22,6 +22,7 @@ from ajuste.model.wording import Say
 
 PROGRAM = "qemu-system-x86_64"
 
+_HINT = "install QEMU again, or set AJUSTE_QEMU to another qemu-system-x86_64"
 _OLDEST = (7, 2)
 _OLDEST_FOR_SEVERAL_CPUS: dict[Clock, tuple[int, int]] = {"virtual": (10, 0), "wall": (8, 1)}
 
@@ -64,8 +65,9 @@ def choose_emulator(
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
         if emulator.release < oldest:
             raise RequestError(
-                f"AJUSTE_QEMU is QEMU {emulator.version}; {cpus} CPUs under the {clock} clock need "
-                f"{oldest[0]}.{oldest[1]} or later"
+                f"AJUSTE_QEMU is QEMU {emulator.version}; {cpus} CPUs under the {clock} clock require "
+                f"{oldest[0]}.{oldest[1]} or later",
+                hint="unset AJUSTE_QEMU to fetch one that fits",
             )
         return emulator
     found = shutil.which(PROGRAM)
@@ -84,10 +86,10 @@ def installed_emulator(binary: Path) -> Emulator:
     try:
         said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RequestError(f"{binary} cannot be started: {error}") from error
+        raise RequestError(f"cannot start {binary}: {error}", hint=_HINT) from error
     match = re.search(r"QEMU emulator version (\d+\.\d+[.\d]*)", said)
     if not match:
-        raise RequestError(f"{binary} is no QEMU: it does not say its version")
+        raise RequestError(f"{binary} is not QEMU: --version prints no version of it", hint=_HINT)
     return Emulator(binary=binary, version=match[1])
 
 

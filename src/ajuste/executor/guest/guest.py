@@ -40,7 +40,7 @@ _PROBE_LIMIT = MachineLimit(host_s=30)
 _MOST_CPUS = 16
 _MEMORY_OF_QEMU_MIB = 150
 
-_AGAIN = "run the same command again: what is damaged in the cache is fetched or made anew"
+_AGAIN = "run the same command again; it replaces damaged files of the cache"
 
 _SLOWEST = 30
 """Emulation of a busy machine may take so many seconds for one of the guest's."""
@@ -205,7 +205,7 @@ class GuestExecutor(Executor):
                 try:
                     stack.enter_context(holding(used))
                 except OSError as error:
-                    raise RunError(f"{used} cannot be used any more: {error.strerror}", hint=_AGAIN) from error
+                    raise RunError(f"cannot use {used}: {error.strerror}", hint=_AGAIN) from error
 
     def _require_intact(self, machine: GuestMachine, initramfs: Initramfs) -> None:
         """Raises RunError where QEMU would read something else than what the run was begun with."""
@@ -213,9 +213,9 @@ class GuestExecutor(Executor):
             try:
                 intact = sha256_of(file) == sha256
             except OSError as error:
-                raise RunError(f"{file} cannot be read any more: {error.strerror}", hint=_AGAIN) from error
+                raise RunError(f"cannot read {file}: {error.strerror}", hint=_AGAIN) from error
             if not intact:
-                raise RunError(f"{file} is damaged: it is not what it was when the run began", hint=_AGAIN)
+                raise RunError(f"{file} changed during the run", hint=_AGAIN)
 
     def _renewed(self, ready: _Ready, error: NotRestored) -> _Ready:
         """After a kept snapshot that QEMU does not take: the machine booted anew, once for all threads."""
@@ -225,7 +225,7 @@ class GuestExecutor(Executor):
             if self._left or not ready.kept_as:
                 raise error
             booted.drop(self._home, ready.kept_as)
-            self._note_dropped(f"QEMU did not take it: {error.message}")
+            self._note_dropped(f"QEMU rejected it: {error.message}")
             at_gate, snapshot = self._boot(ready.session, ready.machine, ready.initramfs, saved=True)
             assert snapshot is not None, "it was to be saved"
             self._stack.enter_context(snapshot)
@@ -250,8 +250,8 @@ class GuestExecutor(Executor):
     def _check_memory(self, initramfs: Initramfs) -> None:
         if self._memory_mib < initramfs.least_memory_mib:
             raise RequestError(
-                f"{self._memory_mib} MiB of memory are too few: the files of this guest need "
-                f"{initramfs.least_memory_mib} MiB at least"
+                f"{self._memory_mib} MiB of memory are not enough; the files of this guest require at least "
+                f"{initramfs.least_memory_mib} MiB"
             )
 
     def _choose_accelerator(self, emulator: Emulator, initramfs: Initramfs, session: MachineSession) -> Accelerator:
@@ -353,7 +353,9 @@ class GuestExecutor(Executor):
                 )
                 return at_gate, snapshot
         except DidNotStart as error:
-            raise RequestError(f"{self._image.spec} cannot be booted: {error.message}") from error
+            raise RequestError(
+                f"cannot boot {self._image.spec}: {error.message}", hint="change the guest's kernel, CPUs or memory"
+            ) from error
         except BootFailure as failure:
             raise RequestError(
                 f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
@@ -393,7 +395,7 @@ def _within(number: int, what: str, least: int, most: int) -> int:
 def _checked(nodes: tuple[MemoryNode, ...], cpus: int, memory_mib: int) -> tuple[MemoryNode, ...]:
     problem = problem_of(nodes)
     if nodes and (cpus, memory_mib) != (sum(node.cpus for node in nodes), sum(node.memory_mib for node in nodes)):
-        problem = problem or f"the nodes of a guest have not its {cpus} CPUs and {memory_mib} MiB of memory"
+        problem = problem or f"the nodes do not add up to the guest's {cpus} CPUs and {memory_mib} MiB of memory"
     if problem:
         raise RequestError(problem)
     return nodes

@@ -78,15 +78,15 @@ def _boot(modules: tuple[str, ...], quiet_gate: bool) -> bytes:
 
 def _add_program(tree: FileTree, program: Path, packages: dict[str, str]) -> None:
     if not program.is_absolute():
-        raise RequestError(f"{program} is no absolute path of a program")
+        raise RequestError(f"program {str(program)!r}: expected an absolute path")
     if not program.is_file():
         package = packages.get(program.name)
         raise RequestError(
-            f"the program {program} does not exist on this machine",
-            hint=f"it is in the Debian package {package}: apt install {package}" if package else None,
+            f"program {program} not found on this machine",
+            hint=f"install it: apt install {package}" if package else "install it, or change the command",
         )
     if not is_library(program) and not os.access(program, os.X_OK):
-        raise RequestError(f"{program} is not executable", hint=f"chmod +x {program}")
+        raise RequestError(f"{program} is not executable", hint=f"make it executable: chmod +x {program}")
     _add_loadable(tree, program, wanted_by=str(program), depth=0)
 
 
@@ -105,7 +105,9 @@ def _add_loadable(tree: FileTree, program: Path, *, wanted_by: str, depth: int) 
 
 def _add_needs(tree: FileTree, program: Path, *, wanted_by: str, depth: int) -> None:
     if depth > _DEEPEST_SCRIPT:
-        raise RequestError(f"{wanted_by} is a script of a script of a script: the kernel would refuse it")
+        raise RequestError(
+            f"{wanted_by}: too many scripts interpret each other; Linux supports at most {_DEEPEST_SCRIPT}"
+        )
     interpreters = interpreters_of(program)
     for interpreter in interpreters:
         _add_loadable(tree, interpreter, wanted_by=wanted_by, depth=depth + 1)
@@ -127,7 +129,9 @@ def _add_study_files(tree: FileTree, study_files: dict[str, Path]) -> None:
         size_bytes, executable = _check_study_file(name, source)
         total_bytes += size_bytes
         if total_bytes > LARGEST_STUDY_BYTES:
-            raise RequestError(f"the files of the study have more than {LARGEST_STUDY_BYTES >> 20} MiB in all")
+            raise RequestError(
+                f"the study's files are too large; at most {LARGEST_STUDY_BYTES >> 20} MiB in total are supported"
+            )
         tree.add(place, Regular(source.resolve(), 0o755 if executable else 0o644))
         if executable:
             _add_needs(tree, source, wanted_by=str(source), depth=0)
@@ -136,7 +140,7 @@ def _add_study_files(tree: FileTree, study_files: dict[str, Path]) -> None:
 def _study_place(name: str) -> str:
     path = PurePosixPath(name)
     if not name or path.is_absolute() or ".." in path.parts or str(path) != name or not name.isprintable():
-        raise RequestError(f"{name!r} is no name of a study's file; expected a relative path such as data/input.txt")
+        raise RequestError(f"file {name!r} of the study: expected a relative path such as data/input.txt")
     return f"/study/{name}"
 
 
@@ -145,13 +149,15 @@ def _check_study_file(name: str, source: Path) -> tuple[int, bool]:
     try:
         status = source.stat()
     except OSError as error:
-        raise RequestError(f"the study's file {name} ({source}) cannot be read: {error.strerror}") from error
+        raise RequestError(
+            f"cannot read the study's file {name} ({source}): {error.strerror}", hint="check its path and permissions"
+        ) from error
     if not stat.S_ISREG(status.st_mode) or not os.access(source, os.R_OK):
-        raise RequestError(f"the study's file {name} ({source}) is no file that can be read")
+        raise RequestError(f"the study's file {name} ({source}): expected a regular file that you can read")
     if status.st_size > LARGEST_STUDY_FILE_BYTES:
         raise RequestError(
             f"the study's file {name} has {status.st_size >> 20} MiB; "
-            f"at most {LARGEST_STUDY_FILE_BYTES >> 20} MiB are taken"
+            f"at most {LARGEST_STUDY_FILE_BYTES >> 20} MiB are supported"
         )
     return status.st_size, bool(status.st_mode & 0o111)
 
@@ -192,11 +198,11 @@ def scheduler_of(kernel: KernelImage, name: str) -> Path:
     """The file of ``name``. Raises RequestError where the kernel was not built with it, with what it has."""
     if kernel.schedulers is None:
         raise RequestError(
-            f"{kernel.spec} was not built with BPF schedulers (sched_ext), and {name} is asked for",
+            f"{kernel.spec} was built without BPF schedulers (sched_ext), which {name} requires",
             hint=how_to_build(kernel.spec),
         )
     program = kernel.schedulers / name
     if not program.is_file():
         known = ", ".join(sorted(file.name for file in kernel.schedulers.iterdir()))
-        raise RequestError(f"{kernel.spec} was built without the scheduler {name}; it has {known}")
+        raise RequestError(f"{kernel.spec}: scheduler {name} not found; expected one of {known}")
     return program

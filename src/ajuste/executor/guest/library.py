@@ -60,7 +60,7 @@ def needed_by(program: Path, known: Mapping[str, Path] | None = None) -> NeededF
     known = linker_cache() if known is None else known
     first = _read(program, None)
     if first is None:
-        raise RequestError(f"{program} is neither an x86-64 program nor a script with #! in its first line")
+        raise RequestError(f"{program}: expected an x86-64 program, or a script with #! in its first line")
     found: dict[str, Path] = {}
     links: list[tuple[Path, Path]] = []
     queue = deque([first])
@@ -153,7 +153,7 @@ def _read(path: Path, loader: _Object | None) -> _Object | None:
                 return None
             return _describe(elf, path, loader)
     except OSError as error:
-        raise RequestError(f"{path} cannot be read: {error.strerror}") from error
+        raise RequestError(f"cannot read {path}: {error.strerror}", hint="check its permissions") from error
     except (ELFError, AssertionError, UnicodeDecodeError, ValueError, KeyError, AttributeError):
         return None
 

@@ -231,7 +231,7 @@ class RunningMachine:
                 )
         except FileNotFoundError as error:
             raise RequestError(
-                f"{error.filename} is missing", hint="it is in the Debian package util-linux: apt install util-linux"
+                f"program {error.filename} not found", hint="install it: apt install util-linux"
             ) from error
 
     def _did_not_start(self) -> DidNotStart:

@@ -61,7 +61,7 @@ def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ..
         return ()
     if kernel.modules is None:
         raise RequestError(
-            f"{kernel.spec} comes without modules, and {', '.join(names)} must be loaded",
+            f"{kernel.spec} has no modules, but the study requires {', '.join(names)}",
             hint="name the directory of its modules: path:VMLINUZ,modules=DIR",
         )
     files = {_canonical(_stem(path)): path for path in kernel.modules.rglob("*.ko*") if _stem(path)}
@@ -82,14 +82,14 @@ def _check_loadable(name: str, parameters: str, kernel: KernelImage, built_in: f
     if name in built_in:
         words = " ".join(f"{name}.{parameter}" for parameter in parameters.split())
         raise RequestError(
-            f"{name} is built into {kernel.spec}: it is not loaded, and so takes no parameters",
+            f"{name} is built into {kernel.spec}: it takes no parameters as a module",
             hint=f"give them to the kernel: kernel_arguments = [{words!r}]",
         )
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """The files of a kernel, with their SHA-256 by name where Ajuste keeps it; a person's own is as it is."""
+    """The files of a kernel, with their SHA-256 by name where Ajuste keeps it; a kernel of the user's has none."""
 
     kernel: KernelImage
     directory: Path
@@ -100,7 +100,7 @@ class _Kept:
         try:
             content = read_kept(path)
         except OSError as error:
-            raise RequestError(f"{path} cannot be read: {error.strerror}", hint=self._hint()) from error
+            raise RequestError(f"cannot read {path}: {error.strerror}", hint=self._hint()) from error
         if not self.digests:
             return content
         if self.digests.get(str(path.relative_to(self.directory))) != hashlib.sha256(content).hexdigest():
@@ -162,7 +162,7 @@ def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
         section = ELFFile(io.BytesIO(content)).get_section_by_name(".modinfo")
         fields = section.data().split(b"\0") if section is not None else []
     except _NO_MODULE as error:
-        raise RequestError(f"{path} is no kernel module: {error}") from error
+        raise RequestError(f"{path} is not a kernel module: {error}", hint="fetch or build the kernel again") from error
     hard: list[str] = []
     soft: list[str] = []
     for field in fields:
@@ -186,7 +186,7 @@ def _decompressed(path: Path, content: bytes) -> bytes:
             case _:
                 return content
     except _MALFORMED as error:
-        raise RequestError(f"{path} cannot be decompressed: {error}") from error
+        raise RequestError(f"cannot decompress {path}: {error}", hint="fetch or build the kernel again") from error
 
 
 def _built_in(modules: Path, kept: _Kept) -> frozenset[str]:

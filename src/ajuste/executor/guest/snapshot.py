@@ -53,7 +53,7 @@ class Snapshot:
 
     @classmethod
     def of_file(cls, file: BufferedReader) -> Self:
-        """A copy of what is left to read of ``file``. Raises OSError, also where there is too little memory."""
+        """A copy of the rest of ``file``. Raises OSError, also where there is too little memory."""
         snapshot = cls()
         try:
             found = hashlib.sha256()
@@ -202,11 +202,11 @@ def find(home: Home, name: str) -> tuple[Booted, Snapshot] | None:
         raise Damaged(error.strerror or str(error)) from error
     except ValueError as error:  # Of these is ValidationError.
         drop(home, name)
-        raise Damaged("its first lines are not what they were") from error
+        raise Damaged("its first lines changed") from error
     if snapshot.sha256 != booted.snapshot_sha256:
         snapshot.close()
         drop(home, name)
-        raise Damaged("its SHA-256 is not the one that it was kept with")
+        raise Damaged("its SHA-256 changed")
     with contextlib.suppress(OSError):
         os.utime(kept)
     return booted, snapshot

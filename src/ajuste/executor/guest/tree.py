@@ -59,7 +59,9 @@ class FileTree:
         self.add_directory(str(PurePosixPath("/") / place.rpartition("/")[0]))
         there = self._entries.setdefault(place, entry)
         if there != entry:
-            raise RequestError(f"two different files are to be at /{place} of the guest")
+            raise RequestError(
+                f"two different files have the path /{place} in the guest", hint="rename or remove one of them"
+            )
 
     def add_link(self, path: Path, target: Path) -> None:
         """Put a symbolic link to ``target``, unless something is at ``path`` already."""
@@ -115,16 +117,23 @@ def interpreters_of(script: Path) -> tuple[Path, ...]:
         return ()
     words = line[2:].decode(errors="replace").split()
     if not words or not words[0].startswith("/"):
-        raise RequestError(f"the first line of {script} names no interpreter by its absolute path")
+        raise RequestError(
+            f"the first line of {script}: expected #! and the absolute path of an interpreter, such as #!/bin/sh"
+        )
     interpreter = Path(words[0])
     if not interpreter.is_file():
-        raise RequestError(f"{interpreter}, the interpreter of {script}, does not exist on this machine")
+        raise RequestError(
+            f"{script}: interpreter {interpreter} not found", hint="install it, or change the script's first line"
+        )
     if interpreter.name != "env":
         return (interpreter,)
     name = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), None)
     program = shutil.which(name, path=SEARCH_PATH) if name else None
     if program is None:
-        raise RequestError(f"{name or 'the program'}, which {script} asks env for, was not found in {SEARCH_PATH}")
+        raise RequestError(
+            f"{script}: interpreter {name or 'of env'} not found in {SEARCH_PATH}",
+            hint="install it, or change the script's first line",
+        )
     return (interpreter, Path(program))
 
 

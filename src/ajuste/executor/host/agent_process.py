@@ -20,8 +20,8 @@ ENDING_SECONDS: Final = 30.0
 """An agent that was asked to end stops its processes and puts everything back in far less."""
 
 BETWEEN_LOOKS_SECONDS: Final = 0.005
-"""While short plans are carried out in turn, what was said is taken as seldom as that: whoever waits for every word is
-woken beside what is measured, and the agent waits for whoever was woken.
+"""While short plans are carried out in turn, what was said is taken as seldom as that: a process that waits for
+every word would wake beside what is measured, and the agent would wait for it.
 """
 
 _CHUNK_BYTES = 1 << 16
@@ -146,7 +146,7 @@ class AgentProcess:
             return self._take(self._said.index(b"\n", found) + 1)
         self._checked = end
         if len(self._said) > LONGEST_STREAM_BYTES:
-            raise AgentLostError(f"it said more than {LONGEST_STREAM_BYTES >> 20} MiB")
+            raise AgentLostError(f"it printed more than {LONGEST_STREAM_BYTES >> 20} MiB")
         return None
 
     def _read(self, deadline: float) -> bytes:

@@ -32,13 +32,13 @@ def why_not_writable(catalogue: Catalogue, tunable: Tunable, machine: HostMachin
         return _file(where.path, machine)
     if where.kind == "feature":
         fixed = (machine.feature(where.device, where.attribute) or "").endswith("fixed")
-        return f"{where.device} does not let it be changed" if fixed else _right(machine, CAP_NET_ADMIN)
+        return f"{where.device} does not allow changes" if fixed else _right(machine, CAP_NET_ADMIN)
     if where.kind in DEVICE_KINDS:
         return _right(machine, CAP_NET_ADMIN)
     if where.kind == "latency":
         return "" if machine.is_writable(_LATENCY) else NEEDS_ROOT
     if where.kind == "scheduler":
-        return "only guests are given another scheduler"
+        return "only guests can use another scheduler"
     if where.kind in ("cgroup", "scratch"):
         return _right(machine, CAP_SYS_ADMIN)
     return ""
@@ -93,7 +93,7 @@ def _not_offered(where: Where, machine: HostMachine) -> str:
     if where.kind == "feature" and machine.feature(where.device, where.attribute) is None:
         return f"{where.device} has no such feature"
     if where.kind == "ring" and not machine.has_rings(where.device):
-        return f"{where.device} has no rings whose size it tells"
+        return f"{where.device} does not report the size of its rings"
     if where.kind == "coalesce" and not machine.has_coalescing(where.device):
         return f"{where.device} has no such parameter"
     if where.kind == "latency" and not machine.exists(_LATENCY):
@@ -112,7 +112,9 @@ def _no_controller(name: str, machine: HostMachine) -> str:
     if machine.controllers is None:
         return "/sys/fs/cgroup is not cgroup v2 on this machine, and cgroup v1 has no such file"
     if name not in machine.controllers:
-        return f"cgroup v2 has no controller {name} on this machine: it was not built, or cgroup v1 has it"
+        return (
+            f"cgroup v2 has no controller {name} on this machine: the kernel was built without it, or cgroup v1 uses it"
+        )
     return ""
 
 
@@ -136,7 +138,7 @@ def _because(where: Where, machine: HostMachine) -> str:
     note = f". {where.note}" if where.note else ""
     needs = needed_options(where, machine.version)
     if machine.options is None:
-        return f": it takes a kernel with {_options(needs)}{note}" if needs else note
+        return f": it requires a kernel with {_options(needs)}{note}" if needs else note
     off = tuple(option for option in needs if option not in machine.options)
     return f": its kernel was built without {_options(off)}" if off else note
 
@@ -147,7 +149,7 @@ def _options(names: tuple[str, ...]) -> str:
 
 def _file(path: str, machine: HostMachine) -> str:
     if machine.lockdown and path.startswith(f"{_DEBUGFS}/"):
-        return f"the kernel is locked down ({machine.lockdown}): nobody may write below {_DEBUGFS}"
+        return f"the kernel is locked down ({machine.lockdown}): no user can write below {_DEBUGFS}"
     if not machine.has_write_permission(path):
         return "it can only be read"
     if machine.is_mounted_read_only(path):
@@ -163,8 +165,8 @@ def _right(machine: HostMachine, capability: int) -> str:
 
 
 WITHOUT_ROOT = (
-    "call it with sudo; without root there are nice values from 0 to 19, affinity and the policies batch and idle, and "
-    'in a virtual machine (kind = "vm") everything'
+    "run Ajuste with sudo; without root it sets nice from 0 to 19, affinity and the policies batch and idle, and "
+    'in a guest (kind = "vm") everything'
 )
 _REAL_TIME = ("fifo", "rr")
 

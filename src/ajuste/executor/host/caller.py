@@ -24,7 +24,7 @@ _BYTES = 0x10FF00
 
 
 def host_site() -> Site:
-    """This machine, as whoever calls Ajuste sees it."""
+    """This machine, as the user who calls Ajuste sees it."""
     return Site(
         bundled=str(native_program(WORKLOADS)),
         directory=str(Path.cwd()),
@@ -50,7 +50,7 @@ def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
         groups = os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
     except KeyError:
         raise RequestError(
-            f"SUDO_UID = {uid} is no user of this machine, so the groups of your commands are unknown",
+            f"SUDO_UID = {uid}: user not found; cannot run your commands with the user's groups",
             hint=SUDO_HINT,
         ) from None
     return User(uid=uid, gid=gid, groups=tuple(sorted(set(groups))))
@@ -84,7 +84,7 @@ def callers_environment(user: User | None, block: bytes | None = None) -> dict[s
 
 def plan_text(text: bytes) -> str:
     """Bytes as a text of a plan's environment (see ``model.plan.Command``). A text that has such characters itself is
-    told from them: theirs are bytes like any other.
+    distinguished from them: theirs are bytes like any other.
     """
     decoded = text.decode("utf-8", "surrogateescape")
     if decoded.isascii():

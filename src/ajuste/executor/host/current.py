@@ -84,7 +84,7 @@ def _absence(tunable: Tunable, version: KernelVersion) -> str:
     if where.path.startswith("/sys/kernel/debug/"):
         wants.append("debugfs mounted at /sys/kernel/debug")
     note = f". {where.note}" if where.note else ""
-    return f"not there: it takes {' and '.join(wants)}{note}" if wants else f"not there{note}"
+    return f"not there: it requires {' and '.join(wants)}{note}" if wants else f"not there{note}"
 
 
 # What of the catalogue this machine has, with its values, and what stands in the way of changing it.

@@ -33,11 +33,11 @@ def disk_for_run(chosen: str | None, size_mib: int, *, accept_risk: bool) -> Ite
     """The kernel's name of a disk of at least ``size_mib`` that may be overwritten: ``chosen``, or a loop device.
 
     The loop device and its file are gone when the context or the process ends. Raises RequestError for a disk that is
-    none, too small or in use, or whose contents nobody has given up; RunError where no loop device can be had.
+    none, too small or in use, or that nobody allowed to overwrite; RunError where no loop device is available.
     """
     with ExitStack() as stack:
         if os.geteuid() != 0:
-            raise RequestError("a disk is opened past its file systems, which takes root", hint="sudo ajuste …")
+            raise RequestError("opening a disk directly requires root", hint="run it with sudo")
         if chosen is None:
             name, descriptor = _loop_device(size_mib)
         else:
@@ -61,8 +61,8 @@ def whole_disk(chosen: str) -> str:
         return name
     disks = ", ".join(sorted(path.name for path in DISKS.iterdir())) if DISKS.is_dir() else ""
     raise RequestError(
-        f"--disk {chosen}: there is no such disk; a partition has no I/O scheduler of its own",
-        hint=f"there are {disks}" if disks else None,
+        f"--disk {chosen}: disk not found; expected a whole disk, not a partition",
+        hint=f"choose one of {disks}" if disks else None,
     )
 
 
@@ -71,18 +71,18 @@ def _named(chosen: str, size_mib: int, *, accept_risk: bool) -> tuple[str, int]:
     if not accept_risk:
         raise RequestError(
             f"--disk {chosen}: everything on /dev/{name} would be overwritten",
-            hint="--accept-risk does it; without --disk a loop device is made for the run",
+            hint="add --accept-risk to overwrite it, or omit --disk to use a loop device",
         )
     try:
         # The kernel opens it for exclusive use only if nobody mounts it, swaps to it or has it in another device.
         descriptor = os.open(f"/dev/{name}", os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:
-        why = "it is mounted, or in use otherwise" if error.errno == errno.EBUSY else error.strerror
-        raise RequestError(f"--disk {chosen}: {why}") from None
+        why = "it is mounted or in use" if error.errno == errno.EBUSY else f"cannot open it: {error.strerror}"
+        raise RequestError(f"--disk {chosen}: {why}", hint="choose a disk that nothing uses, or omit --disk") from None
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if not stat.S_ISBLK(os.fstat(descriptor).st_mode) or size < size_mib * _MIB:
         os.close(descriptor)
-        raise RequestError(f"--disk {chosen}: it has {size // _MIB} MiB, and {size_mib} MiB are needed")
+        raise RequestError(f"--disk {chosen}: it has {size // _MIB} MiB; expected at least {size_mib} MiB")
     return name, descriptor
 
 
@@ -96,12 +96,15 @@ def _loop_device(size_mib: int) -> tuple[str, int]:
             os.close(image)
     except OSError as error:
         raise RunError(
-            f"no loop device of {size_mib} MiB on a file in {DIRECTORY}: {error.strerror}",
-            hint="--disk names a disk that may be overwritten",
+            f"cannot make a loop device of {size_mib} MiB on a file in {DIRECTORY}: {error.strerror}",
+            hint="name a disk that may be overwritten with --disk",
         ) from None
     if (DISKS / name / "loop" / "dio").read_text().strip() != "1":
         os.close(descriptor)
-        raise RunError(f"the file system of {DIRECTORY} has no direct I/O", hint="--disk names a disk")
+        raise RunError(
+            f"the file system of {DIRECTORY} does not support direct I/O",
+            hint="name a disk that may be overwritten with --disk",
+        )
     return name, descriptor
 
 

@@ -1,6 +1,6 @@
 """The target ``host``: this machine as it is, and as it is again afterwards.
 
-What is changed is the agent's to put back (see docs/explanation/safety.md). Here is who may begin, and what is left if
+What is changed is the agent's to put back (see docs/explanation/safety.md). Here is who may begin, and what remains if
 it dies.
 """
 
@@ -93,7 +93,7 @@ class HostExecutor(Executor):
 
     def __enter__(self) -> Self:
         if shutil.which("setpriv") is None:
-            raise RequestError("the program setpriv is not on this machine", hint="apt install util-linux")
+            raise RequestError("program setpriv not found", hint="install it: apt install util-linux")
         with ExitStack() as stack:
             if self._journals is not None:
                 self._lock = stack.enter_context(MachineLock("experiment"))
@@ -163,7 +163,7 @@ class HostExecutor(Executor):
     def _asked(self, plan: Plan) -> bytes:
         """The plan as the agent is told it. Raises RequestError for what may not be done."""
         if plan.writes and self._journals is None:
-            raise RequestError("this target only reads: nothing is changed without a journal")
+            raise RequestError("cannot change values without a journal: this target supports only reading")
         require_rights(plan)
         assert self._completion is not None, "the target was not entered"
         return self._completion.complete(plan).model_dump_json().encode()
@@ -248,12 +248,12 @@ class HostExecutor(Executor):
                 about = f"{event.tunable}: " if event.tunable else ""
                 raise RunError(
                     f"a value could not be put back: {about}{event.message}",
-                    hint="`ajuste restore` tries again; the journal is kept until then",
+                    hint="run `ajuste restore` to try again; the journal is kept until then",
                 )
             if isinstance(event, Failed) and event.stage == "journal":
                 raise RunError(
-                    f"the journal cannot be written, so nothing was changed: {event.message}",
-                    hint="is the disk full? AJUSTE_HOME names another place",
+                    f"cannot write the journal, so nothing was changed: {event.message}",
+                    hint="free disk space, or set AJUSTE_HOME to another directory",
                 )
 
     def _reading(self) -> DisturbanceReading:

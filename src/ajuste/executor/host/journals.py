@@ -146,8 +146,8 @@ def require_readable(journals: Iterable[Path]) -> None:
     for journal in journals:
         if not os.access(journal, os.R_OK | os.W_OK):
             raise RequestError(
-                f"the journal {journal} is not yours to carry out",
-                hint=f"it needs root: sudo ajuste restore {shlex.quote(str(journal))}",
+                f"the journal {journal} belongs to another user",
+                hint=f"restore it as root: sudo ajuste restore {shlex.quote(str(journal))}",
             )
 
 

@@ -107,14 +107,15 @@ def verify(home: Home, target: Executor, catalogue: Catalogue) -> Verification:
     if not files:
         raise RequestError(
             f"there is no state to compare with: no run of this home ({home.state}) has changed this machine",
-            hint="it is kept when a run on this machine begins that writes tunables",
+            hint="run a study that writes tunables on this machine first; that saves the state",
         )
     kept = _of_this_boot(files)
     if not kept:
         if not any(map(_parsed, files)):
-            raise RunError(f"the state that was kept cannot be read: {files[-1]}")
+            raise RunError(f"cannot read the saved state: {files[-1]}")
         raise RequestError(
-            "the state that was kept is of an earlier boot, which took all changes with it: there is nothing to compare"
+            "the saved state is from an earlier boot; the reboot has undone all changes",
+            hint="compare again after the next run that writes tunables",
         )
     since = kept[-1]
     written = {name for one in kept for name in one.written}

@@ -1,4 +1,4 @@
-"""The machine's lock: one experiment at a time changes or measures a machine, whoever's it is and wherever it is kept.
+"""The machine's lock: one experiment at a time changes or measures a machine, of any user and of any home.
 
 Each user has a lock of their own that nobody else can open, so nobody keeps root from the machine by holding a file.
 Who has the machine is said beside it (``machine_status``): a user takes their own lock, says so, and then looks at what
@@ -104,7 +104,9 @@ class MachineLock:
     def _wait_for(self, holder: Holder, deadline: float) -> None:
         """A moment, if what an experiment started has yet to end: its agent, or its guardian."""
         if self._use == "restoration" and holder.use != "experiment":
-            raise RequestError(f"{self._path} is held by {holder}, which is no experiment")
+            raise RequestError(
+                f"{self._path} is held by {holder}, which is not an experiment", hint="wait until it ends and try again"
+            )
         held = self._path in _held_here if holder.pid == os.getpid() else holder.alive
         if held or time.monotonic() > deadline:
             raise _busy(holder, held=held)
@@ -156,14 +158,14 @@ def lock_name(uid: int) -> str:
 def _busy(holder: Holder, *, held: bool) -> RequestError:
     if not held:
         return _InUse(
-            f"an experiment on this machine was ended ({holder}), and its agent still puts values back",
+            f"an experiment on this machine ended ({holder}); its agent is still restoring values",
             hint="wait a moment and try again",
         )
     if holder.use == "restoration":
-        return _InUse(f"values are being put back on this machine: {holder}", hint="wait a moment and try again")
+        return _InUse(f"values are being restored on this machine: {holder}", hint="wait a moment and try again")
     return _InUse(
-        f"another experiment goes on on this machine: {holder}",
-        hint="one at a time is measured; wait for it, or interrupt it: it goes on later",
+        f"another experiment is running on this machine: {holder}",
+        hint="wait until it ends, or interrupt it; run its command again to resume",
     )
 
 
@@ -199,7 +201,7 @@ def _opened(path: Path, found: list[str]) -> int:
                 found.append(note)
     except OSError as error:
         raise _unfit(path, str(error.strerror)) from error
-    raise _unfit(path, "it changes all the time")
+    raise _unfit(path, "it keeps changing")
 
 
 def _is_own(found: os.stat_result) -> bool:
@@ -209,8 +211,8 @@ def _is_own(found: os.stat_result) -> bool:
 
 def _unfit(path: Path, why: str) -> RequestError:
     return RequestError(
-        f"the machine's lock {path} cannot be used: {why}",
-        hint=f"if it is not Ajuste's own, have root remove it: rm {path}",
+        f"cannot use the machine's lock {path}: {why}",
+        hint=f"remove it as root if Ajuste did not make it: rm {path}",
     )
 
 

@@ -1,6 +1,6 @@
-"""Who has the machine, as each user who has it says in a file of their own that everybody may read.
+"""Who has the machine, as each user who has it says in a file of their own that all users can read.
 
-The files lie where everybody may make files. One is believed only if the process that it names lives, began when it
+The files lie where all users can make files. One is believed only if the process that it names lives, began when it
 says, and is its owner's. Nothing is opened but plain files, so that no link, pipe or device makes anybody wait.
 """
 
@@ -75,8 +75,8 @@ def write_status(path: Path, use: Use) -> None:
             new.unlink(missing_ok=True)
     except OSError as error:
         raise RequestError(
-            f"{path}, which says who measures on this machine, cannot be written: {error.strerror}",
-            hint=f"if it is not Ajuste's own, have root remove it: rm {path}",
+            f"cannot write {path}, the status of this machine's experiments: {error.strerror}",
+            hint=f"remove it as root if Ajuste did not make it: rm {path}",
         ) from error
 
 
@@ -122,8 +122,11 @@ def remove_anothers(path: Path) -> str:
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise RequestError(f"{path} is not Ajuste's own and cannot be removed: {error.strerror}") from error
-    return f"{path} was not Ajuste's own (it belonged to {user_name(found.st_uid)}); it was taken away"
+        raise RequestError(
+            f"{path} belongs to another user or program; cannot remove it: {error.strerror}",
+            hint="remove it and try again",
+        ) from error
+    return f"removed {path}, which Ajuste had not made (it belonged to {user_name(found.st_uid)})"
 
 
 def _owners(pid: int) -> set[int]:

@@ -69,7 +69,7 @@ class PreparedHost(HostExecutor):
             if isinstance(event, Failed):
                 raise RequestError(
                     f"{event.tunable or 'the change'} cannot be set on this machine: {event.message}",
-                    hint="nothing was changed; `ajuste tunables show NAME` says what this machine accepts",
+                    hint="see what this machine accepts with `ajuste tunables show NAME`; nothing was changed",
                 )
         if observation.problem:
             raise RunError(f"the changes could not be tried: {observation.problem}")
@@ -111,7 +111,7 @@ def prepared_for(
 
 
 REAL_TIME = ("fifo", "rr")
-REAL_TIME_NOTE = "a real-time process that never sleeps leaves nothing to anybody else on its CPU"
+REAL_TIME_NOTE = "a real-time process that never sleeps blocks every other process on its CPU"
 
 
 def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool) -> None:
@@ -131,7 +131,7 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
         if reason := _risk(configuration, catalogue):
             raise RequestError(
                 f"{configuration.configuration.name} can hang this machine: {reason}",
-                hint="--accept-risk does it all the same; in a virtual machine there is no risk",
+                hint="add --accept-risk to do it anyway, or use a guest, where there is no risk",
             )
 
 
@@ -140,9 +140,9 @@ def _refuse_modules(resolved: ResolvedStudy) -> None:
     for configuration in resolved.configurations:
         if configuration.modules:
             raise RequestError(
-                f"{configuration.configuration.name} needs the kernel module {configuration.modules[0]}, which is "
-                "loaded in guests only, never on this machine",
-                hint="a guest: --target vm --kernel debian:5.10, for example",
+                f"{configuration.configuration.name} needs the kernel module {configuration.modules[0]}, which "
+                "Ajuste loads only in guests",
+                hint="use a guest, such as --target vm --kernel debian:5.10",
             )
 
 
@@ -152,7 +152,7 @@ def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue, machine: Ho
         tunable = catalogue.find_tunable(name)
         if why := why_not_writable(catalogue, tunable, machine):
             raise RequestError(
-                f"{name} cannot be changed on this machine: {why}", hint=f"ajuste tunables show '{name}' says more"
+                f"{name} cannot be changed on this machine: {why}", hint=f"see ajuste tunables show '{name}'"
             )
 
 
@@ -164,7 +164,7 @@ def _require_weights(resolved: ResolvedStudy, machine: HostMachine) -> None:
         ):
             raise RequestError(
                 f"{configuration.configuration.name} needs a control group's weight: {why}",
-                hint="a guest has control groups: [target] with a kernel instead of this machine",
+                hint="use a guest, which has control groups: set a kernel in [target]",
             )
 
 

@@ -36,7 +36,7 @@ class Remain:
 
 
 def remains(root: Path = Path("/")) -> frozenset[Remain]:
-    """All there are now, whoever made them."""
+    """All there are now, of any owner."""
     found = set()
     with suppress(OSError):
         for path in (root / _SHARED_FILES).iterdir():
@@ -52,7 +52,7 @@ def remains(root: Path = Path("/")) -> frozenset[Remain]:
 
 
 def _safe(path: str) -> str:
-    """As a shell takes it, and nothing that a terminal would act upon: whoever made it also chose its name."""
+    """As a shell takes it, and nothing that a terminal would act upon: its maker also chose its name."""
     return shlex.quote(path) if path.isprintable() else f"${path!a}"
 
 

@@ -91,7 +91,7 @@ def require_loadable(own: Sequence[OwnScheduler], options: Options) -> None:
     if own and lacking:
         raise RequestError(
             f"the kernel cannot load {own[0].name}: it lacks {' and '.join(lacking)}",
-            hint=f"--config use {CONFIG} and Linux 6.12 or later",
+            hint=f"use --config {CONFIG} and Linux 6.12 or later",
         )
 
 

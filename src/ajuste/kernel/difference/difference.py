@@ -14,8 +14,8 @@ from ajuste.kernel.kconfig.config_file import ConfigFile
 from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigOption, OptionExplanation
 
 Reason = Literal["asked", "follows", "default", "rules", "compiler", "unknown"]
-"""Why an option is otherwise in B: ``asked``, it was free to be set; ``follows``, from other options that differ;
-``default``, what nobody sets is now otherwise; ``rules``, the Kconfig files of the version are otherwise;
+"""Why an option differs in B: ``asked``, it was free to be set; ``follows``, from other options that differ;
+``default``, a default changed; ``rules``, the Kconfig files of the versions differ;
 ``compiler``, a test of the tools that built it; ``unknown`` where there is no source that would tell."""
 Kind = Literal["changed", "new", "gone"]
 
@@ -60,12 +60,12 @@ class OptionDifference(BaseModel):
 
     @property
     def in_neither(self) -> bool:
-        """Whether it only could be chosen in one of both, and was not."""
+        """Whether only one kernel offers it, and does not use it."""
         return {self.a, self.b} <= {"n", "absent"}
 
 
 class Side(BaseModel):
-    """One of both kernels. ``kernel`` and ``compiler`` are what its configuration says, ``source`` the Kconfig files
+    """One of the two kernels. ``kernel`` and ``compiler`` are what its configuration says, ``source`` the Kconfig files
     that were read for it, ``lacking`` why there are none, ``asked`` the options that were asked for when it was built
     here.
     """
@@ -90,7 +90,7 @@ class KernelDifference(BaseModel):
 
     @property
     def effective(self) -> tuple[OptionDifference, ...]:
-        """What is otherwise in the kernels themselves."""
+        """What differs in the kernels themselves."""
         return tuple(change for change in self.changes if not change.in_neither)
 
     def counts(self) -> dict[str, int]:

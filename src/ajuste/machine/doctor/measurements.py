@@ -119,7 +119,7 @@ def spread_of(values: NDArray[np.float64]) -> NoiseSpread:
 
 
 def blocks_for(spread: NoiseSpread, effect_percent: float) -> NeededBlocks:
-    """The blocks after which a difference of that size would be told from none, by ``analysis.sequence``."""
+    """The blocks after which a difference of that size would be distinguished from none, by ``analysis.sequence``."""
     # The variance of this estimator is 2 σ⁴ (3n − 4)/(n − 1)² for independent runs: that of chi-square with so many
     # degrees of freedom (same source).
     freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)

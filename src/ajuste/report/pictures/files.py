@@ -53,7 +53,7 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
                 written.append(path)
     except OSError as error:
         raise RequestError(
-            f"{directory}: {error.strerror or error}", hint="--pictures DIR needs a directory"
+            f"{directory}: {error.strerror or error}", hint="give a directory that you can write to"
         ) from error
     return tuple(written)
 

@@ -24,7 +24,7 @@ _LABEL_ROOM: Final = 0.11  # of the axis, for a label of a level
 
 def curve_plot(results: Results, metric: Metric, factor: Factor, labels: Labels, name: str) -> Plot | None:
     """A line for each combination of the other factors' levels; ``None`` for fewer than three numeric levels or more
-    lines than can be told apart.
+    lines than can be distinguished.
     """
     numbers = numeric_levels(factor)
     lines = _lines(results, factor, [other.name for other in labels.factors if other.name != factor.name])

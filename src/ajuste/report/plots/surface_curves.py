@@ -140,7 +140,7 @@ Line = tuple[dict[str, str], list[tuple[float, SurfacePoint]]]
 
 
 def surface_curves(view: View, along: int, name: str) -> Plot | None:
-    """Along the axis at place ``along``; of more lines than can be told apart some at even distances, with those of
+    """Along the axis at place ``along``; of more lines than can be distinguished some at even distances, with those of
     the baseline and the best. ``None`` for fewer than three points on every line.
     """
     axis = view.surface.axes[along]
@@ -246,7 +246,7 @@ def _line(view: View, line: Line, own: Mark, shift: float) -> dict[str, Any]:
 
 
 def _marked(view: View, line: Line) -> list[dict[str, Any]]:
-    """The best and what cannot be told from it, where no map shows them."""
+    """The best and what is not distinguishable from it, where no map shows them."""
     kinds: dict[str, tuple[str | None, ...]] = {"star": (view.surface.best,), "circle-open": _others(view)}
     made = []
     for symbol, names in kinds.items():
@@ -266,7 +266,7 @@ def _marked(view: View, line: Line) -> list[dict[str, Any]]:
 
 
 def _others(view: View) -> tuple[str, ...]:
-    """What cannot be told from the best, unless that is all."""
+    """What is not distinguishable from the best, unless that is all."""
     surface = view.surface
     return surface.best_set if len(surface.best_set) < len(surface.points) else ()
 

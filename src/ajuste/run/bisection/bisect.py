@@ -162,9 +162,9 @@ def _one_source(ask: Ask, good: NamedConfig, bad: NamedConfig) -> str:
     if titles:
         raise RequestError(
             f"{ask.good} and {ask.bad} were built from different sources: {', '.join(sorted(titles))}",
-            hint="options are sought within one source; --source says which",
+            hint="name one source for both, such as --source debian:6.1",
         )
-    raise RequestError("which source are these configurations to be built from?", hint="--source debian:6.1")
+    raise RequestError("bisecting .config files requires their source", hint="add it, such as --source debian:6.1")
 
 
 def _base(text: str, home: Home, say: Say) -> Path:
@@ -179,5 +179,7 @@ def _base(text: str, home: Home, say: Say) -> Path:
     if path.is_dir():
         path = path / ".config"
     if not path.is_file():
-        raise RequestError(f"--good {text}: to seek among options it must be mine:NAME or a .config file")
+        raise RequestError(
+            f"--good {text}: configuration not found", hint="give mine:NAME or a .config file to bisect kernel options"
+        )
     return path

@@ -44,18 +44,22 @@ def option_changes(difference: KernelDifference) -> OptionChanges:
     if not difference.a.source or not difference.b.source:
         lacking = difference.a.lacking or difference.b.lacking
         raise RequestError(
-            f"which options decide cannot be told: {lacking}", hint="--source debian:6.1 fetches that one, for example"
+            f"cannot find the options that decide: {lacking}",
+            hint="name the kernel's source, such as --source debian:6.1",
         )
     if difference.a.source != difference.b.source:
         raise RequestError(
-            f"the kernels are of different sources ({difference.a.source}, {difference.b.source}): "
-            "options are sought within one",
-            hint="--good debian:5.10 --bad debian:6.1 seeks among versions",
+            f"the kernels have different sources ({difference.a.source}, {difference.b.source}); "
+            "bisecting options requires one source",
+            hint="bisect versions instead, such as --good debian:5.10 --bad debian:6.1",
         )
     chosen = [change for change in difference.effective if change.reason in ("asked", "default")]
     settings = {change.name: "n" if change.b in _NOT_SET else change.b for change in chosen}
     if not settings:
-        raise RequestError(f"{difference.a.name} and {difference.b.name} differ in no option that can be set")
+        raise RequestError(
+            f"{difference.a.name} and {difference.b.name} have the same value for every option that can be set",
+            hint="give two kernels with different options",
+        )
     return OptionChanges(settings)
 
 
@@ -66,8 +70,8 @@ def bisect_options(changes: OptionChanges, test: Test) -> Changes:
     names = changes.names
     if len(names) > 1 and (outcome := test(names)) != "there":
         raise RequestError(
-            f"all {len(names)} options together do not make the difference ({outcome}): it is not in what can be set",
-            hint="the kernels may differ in their sources, patches or compilers, too",
+            f"all {len(names)} options together do not reproduce the difference ({outcome}), so no option explains it",
+            hint="compare the sources, patches and compilers of the kernels",
         )
     return minimal_changes(names, test)
 

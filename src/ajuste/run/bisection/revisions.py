@@ -41,17 +41,17 @@ def revision_ends(good: str, bad: str) -> Ends:
     named = [_parsed(text) for text in (good, bad)]
     first, second = (revision_source(directory, revision) for directory, revision in named)
     if first.repository != second.repository:
-        raise RequestError("both ends must be revisions of one repository", hint=f"expected {FORM} twice")
+        raise RequestError("both ends must be revisions of one repository", hint=f"give {FORM} twice")
     ends = Ends(first.repository, first.commit, second.commit)
     if first.commit == second.commit:
-        raise RequestError(f"{good} and {bad} are the same commit")
+        raise RequestError(f"{good} and {bad} are the same commit", hint="give an older commit as --good")
     if not _git(ends.repository, "rev-list", "--max-count=1", ends.bad, f"^{ends.good}"):
-        raise RequestError(f"{bad} is an ancestor of {good}", hint="--good is the older one of both")
+        raise RequestError(f"{bad} is an ancestor of {good}", hint="exchange them: --good requires the older commit")
     merge_base = _git(ends.repository, "merge-base", ends.good, ends.bad)
     if merge_base != [ends.good]:
         raise RequestError(
-            f"{good} is no ancestor of {bad}: the difference may have come on either side",
-            hint=f"take their common ancestor as the good end, if it is good: git:DIR@{merge_base[0][:_SHORT]}",
+            f"{good} is not an ancestor of {bad}, so the change may be on either branch",
+            hint=f"use their common ancestor if it is good: --good git:DIR@{merge_base[0][:_SHORT]}",
         )
     return ends
 
@@ -86,7 +86,7 @@ def title(repository: Path, commit: str) -> str:
 
 
 def _next(repository: Path, bad: str, good: Sequence[str], untold: set[str]) -> str | None:
-    """The commit that halves what is left. Source: git-rev-list(1), ``--bisect-all``: best first."""
+    """The commit that halves the rest. Source: git-rev-list(1), ``--bisect-all``: best first."""
     lines = _git(repository, "rev-list", "--bisect-all", bad, *(f"^{one}" for one in good))
     commits = [line.partition(" ")[0] for line in lines]
     return next((commit for commit in commits if commit != bad and commit not in untold), None)
@@ -95,7 +95,7 @@ def _next(repository: Path, bad: str, good: Sequence[str], untold: set[str]) -> 
 def _parsed(text: str) -> tuple[Path, str]:
     directory, at, revision = text.removeprefix("git:").partition("@")
     if not directory or not at or not revision:
-        raise RequestError(f"{text!r} names no revision", hint=f"expected {FORM}")
+        raise RequestError(f"{text!r}: expected {FORM}")
     return Path(directory), revision
 
 
@@ -125,18 +125,22 @@ def versions_between(good: PackagedKernel, bad: PackagedKernel, home: Home, say:
     """
     if (good.source, good.flavour) != (bad.source, bad.flavour):
         raise RequestError(
-            f"{good} and {bad} are not of the same source and flavour: there are no versions between them",
-            hint="ajuste kernel diff tells what differs; to seek among options build both: ajuste kernel build",
+            f"{good} and {bad} have different sources or flavours, so there are no versions between them",
+            hint="compare them with ajuste kernel diff, or build both with ajuste kernel build to bisect options",
         )
     releases = {str(end): fetch_kernel(str(end), home, say=say).release for end in (good, bad)}
     rows = [row for row in available_kernels(home, say, every=every) if row.flavour == good.flavour]
     places = {row.release: number for number, row in enumerate(rows)}
     missing = [spec for spec, release in releases.items() if release not in places]
     if missing:
-        raise RequestError(f"{missing[0]} is not in the list of kernels", hint="see: ajuste kernel list --all")
+        raise RequestError(
+            f"{missing[0]} is not in the list of kernels", hint="list kernels with ajuste kernel list --all"
+        )
     first, last = places[releases[str(good)]], places[releases[str(bad)]]
     if first == last:
-        raise RequestError(f"{good} and {bad} are the same kernel, {releases[str(good)]}")
+        raise RequestError(
+            f"{good} and {bad} are the same kernel, {releases[str(good)]}", hint="give two versions of the kernel"
+        )
     step = 1 if first < last else -1
     between = [row.spec for row in rows[first + step : last : step]]
     return [str(good), *between, str(bad)]

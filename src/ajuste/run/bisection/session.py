@@ -73,15 +73,16 @@ class BisectionResult(BaseModel):
         """In a sentence."""
         if self.kind == "options":
             named = ", ".join(self.culprits)
-            text = f"Of {self.among} options that differ it takes {named}, and no fewer, to make the difference"
+            makes = "1 makes" if len(self.culprits) == 1 else f"{len(self.culprits)} make"
+            text = f"Of {self.among} differing options, {makes} the difference: {named}"
             if self.is_certain:
-                return f"{text}."
-            return f"{text}; as some steps could not be told, a smaller set may do it too."
-        before = f"{self.good} does not have it yet"
+                return f"{text}." if len(self.culprits) == 1 else f"{text}; all are required."
+            return f"{text}. Some steps were undecided, so a smaller set may be enough."
+        before = f"not yet in {self.good}"
         if len(self.culprits) == 1:
-            return f"The difference came with {self.culprits[0]} (of {self.among} {self.kind}; {before})."
+            return f"The difference first appears in {self.culprits[0]} (of {self.among} {self.kind}; {before})."
         named = ", ".join(self.culprits)
-        return f"The difference came with one of {named}: what lies between could not be told ({before})."
+        return f"The difference first appears in one of {named}; the steps between them were undecided ({before})."
 
 
 # What the verdict of one step of a bisection says of the difference that is sought.
@@ -170,9 +171,9 @@ class BisectionSession:
         self.steps.append(_step(label, kernel, ends, found))
         if ends != "there":
             raise RunError(
-                f"{label} does not certainly differ from {self.good} in {self.metric} ({verdict.verdict}: "
-                f"{verdict.reason.rstrip('.')}): there is nothing to seek",
-                hint=f"another --metric or study, or a larger budget; ajuste report {found.run} shows it",
+                f"no significant difference between {label} and {self.good} in {self.metric} ({verdict.verdict}: "
+                f"{verdict.reason.rstrip('.')}), so there is nothing to bisect",
+                hint=f"try another --metric or study, or a larger budget; see ajuste report {found.run}",
             )
         self._ends = verdict
 
@@ -185,7 +186,7 @@ class BisectionSession:
         spec = ""
         try:
             spec = kernel()
-            assert self._ends is not None, "the ends are measured first"
+            assert self._ends is not None, "measuring both ends first"
             found = self._measured(spec, self._ends)
         except AjusteError as error:
             outcome: Outcome = "impossible" if isinstance(error, OptionsConflict) else "unusable"
@@ -228,7 +229,7 @@ def step_study(study: Study, metric: str, good: str, kernel: str, tests: int) ->
     itself, its factors left out. Raises RequestError.
     """
     if study.target.kind == "host":
-        raise RequestError(f"{study.name} is measured on this machine, which has one kernel", hint="--target vm")
+        raise RequestError(f"{study.name} runs on this machine; a bisection requires guests", hint="add --target vm")
     analysis = study.analysis.model_copy(
         update={
             "metrics": (metric,),

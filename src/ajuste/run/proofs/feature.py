@@ -74,7 +74,7 @@ class KernelFacts:
 
     def sight(self, path: str) -> str:
         """What a person sees who looks at the file."""
-        return self.reads.get(path, self.unreadable.get(path, "not looked at"))
+        return self.reads.get(path, self.unreadable.get(path, "not checked"))
 
     def figures(self, words: Said) -> dict[str, str]:
         """``name=value`` of what a bundled program printed; none if it failed."""

@@ -48,7 +48,7 @@ def look_at(
         kernel_arguments=arguments,
         say=say,
     ) as guest:
-        say(f"looking at {image.spec}")
+        say(f"checking {image.spec}")
         facts = _read(guest, _each(feature.reads for feature in wanted))
         schedulers = _each(feature.schedulers for feature in wanted) if facts.disk else ()
         runs = _each(feature.runs for feature in wanted)
@@ -83,7 +83,7 @@ def _read(guest: GuestExecutor, paths: Sequence[str]) -> KernelFacts:
     plan = Plan(id="read", reads=tuple(Read(tunable=path, location=FileLocation(path=path)) for path in paths))
     observation = guest.run(plan)
     if observation.problem:
-        raise RunError(f"the guest did not say what it is: {observation.problem}")
+        raise RunError(f"the guest did not report its features: {observation.problem}")
     said = [event for event in observation.events if isinstance(event, ReadBack)]
     reads = {event.tunable: event.value for event in said if event.value is not None}
     disk = next((disk for disk in DISKS if queue_of(disk) in reads), "")
@@ -120,7 +120,7 @@ def _output_of(answer: Observation) -> tuple[str | None, str]:
 
 def _failure_of(answer: Observation) -> str:
     failed = [event.message for event in answer.events if isinstance(event, Failed)]
-    return answer.problem or next(iter(failed), "it did not end well")
+    return answer.problem or next(iter(failed), "it failed")
 
 
 def _sorted(

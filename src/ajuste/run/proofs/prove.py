@@ -48,10 +48,10 @@ def require(proof: Proof) -> None:
     lines = []
     for shown in proof.broken:
         evidence = "; ".join(f"{sight.what}: {sight.found}" for sight in shown.evidence)
-        lines.append(f"{shown.claim} was claimed, and the running kernel says {shown.state} ({evidence})")
+        lines.append(f"expected {shown.claim}, but the running kernel shows {shown.state} ({evidence})")
     raise RunError(
-        f"{proof.kernel} ({proof.release}) is not what it is taken for: {'. '.join(lines)}",
-        hint=f"see all of it: ajuste kernel prove {proof.kernel}",
+        f"{proof.kernel} ({proof.release}) does not have the expected features: {'. '.join(lines)}",
+        hint=f"see all evidence with ajuste kernel prove {proof.kernel}",
     )
 
 

@@ -61,11 +61,11 @@ def parse_claim(text: str) -> Claim:
     if name not in FEATURES:
         near = process.extractOne(name, list(FEATURES), score_cutoff=60)
         raise RequestError(
-            f"{text!r} is no feature that can be proved; there are {', '.join(FEATURES)}",
+            f"feature {text!r} not found; expected one of {', '.join(FEATURES)}",
             hint=f"did you mean {_ABSENT if absent else ''}{near[0]}?" if near else None,
         )
     if equals and (absent or not value):
-        raise RequestError(f"{text!r}: a value is claimed as hz=250 or preempt=voluntary")
+        raise RequestError(f"{text!r}: expected a value as in hz=250 or preempt=voluntary")
     return Claim(FEATURES[name], absent, value)
 
 
@@ -75,5 +75,5 @@ def parse_claims(texts: Iterable[str]) -> tuple[Claim, ...]:
     names = [claim.feature.name for claim in claims]
     for name in names:
         if names.count(name) > 1:
-            raise RequestError(f"{name} is claimed twice, and not alike")
+            raise RequestError(f"feature {name} is given twice with different values; expected only one of them")
     return claims

@@ -20,7 +20,7 @@ def _hz(facts: KernelFacts) -> ProofFinding:
 
 def _psi(facts: KernelFacts) -> ProofFinding:
     told = facts.figures(_FACTS).get("pressure")
-    words = {"yes": "there", "no": "not there"}.get(told or "", facts.failed.get(_FACTS, ""))
+    words = {"yes": "there", "no": "not found"}.get(told or "", facts.failed.get(_FACTS, ""))
     there = None if told is None else told == "yes"
     return ProofFinding(present=there, evidence=(Sight(what="/proc/pressure/cpu", found=words),))
 
