@@ -36,7 +36,7 @@ def exit_code(work: Callable[[], object]) -> int:
     with made_visible():
         try:
             return _done(work)
-        except Exception:  # a fault of Ajuste's own
+        except Exception:  # noqa: BLE001 - a fault of Ajuste's own
             print("\n".join(map(shortened, traceback.format_exc().splitlines()[-MOST_LINES:])), file=sys.stderr)
             return 1
 
@@ -75,15 +75,15 @@ def leave(code: int) -> NoReturn:
     Threads are waited for, and whatever must be done at the end of a process is done.
     """
     with suppress(KeyboardInterrupt):
-        threading._shutdown()  # type: ignore[attr-defined] # what the interpreter itself begins its end with
-    atexit._run_exitfuncs()
+        threading._shutdown()  # type: ignore[attr-defined] # noqa: SLF001 - what the interpreter itself ends with
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no other way
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 

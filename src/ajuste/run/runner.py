@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
@@ -53,7 +53,7 @@ class Executors:
         self._stack = ExitStack()
         self._entered: dict[Machine, Executor] = {}
 
-    def __enter__(self) -> Executors:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

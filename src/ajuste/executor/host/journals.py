@@ -188,7 +188,7 @@ _PLACES: Final = TypeAdapter(tuple[Location, ...])
 def restore_from(scope: Scope, places: Sequence[Location]) -> Restoration:
     """Put back what the journals say, but write only ``places`` (see ``permitted``)."""
     if not scope.registered and not scope.places:
-        return Restoration(True)
+        return Restoration(done=True)
     ended = _agent("restore", scope, "--permit", "-", told=_PLACES.dump_json(tuple(places)))
     events: tuple[dict[str, Any], ...] = tuple(json.loads(line) for line in ended.stdout.splitlines())
     return Restoration(ended.returncode == 0, events, _complaint(ended))
