@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -53,7 +53,7 @@ def replaced_by(make: Spoil) -> Spoil:
     return spoil
 
 
-SPOILT: dict[str, Spoil] = {
+SPOILT: dict[str, Any] = {
     "first bit": flip(0),
     "a bit in the middle": flip(2000),
     "last bit": flip(-1),

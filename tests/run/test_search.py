@@ -49,7 +49,7 @@ def test_the_best_is_found_and_its_verdict_is_of_blocks_that_the_choice_never_sa
     assert results.tally.trials <= 60
     assert supported(results) == BEST
     assert found.importance[0].factor == "sched_min_granularity_ns"
-    drawn = [plot.name for plot in report_of(results).plots if plot.name.startswith("search-")]
+    drawn = [one.plot.name for one in report_of(results).pictures if one.plot.name.startswith("search-")]
     assert drawn == ["search-history", "search-map", "search-importance"]
     assert all(0 <= one.low <= one.share <= one.high <= 1.01 for one in found.importance)
 
@@ -122,7 +122,7 @@ def test_two_objectives_give_a_front(tmp_path: Path) -> None:
     results = searched(tmp_path, search, valley)
     assert results.tuning is not None
     assert len(results.tuning.chosen) == 3
-    assert "search-front" in [plot.name for plot in report_of(results).plots]
+    assert "search-front" in [one.plot.name for one in report_of(results).pictures]
     by_metric = {
         metric: [one.estimate for one in results.verdicts if one.metric == metric]
         for metric in results.tuning.objectives
