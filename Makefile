@@ -10,7 +10,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
 
-.PHONY: help setup system native demo gallery test test-quick fuzz bench docs lint format clean
+.PHONY: help setup system native demo gallery test test-quick fuzz bench docs lint lint-python lint-words lint-rust format clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,13 +59,19 @@ docs: setup ## the pages as a site, in target/site
 	.venv/bin/uv sync --quiet --frozen --inexact --group docs --python .venv/bin/python
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
 
-lint: setup ## formatting, types, lints and words
+lint: setup lint-python lint-words lint-rust ## formatting, types, lints and words
+
+lint-python:
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
+
+lint-words:
 	.venv/bin/codespell docs src writing README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
 	.venv/bin/pytest -q tests/docs/test_prose.py tests/docs/test_links.py tests/docs/test_generated.py
+
+lint-rust:
 	@setup/system rust-lint
 	cargo fmt --check
 	$(CARGO) clippy --quiet --locked --all-targets -- -D warnings
