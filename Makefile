@@ -10,7 +10,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
 
-.PHONY: help setup system native demo gallery test test-quick fuzz bench docs lint lint-python lint-words lint-rust format clean
+.PHONY: help setup system native demo gallery test test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,17 @@ test: setup ## every test, on real kernels and in a real browser too
 
 test-quick: setup ## the tests that boot, download and browse nothing
 	.venv/bin/pytest -m "not vm and not browser and not network"
+
+# Which tests, such as `make coverage TESTS=tests/model`; all of them with `make coverage TESTS=tests QUICK=`.
+TESTS := tests
+QUICK := -m "not vm and not browser and not network"
+
+coverage: setup ## which lines and branches the tests that boot nothing do not reach: files under 95 %
+	rm -rf target/coverage
+	mkdir -p target/coverage
+	.venv/bin/coverage run -m pytest -q $(QUICK) $(TESTS)
+	.venv/bin/coverage combine --quiet
+	.venv/bin/coverage report --format=markdown --sort=cover --precision=1 | awk -F '|' 'NR <= 2 || $$7 + 0 < 95'
 
 fuzz: setup ## 100,000 hostile inputs for each reader of both languages, flipped bits and every fault of a disk for the store
 	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/outputs/test_hostile.py tests/test_hostile_input.py

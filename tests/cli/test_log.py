@@ -52,11 +52,21 @@ def test_an_experiment_is_logged_from_its_configuration_to_its_end(ajuste: Shell
 @pytest.mark.usefixtures("machine_lock")
 def test_settings_are_logged_as_written_and_as_restored(ajuste: Shell, tmp_path: Path) -> None:
     log, before = tmp_path / "log.jsonl", EXPIRE.read_text().strip()
-    level = f"vm.dirty_expire_centisecs={before},2987"
-    ajuste("--log", str(log), "compare", "--set", level, "--blocks", "2", "--", "true")
+    other = str(int(before) + 1)
+    ajuste(
+        "--log",
+        str(log),
+        "compare",
+        "--set",
+        f"vm.dirty_expire_centisecs={before},{other}",
+        "--blocks",
+        "2",
+        "--",
+        "true",
+    )
     said = lines(log)
     changed = {tuple(line["settings"]["vm.dirty_expire_centisecs"]) for line in named(said, "settings written")}
-    assert changed == {(before, before), (before, "2987")}
+    assert changed == {(before, before), (before, other)}
     restored = named(said, "settings restored")
     assert {line["settings"]["vm.dirty_expire_centisecs"] for line in restored} == {before}
     assert len(restored) == len(named(said, "settings written"))
