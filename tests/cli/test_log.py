@@ -53,23 +53,28 @@ def test_an_experiment_is_logged_from_its_configuration_to_its_end(ajuste: Shell
 def test_settings_are_logged_as_written_and_as_restored(ajuste: Shell, tmp_path: Path) -> None:
     log, before = tmp_path / "log.jsonl", EXPIRE.read_text().strip()
     other = str(int(before) + 1)
-    ajuste(
-        "--log",
-        str(log),
-        "compare",
-        "--set",
-        f"vm.dirty_expire_centisecs={before},{other}",
-        "--blocks",
-        "2",
-        "--",
-        "true",
-    )
+    levels = f"vm.dirty_expire_centisecs={before},{other}"
+    ajuste("--log", str(log), "compare", "--set", levels, "--blocks", "2", "--", "true")
     said = lines(log)
     changed = {tuple(line["settings"]["vm.dirty_expire_centisecs"]) for line in named(said, "settings written")}
     assert changed == {(before, before), (before, other)}
     restored = named(said, "settings restored")
     assert {line["settings"]["vm.dirty_expire_centisecs"] for line in restored} == {before}
     assert len(restored) == len(named(said, "settings written"))
+
+
+@pytest.mark.vm
+def test_kernels_and_guests_are_logged(ajuste: Shell, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    ajuste("--log", str(log), "run", "small.toml")
+    said = lines(log)
+    assert named(said, "study read")[0]["study"] == "small"
+    (kernel,) = named(said, "kernel resolved")
+    assert kernel["kernel"] == "debian:5.10"
+    (at_gate,) = named(said, "guest booted") + named(said, "snapshot found")
+    assert at_gate["kernel"] == kernel["release"]
+    assert len(named(said, "settings written")) == len(named(said, "trial ended"))
+    assert named(said, "settings restored") == []  # a guest is thrown away
 
 
 def test_a_command_that_fails_logs_its_error(ajuste: Shell, tmp_path: Path) -> None:
