@@ -49,11 +49,11 @@ TESTS := tests
 QUICK := -m "not vm and not browser and not network"
 
 coverage: setup ## which lines and branches the tests that boot nothing do not reach: files under 95 %
-	rm -rf target/coverage
-	mkdir -p target/coverage
-	.venv/bin/coverage run -m pytest -q $(QUICK) $(TESTS)
-	.venv/bin/coverage combine --quiet
-	.venv/bin/coverage report --format=markdown --sort=cover --precision=1 | awk -F '|' 'NR <= 2 || $$7 + 0 < 95'
+	@rm -rf target/coverage; mkdir -p target/coverage
+	@.venv/bin/coverage run -m pytest -q $(QUICK) $(TESTS); status=$$?; \
+	.venv/bin/coverage combine --quiet; \
+	.venv/bin/coverage report --format=markdown --sort=cover --precision=1 | awk -F '|' 'NR <= 2 || $$7 + 0 < 95'; \
+	exit $$status
 
 fuzz: setup ## 100,000 hostile inputs for each reader of both languages, flipped bits and every fault of a disk for the store
 	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/outputs/test_hostile.py tests/test_hostile_input.py
