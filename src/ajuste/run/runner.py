@@ -249,7 +249,7 @@ def _log_trial(done: TrialDone, found: Trial) -> None:
     if restored := {one.tunable: one.value for one in events if isinstance(one, Restored)}:
         _LOG.info("settings restored", extra=which | {"settings": restored})
     level = logging.INFO if found.status == "ok" else logging.WARNING
-    ended = {"status": found.status, "problem": done.observation.problem, "seconds": found.host_seconds}
+    ended = {"status": found.status, "reason": found.reason, "seconds": found.host_seconds}
     _LOG.log(level, "trial ended", extra=which | ended)
 
 

@@ -111,7 +111,7 @@ class HostTestbed(Testbed):
 
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
         here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
-        _LOG.info("kernel resolved", extra={"kernel": HOST_KERNEL, "release": platform.release()})
+        _LOG.info("kernel resolved", extra={"kernel": "host", "release": platform.release()})
         return study, of_this_machine(catalogue), here, find_program, host_site()
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
