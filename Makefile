@@ -10,7 +10,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
 
-.PHONY: help setup system native demo gallery test test-quick fuzz bench docs lint format clean
+.PHONY: help setup system native demo gallery test test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,17 @@ test: setup ## every test, on real kernels and in a real browser too
 test-quick: setup ## the tests that boot, download and browse nothing
 	.venv/bin/pytest -m "not vm and not browser and not network"
 
+# Which tests, such as `make coverage TESTS=tests/model`; all of them with `make coverage TESTS=tests QUICK=`.
+TESTS := tests
+QUICK := -m "not vm and not browser and not network"
+
+coverage: setup ## which lines and branches the tests that boot nothing do not reach: files under 95 %
+	@rm -rf target/coverage; mkdir -p target/coverage
+	@.venv/bin/coverage run -m pytest -q $(QUICK) $(TESTS); status=$$?; \
+	.venv/bin/coverage combine --quiet; \
+	.venv/bin/coverage report --format=markdown --sort=cover --precision=1 | awk -F '|' 'NR <= 2 || $$7 + 0 < 95'; \
+	exit $$status
+
 fuzz: setup ## 100,000 hostile inputs for each reader of both languages, flipped bits and every fault of a disk for the store
 	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/outputs/test_hostile.py tests/test_hostile_input.py
 	AJUSTE_FUZZ=100000 $(CARGO) test --quiet --locked --package ajuste-agent --test hostile
@@ -59,13 +70,19 @@ docs: setup ## the pages as a site, in target/site
 	.venv/bin/uv sync --quiet --frozen --inexact --group docs --python .venv/bin/python
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
 
-lint: setup ## formatting, types, lints and words
+lint: setup lint-python lint-words lint-rust ## formatting, types, lints and words
+
+lint-python:
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
+
+lint-words:
 	.venv/bin/codespell docs src writing README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
 	.venv/bin/pytest -q tests/docs/test_prose.py tests/docs/test_links.py tests/docs/test_generated.py
+
+lint-rust:
 	@setup/system rust-lint
 	cargo fmt --check
 	$(CARGO) clippy --quiet --locked --all-targets -- -D warnings

@@ -174,7 +174,7 @@ def _lines(path: Path) -> int:
 
 
 def _is_ours(module: str) -> bool:
-    return module.split(".")[0] == PACKAGE
+    return module.split(".", maxsplit=1)[0] == PACKAGE
 
 
 def _is_private(name: str) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ajuste.model.tunable import Tunable
 
 
-def entry(name: str, **fields) -> Tunable:
+def entry(name: str, **fields: Any) -> Tunable:
     told = dict(title=name, subsystem="s", what="It is.", type="boolean", default="0")
     return Tunable.model_validate({"name": name, **told, **fields})
 
 
-def place(kind: str, path: str = "", **fields) -> list[dict[str, str]]:
+def place(kind: str, path: str = "", **fields: Any) -> list[dict[str, str]]:
     return [{"kind": kind, "path": path, **fields}]

@@ -191,8 +191,9 @@ def report(a: str, b: str, metric: str) -> tuple[str, str, str]:
     table = read_source(ResultSource(f"configuration,{json_field(metric)}\n{rows}", a, Path("f.csv")), "csv")
     results = analyse_table(table, Wanted(), files=(a,))
     file = io.StringIO()
-    print_report(report_of(results), Console(file=file, width=200), path=Path(b.replace("\0", "")))
-    return render_html(report_of(results)), file.getvalue(), markdown(report_of(results))
+    report = report_of(results)
+    print_report(report, Console(file=file, width=200), path=Path(b.replace("\0", "")))
+    return render_html(report), file.getvalue(), markdown(report)
 
 
 def json_field(text: str) -> str:

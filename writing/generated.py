@@ -60,6 +60,8 @@ def command_line() -> str:
     parts = [
         "# Command line\n\nThis page lists every command with its arguments and options, as `--help` shows them.\n",
         NOTE,
+        "## Before every command\n",
+        _options(group, typer.Context(group, info_name="ajuste")),
     ]
     parts += [_command(command, f"ajuste {' '.join(path)}") for path, command in _commands(group)]
     return "\n".join(parts)
@@ -120,14 +122,18 @@ def _command(command: Any, name: str) -> str:
     if not hasattr(command, "commands"):
         usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
         parts.append(f"```text\n{usage}\n```\n")
-        records = [record for one in command.params if (record := one.get_help_record(context))]
-        if records:
-            rows = [f"| `{_cell(' '.join(what.split()))}` | {_cell(_plain(told))} |" for what, told in records]
-            parts.append("\n".join(["| Option | Meaning |", "|---|---|", *rows]) + "\n")
+        if options := _options(command, context):
+            parts.append(options)
     shown = [line.strip().removeprefix("$ ") for line in examples.splitlines() if line.strip().startswith("$ ")]
     if shown:
         parts.append("```sh\n" + "\n".join(shown) + "\n```\n")
     return "\n".join(parts)
+
+
+def _options(command: Any, context: typer.Context) -> str:
+    records = [record for one in command.params if (record := one.get_help_record(context))]
+    rows = [f"| `{_cell(' '.join(what.split()))}` | {_cell(_plain(told))} |" for what, told in records]
+    return "\n".join(["| Option | Meaning |", "|---|---|", *rows]) + "\n" if rows else ""
 
 
 def _fields(table: dict[str, Any]) -> str:

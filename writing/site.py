@@ -10,7 +10,7 @@ LINK: Final = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
 FENCE: Final = re.compile(r"^```(\w+) ([\w.-]+)$", re.MULTILINE)
 
 
-def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:  # noqa: ARG001 - MkDocs hands it over by name
     """The text of a page as the site shows it (called by MkDocs)."""
     docs = Path(config["docs_dir"]).resolve()
     folder = (docs / page.file.src_uri).parent

@@ -80,8 +80,7 @@ def index(every: tuple[Page, ...]) -> str:
         title = page.path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
         link = f"[{title}]({page.file}.md)"
         studies = dict.fromkeys(one.study for one in page.run if one.study is not None)
-        for study in studies:
-            rows.append(f"| {page.experiment} | {link} | `{study}` | {question(study)} |")
+        rows += [f"| {page.experiment} | {link} | `{study}` | {question(study)} |" for study in studies]
         if not studies:
             rows.append(f"| {page.experiment} | {link} | `ajuste {page.marks[0].split()[0]}` | |")
     return "\n".join(rows)

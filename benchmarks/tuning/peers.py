@@ -72,7 +72,7 @@ def _smac(surface: Surface, seed: int, trials: int) -> list[Point]:
     space.add([Integer(axis.name, (0, len(axis.levels) - 1)) for axis in surface.space.axes])
     found: list[Point] = []
 
-    def objective(configuration: Any, seed: int = 0) -> float:
+    def objective(configuration: Any, seed: int = 0) -> float:  # noqa: ARG001 - SMAC hands it over by name
         point = tuple(int(configuration[axis.name]) for axis in surface.space.axes)
         found.append(point)
         return surface.values[point]

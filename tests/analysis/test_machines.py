@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,7 +135,7 @@ def test_the_test_is_welchs_where_there_are_two_machines() -> None:
     """Two samples: Alexander and Govern's approximation is close to Welch's t test."""
     trials, machines = measured({"lab1": 0.95, "lab2": 0.96}, 30, spread=0.02)
     across, _ = compared(trials, machines)
-    values = {trial.slot.block: {} for trial in trials}
+    values: dict[int, dict[Any, Any]] = {trial.slot.block: {} for trial in trials}
     for trial in trials:
         values[trial.slot.block][trial.slot.configuration] = np.log(trial.metrics["elapsed"])
     ratios = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from benchmarks.gallery.marks import content, marks, put
 from benchmarks.gallery.pages import GALLERY, INDEX, pages
@@ -34,7 +36,7 @@ def test_a_place_that_is_not_there_or_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.file)
-def test_every_page_has_a_place_for_each_of_its_runs_and_it_is_filled(page) -> None:  # type: ignore[no-untyped-def]
+def test_every_page_has_a_place_for_each_of_its_runs_and_it_is_filled(page: Any) -> None:  # type: ignore[no-untyped-def]
     text = page.path.read_text(encoding="utf-8")
     assert sorted(marks(text)) == sorted(page.marks)
     assert all(content(text, mark) for mark in page.marks)

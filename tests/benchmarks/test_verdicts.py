@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.verdicts import judged, page
-from benchmarks.verdicts.cells import Cell, simulate, wilson
+from benchmarks.verdicts.cells import simulate, wilson
 from benchmarks.verdicts.counts import counts, log_binomial
 from benchmarks.verdicts.methods import (
     EQUIVALENT,
@@ -40,33 +41,37 @@ CONFIGURATIONS = [Configuration(name=name, levels={"knob": name}, baseline=name 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
 WORDS = {"worsens": HIGHER, "improves": LOWER, "equivalent": EQUIVALENT, "undecided": NOTHING}
 
+Cells = dict[tuple[str, float, str], Any]
+
 
 @pytest.fixture(scope="module")
-def cells() -> dict[tuple[str, float, str], Cell]:
+def cells() -> Cells:
     found = simulate(effects=(0.0, 0.02, 0.1), studies=400, most=40)
     return {(cell.noise, cell.effect, cell.method): cell for cell in found}
 
 
 @pytest.mark.parametrize("noise", NAMED)
-def test_ajuste_finds_no_more_than_5_percent_of_what_is_not_there(cells: dict, noise: str) -> None:
+def test_ajuste_finds_no_more_than_5_percent_of_what_is_not_there(cells: Cells, noise: str) -> None:
     assert cells[noise, 0.0, "ajuste"].wrong <= 0.05 * 400
 
 
 @pytest.mark.parametrize("noise", NAMED)
 @pytest.mark.parametrize("effect", [0.0, 0.02, 0.1])
-def test_the_interval_has_the_truth_in_it_at_every_look(cells: dict, noise: str, effect: float) -> None:
+def test_the_interval_has_the_truth_in_it_at_every_look(cells: Cells, noise: str, effect: float) -> None:
     cell = cells[noise, effect, "ajuste"]
     assert cell.held >= cell.always >= 0.95 * 400
 
 
-def test_a_small_effect_takes_hardly_more_trials_than_a_fixed_test_and_a_large_one_less_than_half(cells: dict) -> None:
+def test_a_small_effect_takes_hardly_more_trials_than_a_fixed_test_and_a_large_one_less_than_half(
+    cells: Cells,
+) -> None:
     assert cells["gaussian", 0.02, "ajuste"].trials <= 1.3 * 2 * PAIRS
     assert cells["gaussian", 0.02, "ajuste"].seen >= 0.99 * 400
     assert cells["gaussian", 0.1, "ajuste"].trials < 0.5 * 2 * PAIRS
     assert all(comparison.reached for comparison in judged(tuple(cells.values())))
 
 
-def test_the_simulation_sees_what_is_wrong_with_the_others(cells: dict) -> None:
+def test_the_simulation_sees_what_is_wrong_with_the_others(cells: Cells) -> None:
     assert cells["linear", 0.0, "welch"].wrong > 0.9 * 400
     assert cells["ar1", 0.0, "mann-whitney"].wrong > 0.2 * 400
     assert cells["gaussian", 0.0, "paired-t-peeking"].wrong > 0.2 * 400
@@ -74,7 +79,7 @@ def test_the_simulation_sees_what_is_wrong_with_the_others(cells: dict) -> None:
     assert cells["gaussian", 0.02, "three-sigma-values"].seen < 0.2 * 400
 
 
-def test_a_goal_that_is_missed_is_told(cells: dict) -> None:
+def test_a_goal_that_is_missed_is_told(cells: Cells) -> None:
     worse = [c.model_copy(update={"wrong": 400}) if c.method == "ajuste" else c for c in cells.values()]
     assert not judged(worse)[0].reached
 
@@ -158,7 +163,7 @@ def test_the_binomial_evidence_is_the_integral_over_all_shares() -> None:
     assert math.exp(found[0, 0]) == pytest.approx(by_hand, rel=1e-6)
 
 
-def test_the_tables_and_the_picture_show_every_method_and_noise(cells: dict, tmp_path: Path) -> None:
+def test_the_tables_and_the_picture_show_every_method_and_noise(cells: Cells, tmp_path: Path) -> None:
     text = page.tables(tuple(cells.values()), plans(20), counts(20))
     drawn = picture(tuple(cells.values()))
     for method in METHODS:
@@ -184,6 +189,6 @@ def test_a_range_of_a_rate_is_wilsons() -> None:
     assert wilson(60, 2000) == pytest.approx((middle - half, middle + half), rel=1e-9)
 
 
-def test_both_orders_are_asked_for_because_of_what_is_in_step_with_the_blocks(cells: dict) -> None:
+def test_both_orders_are_asked_for_because_of_what_is_in_step_with_the_blocks(cells: Cells) -> None:
     assert cells["resonant", 0.0, "ajuste-in-any-order"].wrong > 0.1 * 400
     assert cells["gaussian", 0.1, "ajuste"].trials - cells["gaussian", 0.1, "ajuste-in-any-order"].trials < 1

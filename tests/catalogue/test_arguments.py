@@ -12,25 +12,25 @@ from ajuste.model.workload import Parameter, WorkloadKind
 HACKBENCH = catalogue().workloads["hackbench"]
 
 
-def test_numbers_and_choices_take_their_places():
+def test_numbers_and_choices_take_their_places() -> None:
     assert arguments(HACKBENCH, {"mode": "threads", "transport": "pipes", "groups": " 3 "}) == (
         *("-T", "-p", "-g", "3", "-l", "100", "-s", "100", "-f", "20"),
     )
 
 
-def test_a_choice_may_stand_for_no_argument_at_all():
+def test_a_choice_may_stand_for_no_argument_at_all() -> None:
     assert "" not in arguments(HACKBENCH, {"transport": "sockets"})
     assert len(arguments(HACKBENCH, {"transport": "sockets"})) == len(arguments(HACKBENCH, {"transport": "inet"})) - 1
 
 
-def test_all_parameters_are_told_with_their_defaults():
+def test_all_parameters_are_told_with_their_defaults() -> None:
     assert check_parameters(HACKBENCH, {"loops": "7"}) == {
         **{name: parameter.default for name, parameter in HACKBENCH.parameters.items()},
         "loops": "7",
     }
 
 
-def test_a_flag_is_there_or_not_and_a_number_may_be_part_of_a_word():
+def test_a_flag_is_there_or_not_and_a_number_may_be_part_of_a_word() -> None:
     kind = WorkloadKind(
         name="x",
         title="X",
@@ -59,13 +59,13 @@ def test_a_flag_is_there_or_not_and_a_number_may_be_part_of_a_word():
         ({"transport": "carrier pigeon"}, "sockets, pipes, inet"),
     ],
 )
-def test_wrong_parameters_say_what_would_be_right(given, told):
+def test_wrong_parameters_say_what_would_be_right(given: dict[str, str], told: str) -> None:
     with pytest.raises(RequestError) as raised:
         arguments(HACKBENCH, given)
     assert told in f"{raised.value.message} {raised.value.hint}"
 
 
-def test_a_placeholder_without_a_parameter_is_refused():
+def test_a_placeholder_without_a_parameter_is_refused() -> None:
     with pytest.raises(ValueError, match="arguments use"):
         WorkloadKind(name="x", title="X", what="It.", program="x", arguments=("{size}",))
 

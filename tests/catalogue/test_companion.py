@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ajuste.catalogue.loader import Catalogue, catalogue
@@ -14,7 +16,7 @@ FILES = {
 }
 
 
-def test_companions_are_of_the_same_instance_and_directories_are_listed(every_kind: Catalogue):
+def test_companions_are_of_the_same_instance_and_directories_are_listed(every_kind: Catalogue) -> None:
     asked: list[str] = []
 
     def files(directory: str) -> tuple[str, ...]:
@@ -30,23 +32,23 @@ def test_companions_are_of_the_same_instance_and_directories_are_listed(every_ki
     assert asked == ["/sys/block/sda/queue/iosched"]
 
 
-def test_of_a_machine_that_cannot_be_listed_only_the_named_ones_are_known(every_kind: Catalogue):
+def test_of_a_machine_that_cannot_be_listed_only_the_named_ones_are_known(every_kind: Catalogue) -> None:
     found = every_kind.companions(every_kind.find_tunable("block.scheduler[sda]"), NOW)
     assert found == (FileLocation(path="/sys/block/sda/queue/nr_requests"),)
 
 
-def test_two_can_be_each_others(every_kind: Catalogue):
+def test_two_can_be_each_others(every_kind: Catalogue) -> None:
     one, other = (every_kind.find_tunable(name) for name in ("vm.one", "vm.other"))
     assert every_kind.companions(one, NOW) == (FileLocation(path="/proc/sys/vm/other"),)
     assert every_kind.companions(other, NOW) == (FileLocation(path="/proc/sys/vm/one"),)
 
 
-def test_most_have_none(every_kind: Catalogue):
+def test_most_have_none(every_kind: Catalogue) -> None:
     assert every_kind.companions(every_kind.find_tunable("irq.affinity[3]"), NOW) == ()
 
 
 @pytest.mark.parametrize("tunable", catalogue().tunables.values(), ids=lambda tunable: tunable.name)
-def test_every_companion_is_another_entry_for_the_same_parts(tunable):
+def test_every_companion_is_another_entry_for_the_same_parts(tunable: Any) -> None:
     others = [catalogue().tunables[name] for name in tunable.companions]
     assert tunable not in others
     assert all(set(other.parts) <= set(tunable.parts) for other in others)
@@ -54,9 +56,9 @@ def test_every_companion_is_another_entry_for_the_same_parts(tunable):
     assert all("{" not in getattr(place, "path", "") for place in catalogue().companions(one, NOW, lambda d: [d]))
 
 
-def test_what_a_machine_cannot_change_is_no_companion(every_kind: Catalogue):
+def test_what_a_machine_cannot_change_is_no_companion(every_kind: Catalogue) -> None:
     scheduler = every_kind.find_tunable("block.scheduler[sda]")
     asked: list[str] = []
-    found = every_kind.companions(scheduler, NOW, can_change=lambda other: bool(asked.append(other.name)))
+    found = every_kind.companions(scheduler, NOW, can_change=lambda other: bool(asked.append(other.name)))  # type: ignore[func-returns-value]
     assert found == ()
     assert asked == ["block.depth[sda]"]

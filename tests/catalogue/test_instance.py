@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,11 +42,11 @@ SEVERAL = [tunable for tunable in catalogue().tunables.values() if tunable.parts
         ("vm.one", FileLocation(path="/proc/sys/vm/one")),
     ],
 )
-def test_an_instance_is_located_by_the_catalogues_template(every_kind: Catalogue, name, location):
+def test_an_instance_is_located_by_the_catalogues_template(every_kind: Catalogue, name: str, location: Any) -> None:
     assert every_kind.locate(every_kind.find_tunable(name), NOW) == location
 
 
-def test_the_name_of_an_instance_is_found_again(every_kind: Catalogue):
+def test_the_name_of_an_instance_is_found_again(every_kind: Catalogue) -> None:
     for text in ("block.scheduler[/dev/sda]", "net.gso[veth1@if2]", "idle.off[cpu3/state2]"):
         found = every_kind.find_tunable(text)
         assert every_kind.find_tunable(found.name) == found
@@ -71,12 +72,12 @@ def test_the_name_of_an_instance_is_found_again(every_kind: Catalogue):
         *("vm.one[cpu0]", "cpu.latency[0]", "cgroup.cpu.max[x]"),
     ],
 )
-def test_what_can_be_no_instance_is_refused(every_kind: Catalogue, wrong):
+def test_what_can_be_no_instance_is_refused(every_kind: Catalogue, wrong: str) -> None:
     with pytest.raises(RequestError):
         every_kind.find_tunable(wrong)
 
 
-def test_where_there_are_several_one_must_be_named(every_kind: Catalogue):
+def test_where_there_are_several_one_must_be_named(every_kind: Catalogue) -> None:
     with pytest.raises(
         RequestError, match=r"idle\.off requires an instance, one for each idle state of a CPU"
     ) as raised:
@@ -85,14 +86,14 @@ def test_where_there_are_several_one_must_be_named(every_kind: Catalogue):
 
 
 @given(st.sampled_from(sorted(catalogue().parts)), st.text())
-def test_no_text_makes_a_part_that_can_leave_its_directory(name, text):
+def test_no_text_makes_a_part_that_can_leave_its_directory(name: str, text: str) -> None:
     read = catalogue().parts[name].read(text)
     assert read is None or re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.!-]*", read)
     assert read is None or ".." not in read
 
 
 @given(st.sampled_from(sorted(catalogue().parts)), st.data())
-def test_whatever_the_pattern_lets_through_is_one_plain_component(name, data):
+def test_whatever_the_pattern_lets_through_is_one_plain_component(name: str, data: Any) -> None:
     part = catalogue().parts[name]
     read = part.read(data.draw(st.from_regex(part.pattern, fullmatch=True)))
     if read is not None:
@@ -101,13 +102,13 @@ def test_whatever_the_pattern_lets_through_is_one_plain_component(name, data):
         assert ".." not in read
 
 
-def test_a_careless_pattern_lets_no_path_through():
+def test_a_careless_pattern_lets_no_path_through() -> None:
     careless = InstanceKind(name="x", title="x", pattern=".*", example="a", there="/sys/x/*")
     assert [careless.read(text) for text in ("a/b", "..", ".", "", "a..b")] == [None] * 5
 
 
 @pytest.mark.parametrize("tunable", SEVERAL, ids=lambda tunable: tunable.name)
-def test_every_entry_of_several_has_an_example_that_is_located(tunable):
+def test_every_entry_of_several_has_an_example_that_is_located(tunable: Any) -> None:
     one = catalogue().example(tunable)
     assert catalogue().find_tunable(one.name) == one
     for where in one.where:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ INTEGERS = [tunable for tunable in catalogue().tunables.values() if tunable.type
 
 
 @given(st.sampled_from(INTEGERS), st.integers(-(10**19), 10**19))
-def test_a_number_is_taken_exactly_if_it_is_in_the_range_or_special(tunable, number):
+def test_a_number_is_taken_exactly_if_it_is_in_the_range_or_special(tunable: Any, number: Any) -> None:
     inside = tunable.minimum <= number <= tunable.maximum or str(number) in tunable.special
     text = f"  {number:+d} "
     if inside:
@@ -29,7 +31,7 @@ def test_a_number_is_taken_exactly_if_it_is_in_the_range_or_special(tunable, num
 
 
 @given(st.text())
-def test_any_text_is_either_normalised_for_good_or_refused(text):
+def test_any_text_is_either_normalised_for_good_or_refused(text: str) -> None:
     for name in ("base_slice_ns", "affinity", "policy", "sched_verbose", "sched_feat_hrtick"):
         tunable = catalogue().tunables[name]
         try:
@@ -40,7 +42,7 @@ def test_any_text_is_either_normalised_for_good_or_refused(text):
 
 
 @given(st.sets(st.integers(0, 9999), min_size=1))
-def test_a_list_of_cpus_keeps_its_cpus(cpus):
+def test_a_list_of_cpus_keeps_its_cpus(cpus: list[int]) -> None:
     text = ", ".join(map(str, sorted(cpus, reverse=True)))
     assert parse_cpus(check_level(catalogue().tunables["affinity"], text)) == tuple(sorted(cpus))
 
@@ -58,7 +60,7 @@ def test_a_list_of_cpus_keeps_its_cpus(cpus):
         ("nice", "+4", "4"),
     ],
 )
-def test_what_people_write_becomes_what_the_kernel_shows(name, asked, level):
+def test_what_people_write_becomes_what_the_kernel_shows(name: str, asked: str, level: str) -> None:
     assert check_level(catalogue().tunables[name], asked) == level
 
 
@@ -76,14 +78,14 @@ def test_what_people_write_becomes_what_the_kernel_shows(name, asked, level):
         ("nice", "²", "not a whole number"),
     ],
 )
-def test_a_wrong_level_says_what_would_be_right(name, asked, told):
+def test_a_wrong_level_says_what_would_be_right(name: str, asked: str, told: str) -> None:
     with pytest.raises(RequestError) as raised:
         check_level(catalogue().tunables[name], asked)
     assert name in raised.value.message
     assert told in raised.value.message
 
 
-def test_a_choice_depends_on_the_kernel():
+def test_a_choice_depends_on_the_kernel() -> None:
     preempt = catalogue().tunables["preempt"]
     assert check_level(preempt, "voluntary", KernelVersion.parse("6.12")) == "voluntary"
     with pytest.raises(RequestError, match="full, lazy"):

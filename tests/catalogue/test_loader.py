@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ajuste.catalogue.loader import catalogue, load
@@ -12,15 +14,15 @@ from ajuste.model.plan import Choice, FileLocation, Flag
 from ajuste.model.tunable import ProcessAttribute, Tunable
 
 
-def version(text):
+def version(text: str) -> Any:
     return KernelVersion.parse(text)
 
 
-def located(name, kernel):
+def located(name: str, kernel: Any) -> Any:
     return catalogue().locate(catalogue().find_tunable(name), version(kernel))
 
 
-def test_one_knob_moves_with_the_kernel():
+def test_one_knob_moves_with_the_kernel() -> None:
     sysctl = FileLocation(path="/proc/sys/kernel/sched_min_granularity_ns")
     debugfs = FileLocation(path="/sys/kernel/debug/sched/min_granularity_ns")
     assert [located("sched_min_granularity_ns", k) for k in ("5.10", "5.12", "5.13", "6.1", "6.5.13")] == [
@@ -28,14 +30,14 @@ def test_one_knob_moves_with_the_kernel():
     ]
 
 
-def test_every_kind_of_place_becomes_what_the_agent_is_told():
+def test_every_kind_of_place_becomes_what_the_agent_is_told() -> None:
     assert located("sched_feat_hrtick", "5.10") == Flag(path="/sys/kernel/debug/sched_features", name="HRTICK")
     assert located("preempt", "6.1") == Choice(path="/sys/kernel/debug/sched/preempt")
     assert located("cgroup_weight", "4.4") == ProcessAttribute(name="cgroup_weight")
     assert located("kernel.sched_rt_runtime_us", "6.1") == FileLocation(path="/proc/sys/kernel/sched_rt_runtime_us")
 
 
-def test_a_knob_that_is_gone_says_when_and_what_came_after_it():
+def test_a_knob_that_is_gone_says_when_and_what_came_after_it() -> None:
     with pytest.raises(RequestError) as raised:
         located("sched_min_granularity_ns", "6.12.94+deb13-cloud-amd64")
     assert "sched_min_granularity_ns is not supported by Linux 6.12;" in raised.value.message
@@ -45,7 +47,7 @@ def test_a_knob_that_is_gone_says_when_and_what_came_after_it():
     assert "related but different" in (raised.value.hint or "")
 
 
-def test_a_knob_that_is_not_there_yet_names_what_was_there_before():
+def test_a_knob_that_is_not_there_yet_names_what_was_there_before() -> None:
     message = r"base_slice_ns is not supported by Linux 5\.10; kernels that have it: 6\.6 and later"
     with pytest.raises(RequestError, match=message):
         located("base_slice_ns", "5.10")
@@ -54,12 +56,12 @@ def test_a_knob_that_is_not_there_yet_names_what_was_there_before():
     assert catalogue().counterpart(catalogue().tunables["preempt"], version("5.10")) is None
 
 
-def test_a_counterpart_is_sought_along_the_whole_chain():
+def test_a_counterpart_is_sought_along_the_whole_chain() -> None:
     oldest = catalogue().tunables["sched_feat_sis_avg_cpu"]
     assert catalogue().counterpart(oldest, version("7.2")) == catalogue().tunables["sched_feat_sis_util"]
 
 
-def test_one_of_several_has_a_name_of_its_own():
+def test_one_of_several_has_a_name_of_its_own() -> None:
     assert located("fair_server_runtime_ns[cpu3]", "6.12") == FileLocation(
         path="/sys/kernel/debug/sched/fair_server/cpu3/runtime"
     )
@@ -86,7 +88,7 @@ def test_one_of_several_has_a_name_of_its_own():
         "base_slice_ns[cpu0]",
     ],
 )
-def test_a_wrong_instance_is_refused(name):
+def test_a_wrong_instance_is_refused(name: str) -> None:
     with pytest.raises(RequestError):
         catalogue().find_tunable(name)
 
@@ -101,13 +103,13 @@ def test_a_wrong_instance_is_refused(name):
         ("nicee", "nice"),
     ],
 )
-def test_an_unknown_name_brings_the_nearest(wrong, right):
+def test_an_unknown_name_brings_the_nearest(wrong: str, right: str) -> None:
     with pytest.raises(RequestError, match=wrong) as raised:
         catalogue().find_tunable(wrong)
     assert right in (raised.value.hint or "")
 
 
-def test_an_unknown_workload_brings_the_nearest():
+def test_an_unknown_workload_brings_the_nearest() -> None:
     assert catalogue().find_workload("spin").endless
     with pytest.raises(RequestError, match="hackbensh") as raised:
         catalogue().find_workload("hackbensh")
@@ -124,11 +126,11 @@ def test_an_unknown_workload_brings_the_nearest():
         (["real-time", "starve"], "fair_server_runtime_ns"),
     ],
 )
-def test_the_best_match_comes_first(words, first):
+def test_the_best_match_comes_first(words: list[str], first: str) -> None:
     assert catalogue().search(words)[0].name == first
 
 
-def test_every_word_must_be_found_unless_it_is_misspelt():
+def test_every_word_must_be_found_unless_it_is_misspelt() -> None:
     granularity = {tunable.name for tunable in catalogue().search(["GRANULARITY"])}
     assert {"sched_min_granularity_ns", "sched_wakeup_granularity_ns"} <= granularity
     assert {t.name for t in catalogue().search(["granularity", "idle"])} < granularity
@@ -154,7 +156,7 @@ def test_every_word_must_be_found_unless_it_is_misspelt():
         ("preempt", "6.12", 1, None),
     ],
 )
-def test_the_value_at_boot_follows_the_rule(name, kernel, cpus, value):
+def test_the_value_at_boot_follows_the_rule(name: str, kernel: Any, cpus: int, value: Any) -> None:
     assert initial_value(catalogue().tunables[name], version(kernel), cpus) == value
 
 
@@ -191,14 +193,14 @@ path = "/proc/sys/a"
         ("[[tunable]]\n", "x.toml: tunable.0.name: Field required"),
     ],
 )
-def test_a_wrong_catalogue_is_refused_with_file_and_field(tmp_path, text, told):
+def test_a_wrong_catalogue_is_refused_with_file_and_field(tmp_path: Any, text: str, told: str) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(AjusteError) as raised:
         load(tmp_path, "tunable", Tunable)
     assert told in str(raised.value)
 
 
-def test_a_right_one_is_read(tmp_path):
+def test_a_right_one_is_read(tmp_path: Any) -> None:
     (tmp_path / "x.toml").write_text(ENTRY)
     (tmp_path / "notes.txt").write_text("[[")
     assert list(load(tmp_path, "tunable", Tunable)) == ["a"]

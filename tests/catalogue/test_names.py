@@ -24,11 +24,11 @@ from ajuste.model.error import RequestError
         ),
     ],
 )
-def test_a_tunable_is_found_by_every_name_that_people_know_it_by(text, name):
+def test_a_tunable_is_found_by_every_name_that_people_know_it_by(text: str, name: str) -> None:
     assert catalogue().find_tunable(text).name == name
 
 
-def test_an_alias_is_a_name(every_kind: Catalogue):
+def test_an_alias_is_a_name(every_kind: Catalogue) -> None:
     assert every_kind.find_tunable("the_one").name == "vm.one"
     assert every_kind.find_tunable("vm/one").name == "vm.one"
     assert every_kind.find_tunable("proc/sys/vm/one").name == "vm.one"
@@ -49,6 +49,6 @@ def test_an_alias_is_a_name(every_kind: Catalogue):
         "kernel.base_slice_ns",
     ],
 )
-def test_what_is_no_name_is_refused(text):
+def test_what_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(RequestError):
         catalogue().find_tunable(text)

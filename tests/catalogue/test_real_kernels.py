@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,7 +141,7 @@ def scheduler_files(target: GuestExecutor, name: str, grep: str) -> dict[str, st
     return dict(line.split(":", 1) for line in lines)
 
 
-def value(event) -> list[str]:
+def value(event: Any) -> list[str]:
     assert event.value, event.error
     return event.value.split()
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -158,7 +159,7 @@ def test_nobody_else_can_reach_workers_of_this_machine(undisturbed: tuple[Shell,
         if door.status == psutil.CONN_LISTEN
     ]
     listening = {line.split()[7] for line in unix_sockets() if line.split()[3] == "00010000" and len(line.split()) > 7}
-    ours = {
+    ours: set[Any] = {
         door.laddr
         for process in (psutil.Process(running.pid), *below)
         if process.is_running()

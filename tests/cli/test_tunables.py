@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -23,15 +23,15 @@ class PlayedGuest:
 
     booted: list[str] = []  # noqa: RUF012 (what the tests look at)
 
-    def __init__(self, image: KernelImage, **options) -> None:
+    def __init__(self, image: KernelImage, **options: Any) -> None:
         self._image = image
         self._cpus = options["cpus"]
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         self.booted.append(self._image.release)
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     @property
@@ -45,16 +45,16 @@ class PlayedGuest:
 
 
 class NoHost:
-    def __enter__(self):
+    def __enter__(self) -> Any:
         raise RunError("the agent does not work on this machine")
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
 
 @pytest.fixture(autouse=True)
-def played(monkeypatch: pytest.MonkeyPatch, ajuste_home: Path) -> Iterator[list[str]]:
-    def fetch(spec, home, **_):
+def played(monkeypatch: pytest.MonkeyPatch, ajuste_home: Path) -> list[str]:
+    def fetch(spec: Any, home: Any, **_: Any) -> Any:
         release = {"debian:7": "7.3.4-cloud-amd64"}.get(spec, spec.removeprefix("debian:") + ".1-cloud-amd64")
         return KernelImage(spec=spec, release=release, vmlinuz=Path("/none"), sha256="")
 
@@ -77,12 +77,12 @@ def attempt(*arguments: str) -> Result:
     return CliRunner().invoke(tunables.app, list(arguments))
 
 
-def test_the_list_has_every_tunable_a_line_each_when_it_is_no_terminal():
+def test_the_list_has_every_tunable_a_line_each_when_it_is_no_terminal() -> None:
     lines = run().splitlines()
     assert [line.split("\t")[1] for line in lines] == list(catalogue().tunables)
 
 
-def test_the_list_for_a_kernel_has_only_what_that_kernel_has_and_boots_nothing(played):
+def test_the_list_for_a_kernel_has_only_what_that_kernel_has_and_boots_nothing(played: list[str]) -> None:
     rows = {row["name"]: row for row in json.loads(run("--json", "--kernel", "debian:6.12"))["tunables"]}
     assert "sched_min_granularity_ns" not in rows
     assert rows["base_slice_ns"]["path"] == "/sys/kernel/debug/sched/base_slice_ns"
@@ -92,12 +92,12 @@ def test_the_list_for_a_kernel_has_only_what_that_kernel_has_and_boots_nothing(p
     assert played == []
 
 
-def test_the_newest_of_a_major_is_looked_up():
+def test_the_newest_of_a_major_is_looked_up() -> None:
     names = {row["name"] for row in json.loads(run("--json", "--kernel", "debian:7"))["tunables"]}
     assert "sched_cgroup_mode" in names
 
 
-def test_show_has_all_of_the_entry_and_the_value_in_the_guest(played):
+def test_show_has_all_of_the_entry_and_the_value_in_the_guest(played: list[str]) -> None:
     text = " ".join(run("show", "sched_min_granularity_ns", "--kernel", "debian:5.10").split())
     assert "750000 ns on debian:5.10 (Linux 5.10.1-cloud-amd64, 1 CPU)" in text
     assert "0.75 ms × (1 + log2(CPUs))" in text
@@ -108,7 +108,7 @@ def test_show_has_all_of_the_entry_and_the_value_in_the_guest(played):
     assert played == ["5.10.1-cloud-amd64"]
 
 
-def test_show_names_the_successor_with_its_value_where_the_knob_is_gone():
+def test_show_names_the_successor_with_its_value_where_the_knob_is_gone() -> None:
     text = " ".join(run("show", "sched_min_granularity_ns", "--kernel", "debian:6.12").split())
     assert "sched_min_granularity_ns is not supported by Linux 6.12; kernels that have it: up to 6.5" in text
     assert "base_slice_ns = 750000 ns" in text
@@ -119,7 +119,7 @@ def test_show_names_the_successor_with_its_value_where_the_knob_is_gone():
     assert (document["instead"]["name"], document["instead"]["value"]) == ("base_slice_ns", "750000")
 
 
-def test_show_as_json_has_value_place_and_value_at_boot():
+def test_show_as_json_has_value_place_and_value_at_boot() -> None:
     document = json.loads(run("show", "sched_min_granularity_ns", "--kernel", "debian:6.1", "--cpus", "2", "--json"))
     assert document["tunable"]["name"] == "sched_min_granularity_ns"
     assert document["value"] == "750000"
@@ -129,20 +129,20 @@ def test_show_as_json_has_value_place_and_value_at_boot():
     assert document["instead"] is None
 
 
-def test_of_several_the_first_is_read_or_the_one_that_is_named():
+def test_of_several_the_first_is_read_or_the_one_that_is_named() -> None:
     first = json.loads(run("show", "fair_server_runtime_ns", "--kernel", "debian:6.12", "--json"))
     assert (first["name"], first["value"]) == ("fair_server_runtime_ns[cpu0]", "750000")
     named = json.loads(run("show", "fair_server_runtime_ns[cpu1]", "--kernel", "debian:6.12", "--json"))
     assert named["path"] == "/sys/kernel/debug/sched/fair_server/cpu1/runtime"
 
 
-def test_show_explains_even_where_this_machine_cannot_be_asked():
+def test_show_explains_even_where_this_machine_cannot_be_asked() -> None:
     text = " ".join(run("show", "base_slice_ns").split())
     assert "not readable: the agent does not work on this machine" in text
     assert "virtual deadline" in text
 
 
-def test_search_finds_by_words():
+def test_search_finds_by_words() -> None:
     assert "sched_autogroup_enabled" in run("search", "autogroup").splitlines()[0]
     names = [row["name"] for row in json.loads(run("search", "granularity", "wakeup", "--json"))["tunables"]]
     assert names[0] == "sched_wakeup_granularity_ns"
@@ -157,7 +157,7 @@ def test_search_finds_by_words():
         (("--json", "search", "nice"), "write the options after search"),
     ],
 )
-def test_wrong_requests_are_refused(arguments, told):
+def test_wrong_requests_are_refused(arguments: Any, told: str) -> None:
     error = attempt(*arguments).exception
     assert isinstance(error, RequestError)
     assert told in error.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def explored(shape: Shape, *, noise: float | Callable[[str], float] = 0.005, all
     """A study of a 20 × 20 grid played through: two coarse blocks, then what refinement asks for."""
     of, random = grid(20, 20), np.random.default_rng(7)
     spread = noise if callable(noise) else lambda _: noise
-    truth = shape(of.points[:, 0], of.points[:, 1])
+    truth: Any = shape(of.points[:, 0], of.points[:, 1])
     truth = dict(zip(of.names, truth - truth[of.names.index(of.baseline)], strict=True))
     values: dict[str, list[float]] = {}
     counts: dict[str, int] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,7 @@ def play(seed: int, effects: dict[str, float], noise: float, most: int = 300) ->
     """
     random = np.random.default_rng(seed)
     configurations = [Configuration(name=name, levels={"f": name}, baseline=name == "a") for name in effects]
+    expected: list[Any]
     held, trials, expected = tuple(effects), [], []
     due = reviews(5)
     review = next(due)

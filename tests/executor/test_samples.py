@@ -35,7 +35,7 @@ def sampled(index: int, source: str, readings: int, **more: Any) -> dict[str, An
 
 
 def problem(*events: dict[str, Any]) -> str:
-    whole = [
+    whole: list[dict[str, Any]] = [
         {"event": "accepted", "id": "p"},
         {"event": "exited", "role": "workload", "index": 0, "exit_code": 0, **ZEROS},
         *events,

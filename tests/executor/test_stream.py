@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -177,7 +178,7 @@ def test_a_malformed_line_is_shown_harmlessly() -> None:
 
 def test_a_plan_that_failed_may_lack_the_rest() -> None:
     failed = {"event": "failed", "stage": "write", "message": "Invalid argument", "tunable": "granularity"}
-    events = [EVENTS[0], failed, {"event": "end", "id": "b0p2", "ok": False, "events": 2}]
+    events: list[Any] = [EVENTS[0], failed, {"event": "end", "id": "b0p2", "ok": False, "events": 2}]
     assert read_trial(said(events), PLAN).problem == ""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.machine.home import Home
-from debian_archive import make_bzimage
+from tests.debian_archive import make_bzimage
 
 
 @pytest.fixture

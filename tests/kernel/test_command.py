@@ -13,7 +13,7 @@ from ajuste.cli.kernel import app
 from ajuste.model.error import RequestError
 
 if TYPE_CHECKING:
-    from debian_archive import Archive
+    from tests.debian_archive import Archive
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,7 +24,7 @@ from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
 
 if TYPE_CHECKING:
-    from debian_archive import Archive
+    from tests.debian_archive import Archive
 
 RELEASE = "5.10.0-2-cloud-amd64"
 MODULE = "kernel/drivers/block/zram.ko"
@@ -53,7 +53,7 @@ def replaced_by(make: Spoil) -> Spoil:
     return spoil
 
 
-SPOILT: dict[str, Spoil] = {
+SPOILT: dict[str, Any] = {
     "first bit": flip(0),
     "a bit in the middle": flip(2000),
     "last bit": flip(-1),

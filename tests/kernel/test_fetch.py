@@ -20,7 +20,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
 
 if TYPE_CHECKING:
-    from debian_archive import Archive
+    from tests.debian_archive import Archive
 
 Image = Callable[[str], bytes]
 

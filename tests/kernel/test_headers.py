@@ -15,7 +15,7 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
 
 if TYPE_CHECKING:
-    from debian_archive import Archive
+    from tests.debian_archive import Archive
 
 RELEASE, VERSION = "5.10.0-11-cloud-amd64", "5.10.100-1"
 COMMON = "linux-headers-5.10.0-11-common"

@@ -15,7 +15,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
 
 if TYPE_CHECKING:
-    from debian_archive import Archive
+    from tests.debian_archive import Archive
 
 
 @pytest.fixture(autouse=True)

@@ -79,6 +79,7 @@ def test_what_falls_has_a_delay_too_if_it_is_no_counter() -> None:
 
 def test_a_counter_that_is_counted_loosely_is_none_that_was_reset() -> None:
     assert taken("growth", [(0, 0), (1, 1281), (2, 1280)]) == 1280
+    fallen: Any
     for fallen in ([(0, 5000), (1, 6000), (2, 3)], [(0, 2**32 - 5), (1, 2**32 - 1), (2, 2)]):
         with pytest.raises(ParseError, match=r"went back from \d+ to \d, 2\.000 s after the workload's start"):
             taken("growth", fallen)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 
-from rich.console import Console
-
+from ajuste.report.console import Console
 from ajuste.report.progress import BuildProgress
 
 

@@ -6,10 +6,10 @@ import io
 import threading
 
 import pytest
-from rich.console import Console
 
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste.report.console import Console
 from ajuste.report.progress import Progress
 from verdicts import verdict
 

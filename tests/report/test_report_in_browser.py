@@ -53,7 +53,7 @@ def opened(browser: Any, files: dict[str, Path]) -> Iterator[Open]:
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))  # type: ignore[func-returns-value]
         page.on(
             "request",
             lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else complaints.append(r.url),

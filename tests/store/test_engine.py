@@ -29,7 +29,7 @@ def test_a_server_that_is_not_there_is_one_clear_error_without_the_password() ->
     with pytest.raises(RequestError, match="cannot be opened") as refused:
         Store("postgresql://someone:secret@/nothing?host=/nowhere")
     assert "someone:***@" in str(refused.value)
-    assert "secret" not in str(refused.value) + refused.value.hint
+    assert "secret" not in str(refused.value) + str(refused.value.hint)
 
 
 def test_a_database_that_is_not_there_is_named(postgresql: Server) -> None:
@@ -41,7 +41,7 @@ def test_a_database_that_is_not_there_is_named(postgresql: Server) -> None:
 def test_what_is_no_url_of_a_store_is_told_what_one_looks_like(url: str) -> None:
     with pytest.raises(RequestError) as refused:
         Store(url)
-    assert "postgresql://USER@HOST/DATABASE" in str(refused.value) + refused.value.hint
+    assert "postgresql://USER@HOST/DATABASE" in str(refused.value) + str(refused.value.hint)
 
 
 def test_another_kind_of_database_is_refused_by_name() -> None:

@@ -26,7 +26,7 @@ def run(tmp_path: Path, ajuste_home: Path) -> Run:
     def running(name: str, *replaced: tuple[str, str]) -> Results:
         text = find_study(name).read_text()
         for old, new in (*replaced, (r"min_blocks = \d+", "min_blocks = 1"), (r"max_blocks = \d+", "max_blocks = 1")):
-            text, count = re.subn(old, lambda _, new=new: new, text, flags=re.DOTALL)
+            text, count = re.subn(old, lambda _, new=new: new, text, flags=re.DOTALL)  # type: ignore[misc]
             assert count, f"nothing like {old} in {name}"
         (tmp_path / "study.toml").write_text(text)
         results: Results = Shell(tmp_path, ajuste_home).json("run", "study.toml", "--quiet")

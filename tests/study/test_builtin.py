@@ -41,7 +41,7 @@ def test_granularity_varies_the_knob_that_each_kernel_has(kernel: str) -> None:
     name, path = KNOB[kernel]
     assert resolved.names == tuple(f"{name}={level}" for level in (750000, 7500000, 75000000, 750000000))
     for configuration in resolved.configurations:
-        assert [(write.tunable, write.location.path) for write in configuration.writes] == [(name, path)]
+        assert [(write.tunable, write.location.path) for write in configuration.writes] == [(name, path)]  # type: ignore[union-attr]
     assert bool(resolved.notes) == (name == "base_slice_ns")
     assert [load.endless for c in resolved.configurations for load in c.loads] == [True] * 4
 

@@ -129,7 +129,8 @@ def block_sums(values: Weights, blocks: Sequence[int], lines: int) -> Mapping[Ki
 @dataclass(frozen=True)
 class _Table:
     """The values of one metric by subset and block, as logarithms where ``scale`` is ``ratio``. ``rounding`` is the
-    variance that a value has from its resolution alone."""
+    variance that a value has from its resolution alone.
+    """
 
     values: Weights
     blocks: Sequence[int]
@@ -168,7 +169,8 @@ def of_values(
     lines: Lines, values: Weights, blocks: Sequence[int], metric: Metric, rates: Rates, smallest_effect: float
 ) -> list[LineEffect]:
     """The same from the values themselves, a row for each of ``lines.configurations`` and a column for each of
-    ``blocks``; NaN where there is none."""
+    ``blocks``; NaN where there is none.
+    """
     return _of_metric(lines, _table(values, blocks, metric), metric, rates, smallest_effect)
 
 

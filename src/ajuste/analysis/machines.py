@@ -8,6 +8,7 @@ approximation for ANOVA under variance heterogeneity", Journal of Educational St
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,7 +133,7 @@ def _p_value(samples: Sequence[NDArray[np.float64]]) -> float | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = float(alexandergovern(*samples).pvalue)
-    return found if found == found else None
+    return None if math.isnan(found) else found
 
 
 def _agreement(

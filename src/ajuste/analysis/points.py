@@ -51,7 +51,7 @@ def tally(measured: Measurements) -> Tally:
 def _told(measured: Measurements) -> NDArray[np.bool_]:
     most = max(1, MOST_WORDS // (_WORDS_EACH + len(measured.metrics)))
     if len(measured) <= most:
-        return np.full(len(measured), True)
+        return np.ones(len(measured), dtype=bool)
     blocks = np.unique(measured.block)
     room = min(len(blocks), max(1, most * len(blocks) // len(measured)))
     some = blocks[np.round(np.linspace(0, len(blocks) - 1, room)).astype(int)]

@@ -142,7 +142,8 @@ class Later(Mapping[str, V]):
 @cache
 def catalogue() -> Catalogue:
     """The catalogue that comes with Ajuste. What is wrong in it raises AjusteError that names file and field, in the
-    tunables when they are first looked at."""
+    tunables when they are first looked at.
+    """
     folder = files("ajuste.catalogue")
     return Catalogue(
         tunables=Later(lambda: load(folder / "tunables", "tunable", Tunable)),

@@ -240,7 +240,8 @@ def one_of_several(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
 
 def missing(parts: Mapping[str, InstanceKind], tunable: Tunable, there: tuple[str, ...] = ()) -> RequestError:
     """The error for a tunable that there is several times where one must be named. ``there`` are those of the
-    machine."""
+    machine.
+    """
     said = f"{tunable.name} requires an instance, one for each {kind(parts, tunable)}: {tunable.name}[…]"
     if there:
         return RequestError(f"{said}; this machine has {', '.join(there)}", hint=f"write {tunable.name}[{there[0]}]")

@@ -26,6 +26,7 @@ _NAMES = (*KINDS, LEFTOVERS)
 
 @app.callback()
 def show(context: typer.Context, as_json: Json = False) -> None:
+    """List what the cache holds, where no subcommand is named."""
     if context.invoked_subcommand is not None:
         return
     found = survey(home())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import signal
 import sys
@@ -21,6 +22,8 @@ from ajuste.report.console import Console, made_visible
 
 INTERRUPTED = 130
 
+_LOG: Final = logging.getLogger(__name__)
+
 MOST_LINES: Final = 60
 """Of an error; a list of problems counts those beyond its own limit itself."""
 
@@ -34,10 +37,13 @@ def exit_code(work: Callable[[], object]) -> int:
         signal.signal(number, _interrupt)
     with made_visible():
         try:
-            return _done(work)
-        except Exception:  # a fault of Ajuste's own
+            code = _done(work)
+        except Exception as error:  # noqa: BLE001 - a fault of Ajuste's own
+            _log_failure(error, 1)
             print("\n".join(map(shortened, traceback.format_exc().splitlines()[-MOST_LINES:])), file=sys.stderr)
-            return 1
+            code = 1
+    _LOG.info("command ended", extra={"exit_code": code})
+    return code
 
 
 def _done(work: Callable[[], object]) -> int:
@@ -47,14 +53,17 @@ def _done(work: Callable[[], object]) -> int:
             raise KeyboardInterrupt
         sys.stdout.flush()
     except AjusteError as error:
+        _log_failure(error, error.exit_code)
         place = f"{visible_line(str(error.place))}: " if error.place else ""
         _say(place + error.message, error.hint)
         return error.exit_code
     except typer.TyperException as error:
+        _log_failure(error, error.exit_code)
         context = getattr(error, "ctx", None)
         _say(error.format_message(), f"see {context.command_path} --help" if context else None)
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
+        _LOG.warning("command interrupted")
         _say("interrupted", "measurements are kept; run the same command again to resume")
         return INTERRUPTED
     except BrokenPipeError:
@@ -62,6 +71,7 @@ def _done(work: Callable[[], object]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
+        _log_failure(error, 1)
         # A disk that filled up, a file that cannot be written: what the system says is what there is to say.
         _say(f"{error.filename}: {error.strerror}" if error.filename else str(error), None)
         return 1
@@ -89,7 +99,11 @@ class QuickEnding:
         os._exit(self._code)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _log_failure(error: Exception, code: int) -> None:
+    _LOG.error("command failed", exc_info=error, extra={"error": str(error), "exit_code": code})
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 

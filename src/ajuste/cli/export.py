@@ -32,7 +32,7 @@ def export(
     configuration: Annotated[
         str | None, typer.Argument(help="The configuration (default: the best that beats the baseline).")
     ] = None,
-    format: Annotated[
+    kind: Annotated[
         Format, typer.Option("--format", help="tuned: a profile; sysctl.d: a file; systemd: a unit; ansible; shell.")
     ] = "shell",
     output: Annotated[
@@ -47,17 +47,17 @@ def export(
     """
     with Store(home().store_url) as store:
         chosen = _chosen(store, store.find_run(run), configuration)
-    rendered = RENDER[format](chosen)
+    rendered = RENDER[kind](chosen)
     if not rendered.files:
         why = "; ".join(f"{one.what}: {one.why}" for one in rendered.left_out) or "it has the baseline's settings"
         raise RequestError(
-            f"the format {format} supports no setting of {visible_line(chosen.configuration)}: {visible_line(why)}",
-            hint=_other_formats(chosen, format),
+            f"the format {kind} supports no setting of {visible_line(chosen.configuration)}: {visible_line(why)}",
+            hint=_other_formats(chosen, kind),
         )
     if output is not None:
         _write(rendered.files, output, force)
     if as_json:
-        typer.echo(json.dumps(_document(chosen, rendered, format), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(_document(chosen, rendered, kind), indent=2, ensure_ascii=False))
         return
     _show(rendered, output)
 
@@ -76,8 +76,8 @@ def _written(store: Store, run: Run, name: str) -> tuple[Written, ...]:
     return measured.written[int(clean[0])] if len(clean) else ()
 
 
-def _other_formats(export: Export, format: Format) -> str | None:
-    able = [name for name, render in RENDER.items() if name != format and render(export).files]
+def _other_formats(export: Export, kind: Format) -> str | None:
+    able = [name for name, render in RENDER.items() if name != kind and render(export).files]
     return f"--format {' or '.join(able)} can say some of it" if able else None
 
 
@@ -111,9 +111,9 @@ def _show(rendered: Rendered, output: Path | None) -> None:
         typer.echo(f"not exported: {visible_line(one.what)} ({visible_line(one.why)})", err=True)
 
 
-def _document(export: Export, rendered: Rendered, format: Format) -> dict[str, Any]:
+def _document(export: Export, rendered: Rendered, kind: Format) -> dict[str, Any]:
     return {
-        "format": format,
+        "format": kind,
         "configuration": export.configuration,
         "evidence": list(export.evidence),
         "settings": [

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
 import typer
 
 from ajuste.cli.edge import QuickEnding, exit_code
+from ajuste.cli.log import OPTION, begin_log, without_log
 from ajuste.cli.options import examples
 from ajuste.machine.home import ajuste_version
 
@@ -67,6 +69,7 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
 
 
 def _commands_for(words: Sequence[str]) -> Sequence[str]:
+    words = without_log(words)
     if words and words[0] in COMMANDS:
         return words[:1]
     return () if words and words[0] == "--version" else COMMANDS
@@ -79,10 +82,16 @@ def _version(wanted: bool) -> None:
 
 
 def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None: ...
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            OPTION, metavar="FILE", help="Append what the command does to FILE, as JSON lines.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    if log is not None:
+        begin_log(log)
 
 
 def main() -> NoReturn:

@@ -9,6 +9,7 @@ from typing import Final
 
 import typer
 
+from ajuste.cli.log import without_log
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.home import home
 from ajuste.model.results import Results
@@ -50,7 +51,7 @@ _SHOWING: Final = frozenset({"--quiet", "--json", "--fresh", "--verbose"})
 
 def command_line() -> str:
     """As one line for a shell, without the words that only say how its results are shown or that old ones are not."""
-    words = sys.argv[1:]
+    words = without_log(sys.argv[1:])
     end = words.index("--") if "--" in words else len(words)
     own = [word for word in words[:end] if word not in _SHOWING]
     return shlex.join(["ajuste", *own, *words[end:]])

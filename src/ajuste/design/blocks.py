@@ -57,7 +57,7 @@ def block(
 
 # Latin squares balanced for what comes before: each configuration once at each position, each after every other.
 #
-# E. J. Williams (1949), "Experimental designs balanced for the estimation of residual effects of treatments",
+# By E. J. Williams (1949), "Experimental designs balanced for the estimation of residual effects of treatments",
 # Australian Journal of Scientific Research A 2. docs/reference/designs.md says what the random relabelling is good for.
 
 

@@ -246,7 +246,7 @@ def signs(factors: int, levels: int) -> list[tuple[int, ...]]:
     if levels == 3:
         from pydoe import definitive_screening_design  # takes long to load, and only screening needs it
 
-        return sorted(_rows(definitive_screening_design(factors)), key=lambda row: any(row))
+        return sorted(_rows(definitive_screening_design(factors)), key=any)
     half = _plackett_burman(factors)
     rows = [*half, *(tuple(-sign for sign in row) for row in half)]
     return sorted(rows, key=lambda row: any(sign > 0 for sign in row))

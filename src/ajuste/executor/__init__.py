@@ -1,0 +1,1 @@
+"""Where trials run, behind one interface."""

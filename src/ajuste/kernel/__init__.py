@@ -1,0 +1,1 @@
+"""Kernels: specification, fetching, sources, configuration, differences."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
+from typing import Final
 
 from ajuste.kernel.apt import Apt, PackageGone, machine_mirrors, origins
 from ajuste.kernel.building.built import find_built
@@ -18,6 +20,8 @@ from ajuste.machine.lock import hold, locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
+
+_LOG: Final = logging.getLogger(__name__)
 
 # An index can name versions whose files are gone; beyond so many of them something else is wrong.
 MOST_ATTEMPTS = 24
@@ -39,6 +43,15 @@ def fetch_kernel(
     are loaded or, ``thoroughly``, now. Raises RequestError for a kernel that there is not and for a disk that is too
     full, RunError where fetching fails.
     """
+    image = _found(spec, home, say, refresh, thoroughly)
+    _LOG.info(
+        "kernel resolved",
+        extra={"kernel": spec, "release": image.release, "file": str(image.vmlinuz), "sha256": image.sha256},
+    )
+    return image
+
+
+def _found(spec: str, home: Home, say: Say, refresh: bool, thoroughly: bool) -> KernelImage:
     wanted = parse_spec(spec)
     if isinstance(wanted, KernelFile):
         return _open_file(spec, wanted)

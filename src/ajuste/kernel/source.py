@@ -130,5 +130,6 @@ def kernel_sources() -> dict[str, KernelSource]:
 
 @cache
 def qemu_source() -> QemuSource:
+    """Where sources of QEMU come from."""
     file = next(f for f in _tables() if f.name == "qemu.toml")
     return _load(QemuSource, tomllib.loads(file.read_text(encoding="utf-8"))["qemu"], file)

@@ -1,0 +1,1 @@
+"""This machine: home, lock, cache, files, inventory and doctor."""

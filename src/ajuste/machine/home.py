@@ -4,6 +4,7 @@ says.
 
 from __future__ import annotations
 
+import logging
 import os
 import pwd
 import shutil
@@ -11,9 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 
 from ajuste.machine.files import require_own
 from ajuste.model.error import RequestError
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ def home(environment: Mapping[str, str] = os.environ) -> Home:
     named = [Path(root)] if (root := environment.get("AJUSTE_HOME")) else []
     for directory in (*named, found.data, found.cache, found.state, found.journals, found.sessions):
         require_own(directory.expanduser(), environment)
+    where = {name: str(getattr(found, name)) for name in ("data", "cache", "state")}
+    _LOG.info("configuration read", extra=where | {"shared_store": bool(found.shared_store)})
     return found
 
 

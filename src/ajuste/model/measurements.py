@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -87,7 +88,7 @@ class Measurements:
     def figures(self, row: int) -> dict[str, float]:
         """The metrics that a trial has."""
         found = {name: float(column[row]) for name, column in self.metrics.items()}
-        return {name: value for name, value in found.items() if value == value}
+        return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 class _Codes(dict[Hashable, int]):

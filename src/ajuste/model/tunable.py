@@ -58,7 +58,7 @@ class CgroupLimit(BaseModel):
 
 
 class ScratchAttribute(BaseModel):
-    """How the file system that is made for the trial is made or mounted: ``type``, ``block_size``, ``data``, …"""
+    """How the file system that is made for the trial is made or mounted: ``type``, ``block_size`` and others."""
 
     model_config = ConfigDict(frozen=True)
     name: str

@@ -90,7 +90,7 @@ LONGEST_VALUE: Final = 100
 
 
 def visible(text: str) -> str:
-    """``text`` with every control, format, unassigned and empty character written as ``\\xNN`` or ``\\uNNNN``; line
+    r"""``text`` with every control, format, unassigned and empty character written as ``\xNN`` or ``\uNNNN``; line
     feeds and tabs stay.
     """
     if text.isascii() and text.isprintable():

@@ -143,7 +143,8 @@ def _metrics(prefix: str, jobs: Sequence[_Job]) -> Iterator[tuple[str, float]]:
 
 def _transfers(prefix: str, parts: Sequence[_Transfer]) -> Iterator[tuple[str, float]]:
     """Rates are over the longest run time, as in fio's summary of a group: rates of jobs that ended at different times
-    do not add up."""
+    do not add up.
+    """
     longest = max(part.runtime for part in parts)
     if longest:
         yield f"{prefix}.iops", 1000 * sum(part.total_ios for part in parts) / longest

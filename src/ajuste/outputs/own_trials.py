@@ -25,7 +25,7 @@ def recognise(text: str) -> bool:
     return first.startswith(f"{CONFIGURATION},") and f",{','.join(DESIGN)}" in first
 
 
-def read(text: str, name: str, file: Path) -> MeasuredTable:
+def read(text: str, _name: str, file: Path) -> MeasuredTable:
     """Warm-up trials and those that were not clean are left out and counted in a note, and so are figures that a trial
     does not have. Metrics of the catalogue bring their direction.
     """

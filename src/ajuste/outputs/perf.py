@@ -121,7 +121,8 @@ def recognise_text(text: str) -> bool:
 
 def read_text(text: str, name: str, file: Path, runs: int | None) -> MeasuredTable:
     """Each block of the text is one value of each event, or with ``-r N`` a summary of N runs (``runs``, if given,
-    is believed rather than what perf printed)."""
+    is believed rather than what perf printed).
+    """
     if _INTERVALS.search(text):
         raise RequestError(
             "perf stat -I is not supported: intervals of a run are not repetitions",

@@ -13,6 +13,7 @@ import sys
 
 
 def main() -> None:
+    """Search the lines of standard input, within so many seconds of CPU time."""
     seconds = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

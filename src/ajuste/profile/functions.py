@@ -108,12 +108,12 @@ _OF_THE_MACHINE: Final[Mapping[str, str]] = {
 }
 
 
-def _assertion(arguments: Sequence[str], facts: MachineFacts) -> None:
+def _assertion(arguments: Sequence[str], _: MachineFacts) -> None:
     if arguments[1] != arguments[2]:
         raise Refused(f"the profile asserts that {arguments[0]}: {arguments[1]!r} is not {arguments[2]!r}")
 
 
-def _assertion_non_equal(arguments: Sequence[str], facts: MachineFacts) -> None:
+def _assertion_non_equal(arguments: Sequence[str], _: MachineFacts) -> None:
     if arguments[1] == arguments[2]:
         raise Refused(f"the profile asserts that {arguments[0]}, and it is {arguments[1]!r}")
 

@@ -73,6 +73,7 @@ def warnings_of(results: Results) -> tuple[str, ...]:
 
 
 def clock_name(results: Results) -> str:
+    """The clock that trials ran under."""
     return "virtual clock" if results.clock == "virtual" else "wall clock"
 
 

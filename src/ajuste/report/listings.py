@@ -107,6 +107,7 @@ def predicted_text(prediction: Prediction, shown: ShownNumber) -> str:
 
 
 def residual_text(prediction: Prediction, shown: ShownNumber) -> str:
+    """What the prediction missed by, in the metric's unit."""
     if prediction.residual is None:
         return NOTHING
     within = prediction.residual == 0 and prediction.low < prediction.high

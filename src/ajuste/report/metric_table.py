@@ -65,6 +65,7 @@ def measured_metrics(results: Results) -> list[Metric]:
 
 
 def title_with_unit(metric: Metric, shown: ShownNumber) -> str:
+    """The heading of a metric's column."""
     return f"{metric.title} ({shown.unit})" if shown.unit else metric.title
 
 

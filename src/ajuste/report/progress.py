@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -26,6 +27,8 @@ from ajuste.model.wording import change, in_sentence, visible_line
 from ajuste.report.console import WORD_STYLES, Console
 from ajuste.report.format import count_of, duration
 from ajuste.report.verdicts import effect_style
+
+_LOG: Final = logging.getLogger(__name__)
 
 # A display on standard error: on a terminal a few lines that stay in place, elsewhere nothing.
 
@@ -59,6 +62,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """What happens outside trials, in a few words: ``booting debian:5.10``."""
+        _LOG.info("progress", extra={"text": text})
         with self._lock:
             self._said = text
 

@@ -184,6 +184,7 @@ def role_text(line: LineEffect) -> str:
 
 
 def badge(finding: Finding, smallest_effect: float) -> Badge:
+    """The verdict as a coloured word."""
     return Badge(finding.verdict, LOOKS[finding.verdict].sign, verdict_text(finding, smallest_effect))
 
 

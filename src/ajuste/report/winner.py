@@ -152,7 +152,7 @@ def export_of(results: Results, resolved: ResolvedStudy, written: Sequence[Writt
         settings=tuple(settings),
         attributes=_attributes(chosen, baseline),
         kernel_arguments=tuple(word for word in chosen.kernel_arguments if word not in baseline.kernel_arguments),
-        left_out=tuple(_left_out(results, chosen, baseline)),
+        left_out=tuple(_left_out(chosen, baseline)),
     )
 
 
@@ -164,7 +164,7 @@ def _attributes(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) 
     return Attributes.model_validate(differing)
 
 
-def _left_out(results: Results, chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) -> Iterable[LeftOut]:
+def _left_out(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) -> Iterable[LeftOut]:
     if chosen.kernel != baseline.kernel:
         yield LeftOut(f"the kernel {chosen.kernel} instead of {baseline.kernel}", "a kernel is installed and booted")
     if chosen.workload.argv != baseline.workload.argv:

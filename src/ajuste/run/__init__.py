@@ -1,0 +1,1 @@
+"""A study from plan to verdict."""

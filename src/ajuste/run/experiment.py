@@ -5,10 +5,11 @@ What only guests need is imported when there are any: it takes long to load.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.search.goal import Search
@@ -28,6 +29,8 @@ from ajuste.study.resolve import resolve, resolver
 from ajuste.study.resolved import Machine, ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.tune import first_study, searched_study
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 def resolved_study(study: Study, catalogue: Catalogue, means: RunOptions) -> ResolvedStudy:
@@ -106,11 +109,14 @@ def conduct(
                 resolved=document,
                 environment=_surroundings(),
             )
+        about = {"run": run.id, "study": study.name, "seed": seed, "configurations": experiment.resolved.names}
+        _LOG.info("run begun" if kept is None else "run resumed", extra=about)
         try:
             stop = _measure(experiment, run, store, watcher, means)
         except BaseException:
             store.forget_if_empty(run)
             raise
+        _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
         store.stop_run(run, stop.why, stop.words)
         return store.find_run(run.id)
 

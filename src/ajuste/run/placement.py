@@ -112,7 +112,7 @@ def _this_machine(catalogue: Catalogue) -> Iterator[_Asked]:
 
 
 @contextmanager
-def _guest(table: TargetTable, catalogue: Catalogue, means: RunOptions) -> Iterator[_Asked]:
+def _guest(table: TargetTable, _: Catalogue, means: RunOptions) -> Iterator[_Asked]:
     from ajuste.executor.guest.guest import GuestExecutor
 
     if table.kernel is None:

@@ -53,9 +53,9 @@ def _carried_out(request: TrialRequest) -> Observation:
     while True:
         try:
             ((done,),) = request.executor.carry_out([request], lambda _: None)
-            return done.observation
         except Untrusted:
             continue  # Somebody else is asked.
+        return done.observation
 
 
 def _recorded(slot: Slot, kernel: str, observation: Observation) -> Recorded:

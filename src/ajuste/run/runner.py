@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Final, Protocol, Self
 
 from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
+from ajuste.model.event import Restored, Written
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.outputs.trial import trial
 from ajuste.run.history import TrialHistory
@@ -24,6 +26,8 @@ from ajuste.store.store import Place, Run, Store
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy
 from ajuste.study.trial_plan import reading_of
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class _Dropped(Exception):
@@ -53,7 +57,7 @@ class Executors:
         self._stack = ExitStack()
         self._entered: dict[Machine, Executor] = {}
 
-    def __enter__(self) -> Executors:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -183,6 +187,7 @@ class Runner:
         return TrialRequest(executor, self.study, slot, attempt, machine)
 
     def _begun(self, request: TrialRequest) -> None:
+        _LOG.info("trial begun", extra=_which(request.slot, request.attempt))
         self.watcher.trial_started(request.slot.configuration, request.slot.block)
 
     def _drop(self, untrusted: Sequence[str]) -> None:
@@ -211,6 +216,7 @@ class Runner:
         trials = [self._read(one) for one in done]
         self.store.add_trials(self.run, trials, machine=done[0].machine)
         for own, one in zip(done, trials, strict=True):
+            _log_trial(own, one)
             self._history.add(one, own.machine)
             if own.by:
                 self._given.setdefault(own.by, []).append(_place(one))
@@ -227,6 +233,24 @@ def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver 
         return AblationSchedule(study, history)
     kinds = {"all": FixedSchedule, "undecided": NarrowingSchedule, "refine": RefinedSchedule}
     return kinds[study.study.allocation](study, history)
+
+
+def _which(slot: Slot, attempt: int) -> dict[str, Any]:
+    """What the log names a trial by."""
+    return {"configuration": slot.configuration, "block": slot.block, "position": slot.position, "attempt": attempt}
+
+
+def _log_trial(done: TrialDone, found: Trial) -> None:
+    if not _LOG.isEnabledFor(logging.INFO):
+        return
+    which, events = _which(found.slot, found.attempt), done.observation.events
+    if written := {one.tunable: [one.before, one.after] for one in events if isinstance(one, Written)}:
+        _LOG.info("settings written", extra=which | {"settings": written})
+    if restored := {one.tunable: one.value for one in events if isinstance(one, Restored)}:
+        _LOG.info("settings restored", extra=which | {"settings": restored})
+    level = logging.INFO if found.status == "ok" else logging.WARNING
+    ended = {"status": found.status, "reason": found.reason, "seconds": found.host_seconds}
+    _LOG.log(level, "trial ended", extra=which | ended)
 
 
 def _place(trial: Trial) -> Place:

@@ -5,6 +5,7 @@ What only guests need is imported when there are any: it takes long to load.
 
 from __future__ import annotations
 
+import logging
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.cluster.connection import Cluster, Connection
@@ -38,6 +39,8 @@ from ajuste.study.site import GUEST, Site
 
 if TYPE_CHECKING:
     from ajuste.executor.guest.guest import GuestOptions
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,7 @@ class HostTestbed(Testbed):
 
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
         here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
+        _LOG.info("kernel resolved", extra={"kernel": "host", "release": platform.release()})
         return study, of_this_machine(catalogue), here, find_program, host_site()
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:

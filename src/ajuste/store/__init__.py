@@ -1,0 +1,1 @@
+"""Runs and trials in SQLite or PostgreSQL."""

@@ -267,6 +267,7 @@ def tally(session: Session, run_id: str, kind: str, *, to_change: bool = False) 
 
 
 def keep_tally(session: Session, run_id: str, kind: str, counted: TrialTally) -> None:
+    """Keep how many trials of a kind a run has."""
     session.merge(sealed(TallyRow(run_id=run_id, kind=kind, rows=counted.rows, total=counted.total)))
 
 

@@ -211,7 +211,7 @@ def _plain(column: Any) -> Any:
 
 
 _AT_ONCE: Final = 1_000
-_COUNTED: Final[tuple[type[MachineRow] | type[RecordedRow], ...]] = (MachineRow, RecordedRow)
+_COUNTED: Final[tuple[type[MachineRow | RecordedRow], ...]] = (MachineRow, RecordedRow)
 _SIDE_FILES: Final = ("-wal", "-journal")
 
 

@@ -16,6 +16,8 @@ _BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite's integers have 64
 
 
 class Base(DeclarativeBase):
+    """The base of all tables."""
+
     type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, str: ExactText}  # noqa: RUF012 - SQLAlchemy's own way
 
 

@@ -17,7 +17,8 @@ def explain(
     study: Study, knobs: Mapping[str, Mapping[str, Knob]], factors: Sequence[Factor], catalogue: Catalogue
 ) -> tuple[Explained, ...]:
     """What every factor sets, in the factors' order; one with settings first by itself. ``knobs`` by name and kernel
-    spec."""
+    spec.
+    """
     found: dict[str, Explained] = {}
     for table, factor in zip(study.factors, factors, strict=True):
         if table.settings:

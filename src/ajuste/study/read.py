@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,8 @@ from ajuste.study.problem import Problem, error, from_validation, nearest
 from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
 from ajuste.study.settings import WORKLOAD_PREFIX
+
+_LOG: Final = logging.getLogger(__name__)
 
 # How much a study may hold, whatever it says: what is larger is refused before anybody looks at its meaning.
 
@@ -96,7 +99,9 @@ def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: Pars
     document = _parse(path, text)
     if problems := beyond_limits(document):
         raise error(problems, source)
-    return checked_study(document, source, known or catalogue(), parse_kernel=parse_kernel)
+    study = checked_study(document, source, known or catalogue(), parse_kernel=parse_kernel)
+    _LOG.info("study read", extra={"file": str(path), "study": study.name})
+    return study
 
 
 def checked_study(

@@ -335,7 +335,7 @@ class Study(StudyTable):
     def at(self, source: StudyOrigin) -> Self:
         """The same study, known to be from ``source``."""
         copy = self.model_copy()
-        copy._source = source
+        copy._source = source  # noqa: SLF001 - its own class
         return copy
 
     def with_choices(self, *, kernel: str | Sequence[str] | None = None, seed: int | None = None) -> Self:

@@ -21,7 +21,7 @@ SCHEDULERS = "/ajuste/schedulers"
 GUEST_USER = User(uid=1000, gid=1000)
 """Whose the processes of a guest are, unless the study says ``as_root``."""
 
-GUEST_HOME = "/tmp"
+GUEST_HOME = "/tmp"  # noqa: S108 - of a guest
 """What that user may write everywhere: the home, and the working directory where the study has no files of its own."""
 
 
@@ -125,7 +125,7 @@ def scratch(table: ScratchTable, varied: Mapping[str, str], site: Site, program:
         mount=MOUNT_POINT,
         options=",".join(mount),
         size_bytes=0 if table.device else table.size_mib << 20,
-        directory="" if table.device else table.directory or (site.directory if site.in_place else "/tmp"),
+        directory="" if table.device else table.directory or (site.directory if site.in_place else GUEST_HOME),
         device=table.device or "",
         user=site.user,
     )

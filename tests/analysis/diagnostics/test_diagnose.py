@@ -67,7 +67,7 @@ DEFECTS = {
 
 @pytest.mark.parametrize("kind", DEFECTS)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_defect_is_found_and_told(study: Any, metric: Metric, kind: str, seed: int) -> None:
+def test_a_defect_is_found_and_told(study: Any, metric: Metric, kind: Any, seed: int) -> None:
     found = {one.kind: one for one in diagnose(study(DEFECTS[kind], seed, blocks=60), [metric], "wall").found}
     assert found[kind].matters, found[kind]
     assert found[kind].says.endswith(".")

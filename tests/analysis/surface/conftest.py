@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,10 @@ def draw() -> Draw:
     """``draw(random, truth, blocks=6, noise=0.02)``: logarithms with effects of blocks far above the noise."""
 
     def made(
-        random: np.random.Generator, truth: NDArray[np.float64], blocks: int = 6, noise: float | NDArray = 0.02
+        random: np.random.Generator,
+        truth: NDArray[np.float64],
+        blocks: int = 6,
+        noise: Any = 0.02,
     ) -> Blocks:
         spread = np.broadcast_to(noise, len(truth))[:, None]
         values = truth[:, None] + random.normal(0, 1, blocks) + spread * random.normal(size=(len(truth), blocks))

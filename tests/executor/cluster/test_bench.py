@@ -144,18 +144,18 @@ def test_a_machine_says_what_it_is_and_what_the_study_comes_to_there(host: Host)
     [({"ajuste": "0.0.1"}, "instead of 0.0.1"), ({"agent": "0" * 64}, "its agent was built from other sources")],
 )
 def test_a_machine_with_other_programs_refuses(host: Host, changed: dict[str, str], reason: str) -> None:
-    assert reason in Bench(lambda _: host).survey(parcel(**changed)).refusal
+    assert reason in Bench(lambda _: host).survey(parcel(**changed)).refusal  # type: ignore[operator]
 
 
 def test_a_machine_that_lacks_a_program_refuses_by_name(host: Host) -> None:
     absent = study(command="no-such-job").model_dump_json()
-    assert "no-such-job" in Bench(lambda _: host).survey(parcel(study=absent)).refusal
+    assert "no-such-job" in Bench(lambda _: host).survey(parcel(study=absent)).refusal  # type: ignore[operator]
 
 
 def test_a_machine_that_lacks_a_tunable_refuses_by_name(host: Host) -> None:
     factor = {"name": "net.tx_queue_len[nowhere0]", "levels": [500, 1000]}
     missing = study(factor=[factor]).model_dump_json()
-    assert "no network interface nowhere0" in Bench(lambda _: host).survey(parcel(study=missing)).refusal
+    assert "no network interface nowhere0" in Bench(lambda _: host).survey(parcel(study=missing)).refusal  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(

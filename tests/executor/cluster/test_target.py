@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -267,6 +268,8 @@ def test_the_plan_of_a_worker_that_is_lost_is_carried_out_by_another(place: Lab,
 
 def test_a_plan_that_takes_four_workers_with_it_has_failed(place: Lab, connection: Connection) -> None:
     class Dying(Played):
+        peer: Any
+
         def carry_out(self, ids: Sequence[str]) -> Answer:
             place.cut(self.peer)
             return super().carry_out(ids)

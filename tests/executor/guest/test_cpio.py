@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -74,7 +75,7 @@ def test_what_is_written_is_read_back(tree: dict[str, Entry]) -> None:
 
 
 @given(st.dictionaries(paths, entries, max_size=12), st.randoms())
-def test_the_order_of_the_entries_does_not_matter(tree: dict[str, Entry], random) -> None:  # type: ignore[no-untyped-def]
+def test_the_order_of_the_entries_does_not_matter(tree: dict[str, Entry], random: Any) -> None:  # type: ignore[no-untyped-def]
     shuffled = list(tree.items())
     random.shuffle(shuffled)
     assert written(dict(shuffled)) == written(tree)

@@ -50,7 +50,7 @@ def test_one_is_fetched_only_where_the_installed_one_will_not_do(
     fetched = QemuImage(binary=Path("/q/qemu"), firmware=Path("/q/f"), version="10.0.2", package="q 1", sha256="0" * 64)
     monkeypatch.setattr(emulator, "fetch_qemu", lambda home, say: fetched)
     installed = str(pretended(tmp_path, version)) if version else None
-    monkeypatch.setattr(emulator.shutil, "which", lambda name: installed)
+    monkeypatch.setattr(emulator.shutil, "which", lambda name: installed)  # type: ignore[attr-defined]
     chosen = choose_emulator(clock, cpus, place, print, {})  # type: ignore[arg-type]
     assert chosen.version == expected
     assert (chosen.firmware is not None) == (expected == "10.0.2")

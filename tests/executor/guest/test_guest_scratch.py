@@ -66,7 +66,7 @@ def test_a_memory_backed_device_is_formatted_and_written_twice_the_same_to_the_b
 def test_an_image_in_memory_is_as_good(place: Home, kernel: Callable[[str], KernelImage]) -> None:
     files = GuestFiles(programs=(Path(MKFS), Path(BUSYBOX)), modules=("loop", "ext4"))
     with GuestExecutor(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:
-        image = {"directory": "/dev/shm", "size_bytes": 32 << 20}
+        image: dict[str, Any] = {"directory": "/dev/shm", "size_bytes": 32 << 20}
         first = target.run(plan(**image))
         assert text(first).startswith(f"/dev/loop0 {PLACE} ext4 rw,noatime,")
         assert target.run(plan(**image)).lines == first.lines

@@ -7,6 +7,7 @@ import lzma
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -39,8 +40,8 @@ def add(kernel: KernelImage, name: str, **info: str) -> bytes:
     )
     content = plain.read_bytes()
     plain.unlink()
-    packed = {".xz": lzma.compress, ".gz": gzip.compress, ".zst": zstandard.compress}.get(path.suffix, bytes)(content)
-    path.write_bytes(packed)
+    packers: dict[str, Any] = {".xz": lzma.compress, ".gz": gzip.compress, ".zst": zstandard.compress}
+    path.write_bytes(packers.get(path.suffix, bytes)(content))
     return content
 
 

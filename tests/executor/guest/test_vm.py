@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BufferedReader, BytesIO
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -358,7 +359,7 @@ def test_a_file_that_is_no_kernel_is_a_wrong_request(place: Home, tmp_path: Path
 
 
 @pytest.mark.parametrize("wrong", [{"cpus": 0}, {"cpus": 1000}, {"memory_mib": 1}, {"seed": -1}])
-def test_impossible_machines_are_refused(place: Home, kernel: Callable[[str], KernelImage], wrong: dict) -> None:
+def test_impossible_machines_are_refused(place: Home, kernel: Callable[[str], KernelImage], wrong: Any) -> None:
     with pytest.raises(RequestError, match="a guest cannot have"):
         GuestExecutor(kernel("debian:5.10"), clock="virtual", files=GuestFiles(), home=place, **wrong)
 

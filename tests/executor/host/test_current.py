@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from ajuste.model.trial import Observation
 class Machine:
     """A target that answers reads as ``answer`` says, and remembers the plans."""
 
-    def __init__(self, kernel: str, answer: Callable[[str], ReadBack | None] = lambda _: None, **observed) -> None:
+    def __init__(self, kernel: str, answer: Callable[[str], ReadBack | None] = lambda _: None, **observed: Any) -> None:
         self.hello = Hello(
             **dict(at_ns=0, version=1, agent="0", kernel=kernel, build="", machine="x86_64", cpus=1),
             **dict(memory_bytes=1, guest=True),
@@ -31,15 +32,15 @@ class Machine:
         return Observation(**{"events": answers, **self._observed})
 
 
-def said(value=None, error=None):
+def said(value: Any = None, error: Any = None) -> Any:
     return lambda name: ReadBack(at_ns=1, tunable=name, value=value, error=error)
 
 
-def read(machine, *names):
+def read(machine: Any, *names: Any) -> Any:
     return current_values(machine, [catalogue().find_tunable(name) for name in names])
 
 
-def test_all_are_read_by_one_plan_that_writes_nothing():
+def test_all_are_read_by_one_plan_that_writes_nothing() -> None:
     machine = Machine("5.10.0-46-cloud-amd64", said("7"))
     values = read(machine, "sched_latency_ns", "sched_feat_hrtick", "sched_rt_runtime_us")
     assert values == {
@@ -53,7 +54,7 @@ def test_all_are_read_by_one_plan_that_writes_nothing():
     assert plan.workload is None
 
 
-def test_an_empty_value_is_a_value():
+def test_an_empty_value_is_a_value() -> None:
     assert read(Machine("6.12.1", said("")), "sched_energy_aware")["sched_energy_aware"].value == ""
 
 
@@ -71,13 +72,13 @@ def test_an_empty_value_is_a_value():
         ("6.1.0", "sched_latency_ns", "/sys/x: Input/output error", "not readable: /sys/x: Input/output error"),
     ],
 )
-def test_what_cannot_be_read_says_why(kernel, name, error, problem):
+def test_what_cannot_be_read_says_why(kernel: Any, name: str, error: Any, problem: str) -> None:
     current = read(Machine(kernel, said(error=error)), name)[name]
     assert current.value is None
     assert problem in current.problem
 
 
-def test_a_machine_that_says_nothing_or_fails_is_no_crash():
+def test_a_machine_that_says_nothing_or_fails_is_no_crash() -> None:
     for observed, problem in (
         ({"problem": "the guest panicked"}, "the guest panicked"),
         ({"events": (Failed(at_ns=1, stage="plan", message="malformed"),)}, "malformed"),
@@ -87,7 +88,7 @@ def test_a_machine_that_says_nothing_or_fails_is_no_crash():
         assert problem in read(machine, "sched_latency_ns")["sched_latency_ns"].problem
 
 
-def test_nothing_is_run_if_there_is_nothing_to_read():
+def test_nothing_is_run_if_there_is_nothing_to_read() -> None:
     machine = Machine("6.1.0")
     assert "base_slice_ns" in read(machine, "base_slice_ns", "nice")
     assert machine.plans == []

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -186,7 +187,7 @@ class TestAnotherHome:
         before = EXPIRE.read_text()
         journals = tmp_path / "first" / "state" / "journals"
         journals.mkdir(parents=True)
-        argv = [native_program(AGENT), "serve", "--journal", journals]
+        argv: list[Any] = [native_program(AGENT), "serve", "--journal", journals]
         plan = {
             "id": "t",
             "writes": [

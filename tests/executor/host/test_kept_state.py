@@ -37,7 +37,7 @@ class Machine:
     """A target that has ``values``; it can only be read."""
 
     def __init__(self, **values: str | None) -> None:
-        self.values = {"vm.one": "1", "vm.dirty_ratio": "20", "vm.else": "3"} | values
+        self.values: dict[str, str | None] = {"vm.one": "1", "vm.dirty_ratio": "20", "vm.else": "3", **values}
         self.hello = Hello(
             at_ns=0,
             version=1,
@@ -127,9 +127,9 @@ def test_a_run_before_this_one_may_have_written_it(place_: Home) -> None:
         place_,
         "r2",
         [WRITE.model_copy(update={"tunable": "vm.else", "location": FileLocation(path=ELSE)})],
-        Machine(),
+        Machine(),  # type: ignore[arg-type]
         CATALOGUE,
-    )  # type: ignore[arg-type]
+    )
     assert [one.by_ajuste for one in differences(place_, **{"vm.one": "5", "vm.else": "5"})] == [True, True]
 
 

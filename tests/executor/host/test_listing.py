@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,28 +39,28 @@ def here(name: str, machine: Path) -> tuple[str, ...]:
     return instances_here(PLAYED, PLAYED.tunables[name], NOW, machine)
 
 
-def test_only_those_that_have_the_file_are_there_in_natural_order(machine):
+def test_only_those_that_have_the_file_are_there_in_natural_order(machine: Any) -> None:
     assert here("b.scheduler", machine) == ("sda",)
     assert here("c.off", machine) == ("cpu0/state1", "cpu2/state1", "cpu10/state1")
     assert here("n.gso", machine) == ("eth0", "lo")
 
 
-def test_what_there_is_only_one_of_or_none_has_no_instances(machine):
+def test_what_there_is_only_one_of_or_none_has_no_instances(machine: Any) -> None:
     assert here("v.one", machine) == ()
     assert here("c.governor", machine) == ()
 
 
-def test_every_instance_that_is_there_is_found_by_its_name(machine):
+def test_every_instance_that_is_there_is_found_by_its_name(machine: Any) -> None:
     for name in ("b.scheduler", "c.off", "n.gso"):
         for which in here(name, machine):
             assert PLAYED.find_tunable(f"{name}[{which}]").name == f"{name}[{which}]"
 
 
-def test_files_of_a_directory(machine):
+def test_files_of_a_directory(machine: Any) -> None:
     assert files_in("/sys/block/sda/queue", machine) == ("/sys/block/sda/queue/scheduler",)
     assert files_in("/sys/block/sda", machine) == ()
     assert files_in("/sys/block/none", machine) == ()
 
 
-def test_the_real_machine_has_its_network_interfaces():
+def test_the_real_machine_has_its_network_interfaces() -> None:
     assert "lo" in instances_here(PLAYED, PLAYED.tunables["n.gso"], NOW)

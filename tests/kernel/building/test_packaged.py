@@ -18,7 +18,7 @@ from ajuste.model.error import RequestError, RunError
 from small_kernel import small_kernel
 
 if TYPE_CHECKING:
-    from debian_archive import Archive
+    from tests.debian_archive import Archive
 
 
 def add_source(archive: Archive, series: str, version: str, directory: Path) -> Path:

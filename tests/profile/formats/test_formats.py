@@ -133,7 +133,7 @@ def test_the_playbook_carries_the_files_as_they_are_and_no_template_of_a_person(
     class Loader(yaml.SafeLoader):
         """Knows Ansible's mark for text that is no template."""
 
-    Loader.add_constructor("!unsafe", lambda loader, node: ("unsafe", loader.construct_scalar(node)))
+    Loader.add_constructor("!unsafe", lambda loader, node: ("unsafe", loader.construct_scalar(node)))  # type: ignore[arg-type]
     (file,) = write(everything, "ansible", tmp_path)
     (play,) = yaml.load(file.text, Loader)
     copies = {

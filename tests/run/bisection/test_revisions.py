@@ -20,7 +20,7 @@ class Repository:
     def git(self, *arguments: str) -> str:
         identity = ("-c", "user.name=Someone", "-c", "user.email=s@example.org", "-c", "commit.gpgsign=false")
         return subprocess.run(
-            ["git", *identity, *([] if arguments[0] == "init" else ["-C", self.directory]), *arguments],
+            ["git", *identity, *([] if arguments[0] == "init" else ["-C", self.directory]), *arguments],  # type: ignore[list-item]
             check=True,
             capture_output=True,
             text=True,

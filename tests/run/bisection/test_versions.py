@@ -13,7 +13,7 @@ from ajuste.model.error import RequestError
 from ajuste.run.bisection.revisions import bisect_versions, versions_between
 
 if TYPE_CHECKING:
-    from debian_archive import Archive
+    from tests.debian_archive import Archive
 
 
 def packaged(text: str) -> PackagedKernel:

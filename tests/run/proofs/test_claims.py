@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,6 @@ def test_a_claim_that_names_no_feature_is_refused_before_anything_is_fetched() -
 
 
 @pytest.mark.parametrize("wrong", [{"prove": {"z": ["numa"]}}, {"prove": {"a": ["NUMA!"]}}])
-def test_claims_are_about_levels_and_written_as_claims(wrong: dict[str, object]) -> None:
+def test_claims_are_about_levels_and_written_as_claims(wrong: dict[str, Any]) -> None:
     with pytest.raises(RequestError, match=r"is not a level|text that matches"):
         study(["a", "b"], **wrong)

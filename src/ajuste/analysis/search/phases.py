@@ -70,7 +70,7 @@ def promising(found: Mapping[str, Tried], baseline: str, objectives: int) -> lis
     if not allowed:
         return sorted(names, key=lambda name: (found[name].violation, found[name].values))[:REPLICATED]
     if objectives > 1:
-        return spread([name for name in _on_front(found, allowed)], found, REPLICATED)
+        return spread(_on_front(found, allowed), REPLICATED)
     rows = np.array([one.row for one in found.values()])
     own = [one.values[0] for one in found.values()]
     errors = [(one.variances or (0.0,))[0] / one.runs for one in found.values()]
@@ -85,7 +85,7 @@ def _on_front(found: Mapping[str, Tried], names: Sequence[str]) -> list[str]:
     return [by_values[one.values] for one in front([found[name] for name in names])]
 
 
-def spread(names: Sequence[str], found: Mapping[str, Tried], most: int) -> list[str]:
+def spread(names: Sequence[str], most: int) -> list[str]:
     """At most ``most`` of ``names`` (which are in order along a front), its ends among them."""
     if len(names) <= most:
         return list(names)
@@ -129,7 +129,7 @@ def finalists(names: Sequence[str], found: Mapping[str, Tried], objectives: int)
     if not allowed:
         return [min(names, key=lambda name: (found[name].violation, found[name].values))]
     if objectives > 1:
-        return spread(_on_front(found, allowed), found, CHECKED)
+        return spread(_on_front(found, allowed), CHECKED)
     return [min(allowed, key=lambda name: found[name].values[0])]
 
 

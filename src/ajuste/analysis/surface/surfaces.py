@@ -182,6 +182,7 @@ def _surface(
 
 
 def margin_of(blocks: Blocks, reference: float, promise: Promise) -> float:
+    """The smallest effect that matters, on the scale of ``blocks``."""
     share = promise.smallest_effect
     return math.log1p(share) if blocks.scale == "ratio" else share * abs(reference)
 

@@ -112,12 +112,12 @@ def _limit(text: str, known: dict[str, Metric]) -> Constraint:
                 f'the constraint "{text}": {name} can be 0, so it does not support a relative bound',
                 hint=f'use an absolute value, such as "{name} <= 10"',
             )
-        return Constraint(metric, upper, factor, True, text)
+        return Constraint(metric, upper, factor, relative=True, text=text)
     number = real_number(bound, metric.unit)
     if number is None:
         unit = f" in {metric.unit}" if metric.unit else ""
         raise RequestError(f'the constraint "{text}": "{bound}" is not a value of {name}{unit}', hint=_EXAMPLES)
-    return Constraint(metric, upper, number, False, text)
+    return Constraint(metric, upper, number, relative=False, text=text)
 
 
 def _split(text: str) -> tuple[str, bool, str]:

@@ -238,4 +238,5 @@ def _require_of_study(plans: Sequence[Plan], resolved: ResolvedStudy) -> None:
 
 
 def on_this_machine(own: Home) -> Callable[[ResolvedStudy], Executor]:
+    """What makes the executor of a study that was resolved on this machine."""
     return lambda resolved: prepared_for(resolved, own)

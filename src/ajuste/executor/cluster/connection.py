@@ -149,7 +149,7 @@ class Connection:
                 self._peer = await connected(ours)
                 self._peer.send(Header(kind="hello"), introduction.model_dump_json().encode())
                 await local.start()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
             opened.set_exception(error)
             return
         hearing = asyncio.create_task(self._hear())

@@ -64,7 +64,9 @@ def make_keys(directory: Path, days: int = DAYS) -> tuple[Path, ...]:
         )
         if not authority:
             usage = ExtendedKeyUsageOID.SERVER_AUTH if whose == "scheduler" else ExtendedKeyUsageOID.CLIENT_AUTH
-            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(whose + _SUFFIX)]), False)
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([x509.DNSName(whose + _SUFFIX)]), critical=False
+            )
             builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         return builder.sign(key, hashes.SHA256())
 

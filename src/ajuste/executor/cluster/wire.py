@@ -43,6 +43,8 @@ class Broken(Exception):
 
 
 class Message(BaseModel):
+    """What is sent: frozen, and without unknown fields."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 

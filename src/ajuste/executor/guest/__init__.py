@@ -1,0 +1,1 @@
+"""Trials in kernels that QEMU boots."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,8 @@ from ajuste.executor.stream import read_boot
 from ajuste.kernel.kconfig.config_file import read_config
 from ajuste.model.error import RequestError
 from ajuste.model.event import Gate, Hello
+
+_LOG: Final = logging.getLogger(__name__)
 
 BOOT_LIMIT = MachineLimit(host_s=300, guest_s=120)
 """Emulated kernels take about 3 s of their own time to boot, and a busy machine makes that ten times as long."""
@@ -45,6 +48,7 @@ def await_gate(machine: RunningMachine, limit: MachineLimit = BOOT_LIMIT) -> Arr
     boot = read_boot(machine.events())
     console = machine.console()
     if outcome is Outcome.STOPPED and boot.hello is not None and boot.gate is not None and not boot.rest:
+        _LOG.info("guest booted", extra={"kernel": boot.hello.kernel, "guest_seconds": boot.gate.at_ns / 1e9})
         return Arrival(boot.hello, boot.gate)
     if outcome is Outcome.LATE:
         raise BootFailure(f"it was not ready within {limit.host_s:.0f} s", console)

@@ -21,6 +21,8 @@ _LARGEST_FILE = 0xFFFF_FFFF
 
 @dataclass(frozen=True)
 class Directory:
+    """A directory of the archive, root's."""
+
     mode: int = 0o755
 
 
@@ -41,6 +43,8 @@ class Regular:
 
 @dataclass(frozen=True)
 class CharacterDevice:
+    """A character device, such as the console."""
+
     major: int
     minor: int
     mode: int = 0o600

@@ -37,7 +37,8 @@ _NO_MODULE = (ELFError, AssertionError, ValueError, KeyError, AttributeError, Ty
 @dataclass(frozen=True)
 class Module:
     """``path`` is where the guest has it; ``content`` is the module itself, decompressed; ``parameters`` are what it is
-    loaded with (``memory_backed=1 gb=1``)."""
+    loaded with (``memory_backed=1 gb=1``).
+    """
 
     name: str
     path: PurePosixPath

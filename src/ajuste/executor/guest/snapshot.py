@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ from ajuste.machine.home import Home
 from ajuste.machine.lock import holding
 from ajuste.model.error import RunError
 from ajuste.model.event import Gate, Hello
+
+_LOG: Final = logging.getLogger(__name__)
 
 _SECONDS = 600.0
 _UNLIMITED_BYTES_PER_SECOND = 2**63 - 1
@@ -209,6 +212,7 @@ def find(home: Home, name: str) -> tuple[Booted, Snapshot] | None:
         raise Damaged("its SHA-256 changed")
     with contextlib.suppress(OSError):
         os.utime(kept)
+    _LOG.info("snapshot found", extra={"kernel": booted.hello.kernel})
     return booted, snapshot
 
 
@@ -227,6 +231,7 @@ def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
 def drop(home: Home, name: str) -> None:
     """Whatever is there of that name, as far as it can be removed."""
     kept = _file(home, name)
+    _LOG.warning("snapshot dropped", extra={"file": str(kept)})
     try:
         kept.unlink(missing_ok=True)
     except OSError:

@@ -15,7 +15,7 @@ from typing import Final
 from ajuste.model.error import RequestError, RunError
 
 DISKS: Final = Path("/sys/block")
-DIRECTORY: Final = Path("/var/tmp")
+DIRECTORY: Final = Path("/var/tmp")  # noqa: S108 - a file without a name
 """Where the file of a loop device is, which has no name: on a disk, where /tmp may be in memory."""
 
 # include/uapi/linux/loop.h

@@ -6,6 +6,7 @@ The agent reads them (``ajuste-agent journals``); here is what may be written be
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shlex
 import subprocess
@@ -23,6 +24,8 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Location
 from ajuste.model.tunable import Marker
+
+_LOG: Final = logging.getLogger(__name__)
 
 REGISTRY: Final = Path("/var/lib/ajuste/journals")
 """Where the agent enters every journal of this machine that is not settled, whichever home it is in."""
@@ -188,9 +191,11 @@ _PLACES: Final = TypeAdapter(tuple[Location, ...])
 def restore_from(scope: Scope, places: Sequence[Location]) -> Restoration:
     """Put back what the journals say, but write only ``places`` (see ``permitted``)."""
     if not scope.registered and not scope.places:
-        return Restoration(True)
+        return Restoration(done=True)
     ended = _agent("restore", scope, "--permit", "-", told=_PLACES.dump_json(tuple(places)))
     events: tuple[dict[str, Any], ...] = tuple(json.loads(line) for line in ended.stdout.splitlines())
+    restored = {one["tunable"]: one["value"] for one in events if one.get("event") == "restored"}
+    _LOG.info("settings restored", extra={"settings": restored, "complete": ended.returncode == 0})
     return Restoration(ended.returncode == 0, events, _complaint(ended))
 
 

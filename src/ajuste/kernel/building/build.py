@@ -225,7 +225,7 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
             programs = _schedulers(recipe, tree, home, options, watcher)
             provenance = _provenance(recipe, tree, notes, time.monotonic() - began, compiled)
             watcher.say("keeping the kernel")
-            return _remember(recipe, _collect(recipe, tree, home, key, provenance, options, programs), home)
+            return _remember(recipe, _collect(tree, home, key, provenance, options, programs), home)
 
 
 def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str, str], list[str]]:
@@ -308,7 +308,6 @@ def _provenance(recipe: _Recipe, tree: Workspace, notes: list[str], seconds: flo
 
 
 def _collect(
-    recipe: _Recipe,
     tree: Workspace,
     home: Home,
     key: str,

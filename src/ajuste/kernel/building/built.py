@@ -88,6 +88,7 @@ def digest_of(parts: Iterable[str]) -> str:
 
 
 def manifest_digest(manifest: Manifest) -> str:
+    """Of the names and digests of all files."""
     return digest_of(text for item in sorted(manifest.items()) for text in item)
 
 
@@ -164,6 +165,7 @@ def find_built(name: str, home: Home) -> BuiltKernel:
 
 
 def built_names(home: Home) -> list[str]:
+    """The names that were given to kernels, in order."""
     folder = kept_by(home) / "names"
     return sorted(file.name for file in folder.iterdir() if not file.name.startswith(".")) if folder.is_dir() else []
 

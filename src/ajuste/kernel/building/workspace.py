@@ -222,7 +222,8 @@ def _remove_unfinished(objects: Path) -> None:
 
 def _remove_empty(root: Path, gone: Iterable[str]) -> None:
     """Directories whose last file is gone, so that a file can take their place."""
-    for folder in sorted({path.rpartition("/")[0] for path in gone}, reverse=True):
+    for deepest in sorted({path.rpartition("/")[0] for path in gone}, reverse=True):
+        folder = deepest
         while folder and (root / folder).is_dir() and not any((root / folder).iterdir()):
             (root / folder).rmdir()
             folder = folder.rpartition("/")[0]

@@ -28,6 +28,8 @@ class KconfigQuestion(_Message):
 
 
 class KconfigReading(_Message):
+    """What the reader of Kconfig files found."""
+
     asked: tuple[KconfigQuestion, ...]
 
 

@@ -58,7 +58,7 @@ def take_nics(source: InventorySource, ethtool: Ethtool | None) -> dict[str, Nic
 
 
 def count_virtual(source: InventorySource) -> int:
-    """How many interfaces without a device there are besides the loopback: bridges, tunnels, ends of containers …"""
+    """How many interfaces without a device there are besides the loopback: bridges, tunnels, containers' ends."""
     return sum(
         name != "lo" and source.is_there(f"{_NET}/{name}/uevent") and not source.is_there(f"{_NET}/{name}/device")
         for name in source.names(_NET)

@@ -122,6 +122,7 @@ class Virtualisation(InventorySection):
 
 
 def take_virtualisation(source: InventorySource) -> Virtualisation:
+    """What of this machine is virtual."""
     reading = SourceReading(source, absent="not offered by this machine")
     return Virtualisation(
         machine=_machine(source),

@@ -135,7 +135,7 @@ class SourceReading:
 
     def switch(self, field: str, path: str) -> bool | None:
         """A file of 0 or 1, or of N or Y."""
-        return self._parsed(field, path, lambda text: {"0": False, "1": True, "N": False, "Y": True}.get(text))
+        return self._parsed(field, path, {"0": False, "1": True, "N": False, "Y": True}.get)
 
     def choice(self, field: str, path: str) -> str | None:
         """The marked word of a file such as ``none [mq-deadline] kyber``; a single word needs no mark."""

@@ -84,7 +84,7 @@ def _disk(source: InventorySource, name: str) -> Disk:
     # A device of the kernel's own, such as dm-0, has no model by nature.
     described = {
         "model": reading.text("model", f"{place}/device/model"),
-        "vendor": _vendor(source, reading, place),
+        "vendor": _vendor(reading, place),
         "firmware": reading.text("firmware", f"{place}/device/firmware_rev")
         or reading.text("firmware", f"{place}/device/rev"),
         "driver": source.link(f"{place}/device/driver")
@@ -128,7 +128,7 @@ def _offered(reading: SourceReading, path: str) -> str | None:
     return None if text is None else " ".join(sorted(re.sub(r"[\[\]]", "", text).split()))
 
 
-def _vendor(source: InventorySource, reading: SourceReading, place: str) -> str | None:
+def _vendor(reading: SourceReading, place: str) -> str | None:
     """Of SCSI and ATA disks; a PCI number, as of NVMe and virtio, is no name."""
     vendor = reading.text("vendor", f"{place}/device/vendor")
     if vendor is not None and re.fullmatch(r"0x[0-9a-fA-F]{1,8}", vendor):
@@ -137,7 +137,7 @@ def _vendor(source: InventorySource, reading: SourceReading, place: str) -> str 
 
 
 def _kind(source: InventorySource, name: str) -> str:
-    """How it is attached, from its place among the devices: nvme, usb, ata, virtio, scsi …"""
+    """How it is attached, from its place among the devices: nvme, usb, ata, virtio, scsi or another."""
     own = re.match(r"(nvme|loop|zram|dm|md|nbd|mmcblk|pmem|bcache|rbd)", name)
     if own:
         return {"dm": "device mapper", "md": "RAID", "mmcblk": "SD or eMMC"}.get(own[1], own[1])
@@ -224,5 +224,5 @@ def _options(text: str) -> dict[str, str]:
 
 
 def _unescaped(text: str) -> str:
-    """Blanks in names are written \\040 (octal), as in /proc/mounts."""
+    r"""Blanks in names are written \040 (octal), as in /proc/mounts."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8) & 0xFF), text)

@@ -35,7 +35,7 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
     """Draw every plot of the report into ``directory``, which is made if it is missing; the files in the report's
     order. Raises RequestError where it cannot be written.
     """
-    import matplotlib  # not at the top: it takes a second, and only this needs it
+    import matplotlib as mpl  # not at the top: it takes a second, and only this needs it
 
     from ajuste.report.pictures.drawing import draw
     from ajuste.report.pictures.traces import RC
@@ -43,7 +43,7 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
     written = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context(RC):
+        with mpl.rc_context(RC):
             for picture in saved_pictures(report):
                 path = directory / f"{picture.stem}.{form}"
                 about = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}

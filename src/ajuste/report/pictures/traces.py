@@ -71,6 +71,7 @@ def numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
 
 
 def shades(scale: Sequence[tuple[float, str]]) -> LinearSegmentedColormap:
+    """A scale of colours, such as Plotly's, as matplotlib's."""
     return LinearSegmentedColormap.from_list("shades", [(place, colour(shade)) for place, shade in scale])
 
 

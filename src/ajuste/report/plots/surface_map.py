@@ -31,7 +31,7 @@ def surface_map(view: View, name: str, *, wide: bool = False) -> Plot | None:
         return None
     measured = _grid(view)
     scaled = np.log10(measured) if axis_type(measured[np.isfinite(measured)]) == "log" else measured
-    filled = _interpolated(view, scaled)
+    filled = _interpolated(scaled)
     guessed = np.where(np.isfinite(scaled), np.nan, filled)
     limits = float(np.nanmin(filled)), float(np.nanmax(filled))
     traces = [_cells(view, scaled, limits, wide=wide), *_contours(view, filled, limits)]
@@ -70,7 +70,7 @@ def _grid(view: View) -> Array:
     return np.array([[view.shown.scaled(p.value) if p else np.nan for p in row] for row in points])
 
 
-def _interpolated(view: View, grid: Array) -> Array:
+def _interpolated(grid: Array) -> Array:
     """With what lies between measured cells, as far as these enclose it: linear between three that are near."""
     have = np.isfinite(grid)
     if np.all(have):

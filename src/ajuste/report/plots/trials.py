@@ -26,6 +26,7 @@ _LOG_SPAN: Final = 30.0  # figures that span more than this are drawn on a logar
 
 
 def kind_of(trial: Point) -> Kind:
+    """How a trial is drawn."""
     if trial.status == "failed":
         return "failed"
     if trial.status != "ok":
@@ -299,7 +300,7 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
         return None
     shown = exact(metric, [t.metrics[metric.name] for t in clean])
     marks = configuration_marks(results)
-    last = max(1, max(t.block for t in clean))
+    last = max(1, *(t.block for t in clean))
     word = place_word(results)
     few = len(results.configurations) <= MOST_MARKED
     traces: list[dict[str, Any]] = []

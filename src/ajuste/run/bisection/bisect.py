@@ -103,7 +103,7 @@ def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bise
     source = _one_source(ask, good, bad)
     with kconfig_sources([source], workshop.home, workshop.say) as sources:
         changes = option_changes(compare(good, bad, sources, workshop.say))
-    base = _base(ask.good, workshop.home, workshop.say)
+    base = _base(ask.good, workshop.home)
 
     def build(names: Changes) -> str:
         settings = changes.some(names)
@@ -167,7 +167,7 @@ def _one_source(ask: Ask, good: NamedConfig, bad: NamedConfig) -> str:
     raise RequestError("bisecting .config files requires their source", hint="add it, such as --source debian:6.1")
 
 
-def _base(text: str, home: Home, say: Say) -> Path:
+def _base(text: str, home: Home) -> Path:
     """The file of the good end's configuration."""
     from ajuste.kernel.building.built import find_built
 

@@ -1,0 +1,87 @@
+"""The log of one command: what it does, as JSON lines in a file that only its user can read.
+
+Modules say what happens to ``logging``, whose loggers have their names. Without ``--log`` nobody listens.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, TextIO
+
+from ajuste.machine.files import user_name
+from ajuste.machine.home import ajuste_version
+from ajuste.model.error import RequestError
+from ajuste.model.wording import visible_line
+
+OPTION: Final = "--log"
+
+_LOG: Final = logging.getLogger(__name__)
+_NAMES: Final = {"levelname": "level", "name": "module", "message": "event", "exc_info": "traceback"}
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class _LogFile(logging.StreamHandler[TextIO]):
+    """Goes on where the disk is full, and says at the end that lines are missing."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(os.fdopen(_opened(path), "w", encoding="utf-8"))
+        self._path = path
+        self._problem = ""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
+        """Remember the first problem."""
+        self._problem = self._problem or str(sys.exc_info()[1])
+
+    def say_problem(self) -> None:
+        """What a person must know of a log that is not complete."""
+        if self._problem:
+            print(f"ajuste: the log {visible_line(str(self._path))} is incomplete: {self._problem}", file=sys.stderr)
+
+
+def begin_log(path: Path) -> None:
+    """Append what this process does from now on to the file ``path``. Raises RequestError if it cannot be written."""
+    from pythonjsonlogger.json import JsonFormatter
+
+    file = _LogFile(path)
+    columns = [name for name in _NAMES if name != "exc_info"]
+    file.setFormatter(JsonFormatter(columns, rename_fields=_NAMES, timestamp="time"))
+    atexit.register(file.say_problem)
+    listened = logging.getLogger("ajuste")
+    listened.addHandler(file)
+    listened.setLevel(logging.INFO)
+    _LOG.info("command begun", extra={"version": ajuste_version(), "arguments": sys.argv[1:]})
+
+
+def without_log(words: Sequence[str]) -> Sequence[str]:
+    """The words of a command line from the command on."""
+    while words and words[0].partition("=")[0] == OPTION:
+        words = words[1 if "=" in words[0] else 2 :]
+    return words
+
+
+def _opened(path: Path) -> int:
+    """The file, for its user alone. Raises RequestError for a link, for what is no file, and for another user's."""
+    try:
+        descriptor = os.open(path, _FLAGS, 0o600)
+    except OSError as error:
+        what = "it is a symbolic link" if path.is_symlink() else error.strerror
+        raise _refused(path, str(what)) from None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise _refused(path, "it is not a regular file")
+    if found.st_uid != os.geteuid():
+        raise _refused(path, f"it belongs to {user_name(found.st_uid)}")
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _refused(path: Path, why: str) -> RequestError:
+    return RequestError(
+        f"{OPTION} {visible_line(str(path))}: the log cannot be written: {why}", hint="name a file of your own"
+    )
