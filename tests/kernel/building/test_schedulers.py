@@ -168,4 +168,4 @@ def test_a_kernel_that_cannot_load_it_is_refused(tree: Path, home: Home, tmp_pat
     shutil.copy("/bin/true", file)
     with pytest.raises(RequestError, match="cannot load scx_fine: it lacks SCHED_CLASS_EXT=y") as refused:
         built(tree, home, config="lab", schedulers=(file,))
-    assert "--config use lab-ext" in str(refused.value.hint)
+    assert "--config lab-ext" in str(refused.value.hint)
