@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from typing import Final
@@ -53,6 +54,17 @@ def amount(value: float, unit: str) -> str:
 def quantity(text: str, unit: str) -> str:
     """A figure with its unit, if it has one (counts need none)."""
     return f"{text} {unit}" if unit and unit not in ("1", "count") else text
+
+
+def split_at(separator: str, text: str) -> list[str]:
+    """The parts of ``text`` between separators; a backslash takes the next character as it is, and stays."""
+    parts = [""]
+    for match in re.finditer(r"\\.|.", text, re.DOTALL):
+        if match[0] == separator:
+            parts.append("")
+        else:
+            parts[-1] += match[0]
+    return parts
 
 
 def listed(parts: list[str]) -> str:

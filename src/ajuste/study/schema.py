@@ -338,6 +338,16 @@ class Study(StudyTable):
         copy._source = source
         return copy
 
+    def kernel_place(self, spec: str) -> Place | None:
+        """Where that kernel is written down."""
+        for index, factor in enumerate(self.factors):
+            if factor.name == KERNEL_FACTOR and spec in factor.levels:
+                return self.place("factor", index, "levels", factor.levels.index(spec))
+            for level, own in factor.settings.items():
+                if own.get(KERNEL_FACTOR) == spec:
+                    return self.place("factor", index, "settings", level, KERNEL_FACTOR)
+        return self.place("target", "kernel")
+
     def with_choices(self, *, kernel: str | Sequence[str] | None = None, seed: int | None = None) -> Self:
         """The same study with another kernel or seed, as chosen on the command line; several kernels are one factor
         more. Raises RequestError.

@@ -235,7 +235,7 @@ def test_a_revision_is_built_whatever_the_work_tree_has(workshop: Workshop) -> N
     (workshop.tree / "kernel/core.c").write_text("not C")
     assert workshop.build(source=f"git:{workshop.tree}") == 3
     assert workshop.build(source=f"git:{workshop.tree}@main~1") == 1
-    with pytest.raises(RequestError, match="no revision nothing"):
+    with pytest.raises(RequestError, match="revision nothing not found"):
         workshop.build(source=f"git:{workshop.tree}@nothing")
     with pytest.raises(RequestError, match="not a readable git repository"):
         workshop.build(source=f"git:{workshop.directory}")
@@ -248,7 +248,7 @@ def test_a_removed_kernel_is_gone_with_its_last_name(workshop: Workshop) -> None
     assert (built_names(workshop.home), directory.exists()) == (["two"], True)
     remove_built("two", workshop.home)
     assert (built_names(workshop.home), directory.exists()) == ([], False)
-    with pytest.raises(RequestError, match="no kernel 'two' was built here"):
+    with pytest.raises(RequestError, match="built kernel 'two' not found"):
         fetch_kernel("mine:two", workshop.home)
     assert workshop.build(name="two") == 0
 
