@@ -118,6 +118,7 @@ COMPARE = ("compare", "--kernel", KERNELS)
 RUN = ("run", "small.toml", "--kernel", "build:linux")
 TYPOS: dict[str, tuple[tuple[str, ...], str]] = {
     "an option": (("compare", "--kernel", "build:linux+HZZ=100,build:linux", "--", "true"), "HZZ .*\n.*nearest: HZ"),
+    "the value of an option": (("compare", "--kernel", "build:linux+NUMA=of", "--", "true"), "expected y or n"),
     "a patch": (("compare", "--kernel", "build:linux+trns.patch,build:linux", "--", "true"), "patch trns.patch: No"),
     "a source": (("compare", "--kernel", "build:linx,build:linux", "--", "true"), "source linx: directory not found"),
     "another kernel": (("compare", "--kernel", f"{KERNELS},mine:bse", "--", "true"), "built kernel 'bse' not found"),

@@ -85,7 +85,9 @@ def ablate(
     study: Annotated[
         str | None, option("Measure the workload of this study instead of a command.", "STUDY", "--study")
     ] = None,
-    kernel: Annotated[str | None, option("Run in a guest with this kernel.", "KERNEL")] = None,
+    kernel: Annotated[
+        str | None, option("Run in a guest with this kernel, named as for `ajuste compare`.", "KERNEL")
+    ] = None,
     vm: Vm = False,
     clock: Clock = None,
     memory: Memory = None,

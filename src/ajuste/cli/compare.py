@@ -59,6 +59,7 @@ Words = Annotated[
     "ajuste compare -- sleep 0.01 -- sleep 0.02",
     "ajuste compare --nice 0,10 --background spin --max-time 5s -- linpack reps_to=8",
     "ajuste compare --kernel debian:5.10 --nice 0,10 --background spin -- matrix size=100 repetitions=2",
+    "ajuste compare --kernel build:debian:6.1,build:debian:6.1+NUMA=n --dry-run -- hackbench groups=2",
     "ajuste compare --screen --dry-run --nice 0,5 --set workload.mode=processes,threads --set workload.fds=4,8 "
     "--set workload.loops=10,20 --set workload.size=100,1000 -- hackbench",
 )
@@ -80,9 +81,17 @@ def compare(
         str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...")
     ] = None,
     cgroup_weight: Annotated[str | None, option("cpu.weight of the command's control group.", "N,...")] = None,
-    kernel: Annotated[str | None, option("Run in a guest with these kernels.", "KERNEL,...")] = None,
+    kernel: Annotated[
+        str | None,
+        option(
+            "Run in a guest with these kernels: debian:6.1, mine:NAME, or build:SOURCE[+NAME=VALUE][+PATCH]... to "
+            "build one.",
+            "KERNEL,...",
+        ),
+    ] = None,
     source: Annotated[
-        str | None, option("Build the guest's kernel from debian:6.1, a directory or git:DIR@REVISION.", "SOURCE")
+        str | None,
+        option("Short for --kernel build:SOURCE,build:SOURCE with the options and patches after it.", "SOURCE"),
     ] = None,
     patch: Annotated[
         list[Path] | None, option("Compare the kernel without and with this patch (repeatable; a series).", "FILE")

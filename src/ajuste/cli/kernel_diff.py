@@ -28,7 +28,9 @@ from ajuste.report.terminal import print_report
     "ajuste kernel diff debian:5.10 debian:6.1 --only sched --json",
 )
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A kernel (debian:6.1, mine:NAME), a .config, or running.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A kernel (debian:6.1, mine:NAME, build:…), a .config, or running.")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The same; changes are shown from A to B.")],
     only: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Show only options whose name, menu or file contains TEXT.")

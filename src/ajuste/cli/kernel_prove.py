@@ -21,7 +21,12 @@ from ajuste.report.terminal import print_report
 
 @example("ajuste kernel prove debian:6.1 numa kyber no-sched_ext")
 def prove_kernel(
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.1, path:VMLINUZ,modules=DIR, …")],
+    kernel: Annotated[
+        str,
+        typer.Argument(
+            metavar="KERNEL", help="debian:6.1, mine:NAME, build:debian:6.1+NUMA=n, path:VMLINUZ,modules=DIR, …"
+        ),
+    ],
     claims: Annotated[
         list[str] | None,
         typer.Argument(

@@ -136,7 +136,9 @@ class TargetTable(StudyTable):
         description="vm: a virtual machine; host: this machine, with its kernel, CPUs and clock.",
     )
     kernel: str | None = Field(
-        default=None, description="debian:5.10, debian:6.12/rt, path:VMLINUZ …; conflicts with a factor kernel."
+        default=None,
+        description="debian:5.10, debian:6.12/rt, build:debian:6.1+NUMA=n, path:VMLINUZ …; conflicts with a factor "
+        "kernel.",
     )
     clock: Clock = Field(
         default="virtual", description="virtual: instructions counted, bit-exact; wall: the host's time."

@@ -187,11 +187,11 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
     origin = open_source(request.source, home, say, refresh=request.refresh)
     version = version_of(origin)
     edits, notes = try_patches(patches, origin)
-    if settings:
-        require_known(settings, symbols_of(origin, edits), origin)
     start = start_of(request.config, version, home, say)
     own = read_schedulers(request.schedulers)
     recipe = _Recipe(origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), own)
+    if settings and not _asked_before(recipe, home):
+        require_known(settings, symbols_of(origin, edits), origin)
     if not (schedulers := schedulers_of(request.config, origin)):
         return recipe
     if twice := next((scheduler for scheduler in own if scheduler.name in schedulers), None):

@@ -6,12 +6,14 @@ Source: Documentation/kbuild/kconfig-language.rst and kconfig.rst of the Linux k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Final, Literal
+
+from rapidfuzz import fuzz
 
 from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.make import jobs_here, run_make
@@ -25,7 +27,17 @@ from ajuste.model.wording import Say
 Options = Mapping[str, str]
 """By name without ``CONFIG_``; ``n`` is off; texts are in quotation marks, as in a ``.config``."""
 
-_SYMBOL: Final = re.compile(rb"^[ \t]*(?:menu)?config[ \t]+(\w+)", re.MULTILINE)
+# A symbol with the lines of its definition.
+_SYMBOL: Final = re.compile(
+    rb"^[ \t]*(?:menu)?config[ \t]+(\w+).*\n((?:(?![ \t]*(?:menu)?config[ \t])[ \t]+\S.*\n|[ \t]*\n)*)", re.MULTILINE
+)
+_TYPE: Final = re.compile(rb"^[ \t]+(?:(?:def_)?(bool|tristate|int|hex|string)\b|(?:---)?help)", re.MULTILINE)
+_VALUES: Final[Mapping[str, tuple[str, str]]] = {
+    "bool": (r"[yn]", "y or n"),
+    "tristate": (r"[ymn]", "y, m or n"),
+    "int": (r"-?\d+", "a number"),
+    "hex": (r"\d+|0x[0-9a-fA-F]+", "a hexadecimal number such as 0x1000"),
+}
 
 
 class OptionsConflict(RequestError):
@@ -47,27 +59,39 @@ def bundled_fragment(name: str) -> str:
     return (files("ajuste.catalogue") / "kernels" / "options" / f"{name}.config").read_text(encoding="utf-8")
 
 
-def symbols_of(origin: SourceOrigin, edits: Edits) -> frozenset[str]:
-    """All options that the Kconfig files of ``origin``, as patches leave them, define for any machine."""
+def symbols_of(origin: SourceOrigin, edits: Edits) -> dict[str, str]:
+    """All options that the Kconfig files of ``origin``, as patches leave them, define for any machine, with their
+    types (``bool``, ``tristate``, ``int``, ``hex``, ``string``); an empty one where it is not always the same.
+    """
     kept = [path for path in origin.manifest if _is_kconfig(path) and path not in edits]
     patched = [edit.content for path, edit in edits.items() if _is_kconfig(path) and edit.content is not None]
-    return frozenset(
-        name.decode() for content in chain(origin.read_all(kept), patched) for name in _SYMBOL.findall(content)
-    )
+    found: dict[str, set[str]] = {}
+    for content in chain(origin.read_all(kept), patched):
+        for name, lines in _SYMBOL.findall(content + b"\n"):
+            kinds = found.setdefault(name.decode(), set())
+            if (first := _TYPE.search(lines)) and first[1]:
+                kinds.add(first[1].decode())
+    return {name: kinds.pop() if len(kinds) == 1 else "" for name, kinds in found.items()}
 
 
 def _is_kconfig(path: str) -> bool:
     return path.rpartition("/")[2].startswith("Kconfig")
 
 
-def require_known(asked: Iterable[str], symbols: frozenset[str], origin: SourceOrigin) -> None:
-    """Raises RequestError with the nearest names."""
-    for name in asked:
+def require_known(asked: Options, symbols: Mapping[str, str], origin: SourceOrigin) -> None:
+    """Raises RequestError for names that there are not, with the nearest, and for values of another type."""
+    for name, value in asked.items():
         if name not in symbols:
-            near = nearest_names(name, sorted(symbols), most=3, likeness=70)
+            near = nearest_names(name, sorted(symbols), most=3, likeness=70, scorer=fuzz.ratio)
             raise RequestError(
                 f"option {name} is not supported by {origin.title}",
                 hint=f"nearest: {', '.join(near)}" if near else None,
+            )
+        pattern, expected = _VALUES.get(symbols[name], ("", ""))
+        if pattern and not re.fullmatch(pattern, value):
+            raise RequestError(
+                f"option {name} has no value {value}; expected {expected}",
+                hint=f"write {name}=VALUE with {expected} as VALUE",
             )
 
 
@@ -139,7 +163,7 @@ def configure(tree: Workspace, home: Home, start: Start, settings: Options) -> d
     return read_options((tree.objects / ".config").read_text(encoding="utf-8"))
 
 
-def fallen(start: Start, settings: Options, came: Options, symbols: frozenset[str]) -> dict[str, str]:
+def fallen(start: Start, settings: Options, came: Options, symbols: Collection[str]) -> dict[str, str]:
     """What a fragment names and this kernel knows, but did not get: because of the ``settings``, or by itself."""
     if start.kind == "file":
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from ajuste.kernel.building.build import BuildRequest, BuildWatcher, build_kernels, check_request
@@ -17,6 +18,7 @@ _NEWEST: Final = 99
 """The minor version that stands for the newest of a major one, until it is fetched."""
 
 
+@cache  # A request asks several times, and reading a source takes seconds.
 def version_to_build(spec: KernelToBuild, home: Home) -> KernelVersion:
     """The version that the kernel will have. Nothing is fetched or built.
 
