@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,6 +137,12 @@ def test_nothing_is_built_or_fetched_where_one_of_them_is_wrong(
 @pytest.mark.usefixtures("untouched")
 def test_the_version_is_known_before_anything_is_fetched_or_built(tree: Path, own: Home) -> None:
     assert version_of(f"build:{tree}+HZ=100", own) == KernelVersion.parse(RELEASE)
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message=one")):
+        who = ("-c", "user.name=Someone", "-c", "user.email=s@example.org")
+        subprocess.run(["git", "-C", tree, *who, *words], check=True)
+    assert version_of(f"build:git:{tree}@HEAD+HZ=100", own) == KernelVersion.parse(RELEASE)
+    with pytest.raises(RequestError, match="option HZZ is not supported"):
+        version_of(f"build:git:{tree}+HZZ=100", own)
     assert version_of("build:debian:6.1+NUMA=n", own) == KernelVersion.parse("6.1")
     assert version_of("build:debian:6.12.94", own) == KernelVersion.parse("6.12.94")
     assert KernelVersion.parse("7.0") < version_of("build:debian:7", own) < KernelVersion.parse("8.0")
