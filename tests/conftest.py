@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.debian_archive import Archive, archive_of_this_machine
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ajuste.machine.lock import locked
-from tests.debian_archive import Archive, archive_of_this_machine
 from own_home import own_home
 from postgresql import Server, server
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.debian_archive import make_bzimage
 
 from ajuste.machine.home import Home
-from tests.debian_archive import make_bzimage
 
 
 @pytest.fixture

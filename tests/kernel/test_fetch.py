@@ -306,3 +306,10 @@ def test_the_real_5_10_says_what_it_is(tmp_path: Path) -> None:
     assert f"vermagic={image.release} ".encode() in module.read_bytes()
     assert image.config is not None
     assert "CONFIG_FAIR_GROUP_SCHED=y" in image.config.read_text()
+
+
+def test_a_kernel_to_be_built_is_not_fetched(place: Home) -> None:
+    with pytest.raises(RequestError, match="names a kernel to build") as caught:
+        fetch_kernel("build:debian:6.1+NUMA=n", place)
+    assert "ajuste kernel build --source debian:6.1" in str(caught.value.hint)
+    assert not place.kernels.exists()

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
-from ajuste.cli.choice import chosen_cluster, chosen_study, placed
+from ajuste.cli.choice import built_for_profiles, chosen_cluster, chosen_study, placed
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
 from ajuste.cli.options import (
     AcceptRisk,
@@ -42,16 +42,18 @@ from ajuste.cli.options import (
     option,
 )
 from ajuste.cli.plan import show_plan
-from ajuste.cli.saving import save_study
+from ajuste.cli.saving import check_save, save_study
 from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
+from ajuste.profile.placing import Placed
 from ajuste.run.testbed import RunOptions
 from ajuste.study.check import check
 from ajuste.study.command_line.factors import ablation_document, ablation_study
 from ajuste.study.command_line.request import CommandLine, Request, split_commands
-from ajuste.study.command_line.study import adhoc_document, profile_target
+from ajuste.study.command_line.study import adhoc_document, study_without_profiles
+from ajuste.study.overrides import with_kernels
 from ajuste.study.problem import error
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
@@ -81,7 +83,9 @@ def ablate(
     study: Annotated[
         str | None, option("Measure the workload of this study instead of a command.", "STUDY", "--study")
     ] = None,
-    kernel: Annotated[str | None, option("Run in a guest with this kernel.", "KERNEL")] = None,
+    kernel: Annotated[
+        str | None, option("Run in a guest with this kernel, named as for `ajuste compare`.", "KERNEL")
+    ] = None,
     vm: Vm = False,
     clock: Clock = None,
     memory: Memory = None,
@@ -128,6 +132,7 @@ def ablate(
     if profile is None:
         raise RequestError("--profile is required", hint="give one, such as --profile tuned:throughput-performance")
     check_report(report)
+    check_save(save)
     known = catalogue()
     means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk)
     request = Request(
@@ -154,17 +159,14 @@ def ablate(
         ignore_failure=ignore_failure,
     )
     command = command_line()
-    tell = not (as_json or dry_run or quiet)
-    if study is not None:
-        if words or save:
-            raise RequestError(
-                "--study conflicts with COMMAND and --save: the study has its own command",
-                hint="remove the command and --save, or remove --study",
-            )
-        chosen = _of_study(chosen_study(study, known, kernel, seed), profile, known, means, tell=tell)
-    else:
-        chosen = _of_command(request, known, means, save, command, tell=tell)
-    means = replace(means, cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure))
+    silent = as_json or quiet
+    bare = _without_profile(request, study, known, save)
+    found_cluster = chosen_cluster(bare, cluster, workers, jobs, keys=cluster_keys, insecure=insecure)
+    names = built_for_profiles([profile], bare, known, means, dry_run=dry_run, quiet=silent)
+    bare, request = with_kernels(bare, names), request.with_kernels(names)
+    (found,) = placed([profile], bare.target, known, means, tell=not (silent or dry_run))
+    chosen = _of_command(request, found, known, save, command) if study is None else _of_study(bare, found, known)
+    means = replace(means, cluster=found_cluster)
     if dry_run:
         show_plan(chosen, known, means, as_json=as_json)
         return
@@ -179,14 +181,23 @@ def ablate(
     )
 
 
-def _of_command(
-    request: Request, known: Catalogue, means: RunOptions, save: Path | None, command: str, *, tell: bool
-) -> Study:
-    if len(request.commands) > 1:
+def _without_profile(request: Request, study: str | None, known: Catalogue, save: Path | None) -> Study:
+    """What the profile is tried on: a study of that name, or the command. Raises RequestError."""
+    if study is None:
+        if len(request.commands) > 1:
+            raise RequestError(
+                "found several commands; expected one", hint="use ajuste compare to measure several commands"
+            )
+        return study_without_profiles(request, known, parse_kernel=parse_spec)
+    if any(request.commands) or save:
         raise RequestError(
-            "found several commands; expected one", hint="use ajuste compare to measure several commands"
+            "--study conflicts with COMMAND and --save: the study has its own command",
+            hint="remove the command and --save, or remove --study",
         )
-    (found,) = placed([request.profile or ""], profile_target(request, known), known, means, tell=tell)
+    return chosen_study(study, known, request.kernel, request.seed)
+
+
+def _of_command(request: Request, found: Placed, known: Catalogue, save: Path | None, command: str) -> Study:
     document, origin = adhoc_document(request, known, (found,))
     if not request.metric:  # The workload's own metric says enough; each more takes more blocks.
         document["analysis"]["metrics"] = document["analysis"]["metrics"][:1]
@@ -197,8 +208,7 @@ def _of_command(
     return checked_study(apart, origin, known, parse_kernel=parse_spec)
 
 
-def _of_study(study: Study, profile: str, known: Catalogue, means: RunOptions, *, tell: bool) -> Study:
-    (found,) = placed([profile], study.target, known, means, tell=tell)
+def _of_study(study: Study, found: Placed, known: Catalogue) -> Study:
     apart = ablation_study(study, found)
     if problems := check(apart, known, parse_spec):
         raise error(problems, study.source)

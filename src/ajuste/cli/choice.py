@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.design.search.goal import Search
 from ajuste.executor.cluster.channel import Channel, channel_to
 from ajuste.executor.cluster.connection import Cluster
-from ajuste.kernel.spec import parse_spec
+from ajuste.kernel.spec import (
+    KernelToBuild,
+    parse_source,
+    parse_spec,
+    parse_study_spec,
+    read_options,
+    specs_to_build,
+)
 from ajuste.machine.home import home
 from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import visible_line
 from ajuste.profile.placing import Placed, notes_of
 from ajuste.profile.source import FORMS
 from ajuste.report.console import Console, sheet
-from ajuste.run.placement import placed_profiles
+from ajuste.run.experiment import built_kernels
+from ajuste.run.placement import check_profiles, placed_profiles
 from ajuste.run.testbed import RunOptions
-from ajuste.study.command_line.request import between_commas
+from ajuste.study.command_line.request import Request, kernels_between_commas
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import Where, relocated, with_parameters, without_levels
 from ajuste.study.read import find_study, read_study
@@ -40,7 +50,7 @@ def chosen_study(
     machine to a study that is about a disk. Raises RequestError.
     """
     kernels = None if kernel is None else _kernels(kernel)
-    study = read_study(find_study(name), catalogue, parse_kernel=parse_spec)
+    study = read_study(find_study(name), catalogue, parse_kernel=parse_study_spec)
     study = without_levels(study, without or ())
     if kernel is not None and any(factor.kernels for factor in study.factors):
         raise RequestError(f"--kernel {kernel}: the kernel is a factor of {name}; change its levels in the study")
@@ -64,10 +74,16 @@ def require_disk_wanted(study: Study, disk: str | None) -> None:
 
 
 def _kernels(text: str) -> tuple[str, ...]:
-    specs = between_commas(text, "kernel", hint="expected KERNEL or KERNEL,KERNEL", place=Place(f"--kernel {text}"))
-    for spec in specs:
-        parse_spec(spec)
-    if len(set(specs)) < len(specs):
+    place = Place(f"--kernel {text}")
+    specs = kernels_between_commas(text, place)
+    for wanted in specs_to_build(specs).values():
+        from ajuste.kernel.building.specified import version_to_build
+
+        try:
+            version_to_build(wanted, home())
+        except RequestError as failure:
+            raise RequestError(failure.message, hint=failure.hint, place=place) from None
+    if len({parse_spec(spec) for spec in specs}) < len(specs):
         raise RequestError(f"--kernel {text}: this kernel is named twice; expected different kernels")
     return specs
 
@@ -137,8 +153,7 @@ def placed(
     specs: Sequence[str], target: TargetTable, catalogue: Catalogue, means: RunOptions, *, tell: bool
 ) -> tuple[Placed, ...]:
     """As ``run.placement.placed_profiles``; with ``tell`` what came of it is printed."""
-    if not all(spec.strip() for spec in specs):
-        raise RequestError("found an empty name between commas", hint=f"give {FORMS}")
+    _require_named(specs)
     console = Console(file=sys.stderr)
     if console.is_terminal:
         with console.telling() as say:
@@ -160,25 +175,24 @@ def placed(
     return found
 
 
-# Kernels that ``ajuste compare`` builds itself: the source as it is, and with patches or options.
+def _require_named(specs: Sequence[str]) -> None:
+    if not all(spec.strip() for spec in specs):
+        raise RequestError("found an empty name between commas", hint=f"give {FORMS}")
 
 
-def built_kernels(
-    source: str | None,
-    patches: Sequence[Path],
-    options: Sequence[str],
-    *,
-    kernel: str | None,
-    dry_run: bool,
-    quiet: bool,
-) -> str | None:
-    """What ``--kernel`` is to be: ``kernel`` as it was given, or else the two kernels of ``source``, without and with
-    the changes. Raises RequestError, RunError where one cannot be built.
+# Kernels that are built before a study is carried out: once all else of the request is known to be right.
+
+
+def kernels_of_source(
+    source: str | None, patches: Sequence[Path], options: Sequence[str], kernel: str | None
+) -> tuple[str | None, str]:
+    """What ``--kernel`` is to be, with the options that said it: ``kernel`` as it was given, or else the kernels of
+    ``source`` to be built, without and with the changes. Raises RequestError.
     """
     if source is None:
         if patches or options:
             raise RequestError("--patch and --option require --source", hint="give one, such as --source debian:6.1")
-        return kernel
+        return kernel, ""
     if not (patches or options):
         raise RequestError(
             f"--source {source} requires --patch or --option, to compare the kernel with and without it",
@@ -186,14 +200,60 @@ def built_kernels(
         )
     if kernel is not None:
         raise RequestError(f"--source {source} conflicts with --kernel {kernel}; remove one of them")
-    if dry_run:
-        raise RequestError("--dry-run does not build kernels", hint="build them first with ajuste kernel build")
-    from ajuste.kernel.building.build import BuildRequest, build_kernel
+    try:
+        base = KernelToBuild(source=parse_source(source))
+    except RequestError as failure:
+        raise RequestError(failure.message, hint=failure.hint, place=Place(f"--source {source}")) from None
+    changed = base.model_copy(update={"options": read_options(options, "--option"), "patches": tuple(patches)})
+    words = ["--source", source]
+    words += [word for patch in patches for word in ("--patch", str(patch))]
+    words += [word for text in options for word in ("--option", text)]
+    return f"{base},{changed}", " ".join(words)
+
+
+def built_for(
+    study: Study, catalogue: Catalogue, means: RunOptions, *, quiet: bool, search: Search | None = None
+) -> dict[str, str]:
+    """The names of the kernels that ``study`` asks to build, by what it calls them, built by now. What else is wrong
+    with it is said before. Raises RequestError, RunError where one cannot be built.
+    """
+    if not specs_to_build(study.kernels):
+        return {}
     from ajuste.report.progress import BuildProgress
 
     with BuildProgress(quiet=quiet) as progress:
-        base = build_kernel(BuildRequest(source), home(), progress)
-        changed = build_kernel(BuildRequest(source, settings=tuple(options), patches=tuple(patches)), home(), progress)
-    if base.key == changed.key:
-        raise RequestError("these changes give the same kernel", hint="change an option or a file that the kernel uses")
-    return f"{base.image.spec},{changed.image.spec}"
+        return built_kernels(study, catalogue, replace(means, say=progress.say), progress, search)
+
+
+def built_for_profiles(
+    specs: Sequence[str], study: Study, catalogue: Catalogue, means: RunOptions, *, dry_run: bool, quiet: bool
+) -> dict[str, str]:
+    """As ``built_for``, where profiles are to be tried on the kernel: what is wrong with them is said before, too."""
+    if not specs_to_build(study.kernels):
+        return {}
+    if dry_run:
+        raise RequestError(
+            "--dry-run does not build kernels, and a profile is tried on its kernel",
+            hint="build the kernel first with ajuste kernel build",
+            place=study.kernel_place(study.kernels[0]),
+        )
+    _require_named(specs)
+    check_profiles(specs, study.target, catalogue, means)
+    return built_for(study, catalogue, means, quiet=quiet)
+
+
+def savable(request: Request, names: Mapping[str, str]) -> Request:
+    """``request`` as a study file may say it: kernels that it may not build are called as in ``names``. Raises
+    RequestError for one that is not among them.
+    """
+    found = {}
+    for text in specs_to_build(request.kernels):
+        try:
+            parse_study_spec(text)
+        except RequestError as failure:
+            if text not in names:
+                raise RequestError(
+                    f"--save: {failure.message}", hint="build the kernel first, with ajuste kernel build"
+                ) from None
+            found[text] = names[text]
+    return request.with_kernels(found)

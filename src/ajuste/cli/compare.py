@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import built_kernels, chosen_cluster, placed
+from ajuste.cli.choice import built_for, built_for_profiles, chosen_cluster, kernels_of_source, placed, savable
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
 from ajuste.cli.options import (
     AcceptRisk,
@@ -41,13 +41,15 @@ from ajuste.cli.options import (
     option,
 )
 from ajuste.cli.plan import show_plan
-from ajuste.cli.saving import save_study
+from ajuste.cli.saving import check_save, save_study
 from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
+from ajuste.profile.placing import Placed
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request, split_commands
-from ajuste.study.command_line.study import adhoc_document, adhoc_study, profile_target
+from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
+from ajuste.study.overrides import with_kernels
 
 Words = Annotated[
     list[str] | None,
@@ -65,6 +67,7 @@ Words = Annotated[
     "ajuste compare -- sleep 0.01 -- sleep 0.02",
     "ajuste compare --nice 0,10 --background spin --max-time 5s -- linpack reps_to=8",
     "ajuste compare --kernel debian:5.10 --nice 0,10 --background spin -- matrix size=100 repetitions=2",
+    "ajuste compare --kernel build:debian:6.1,build:debian:6.1+NUMA=n --dry-run -- hackbench groups=2",
     "ajuste compare --screen --dry-run --nice 0,5 --set workload.mode=processes,threads --set workload.fds=4,8 "
     "--set workload.loops=10,20 --set workload.size=100,1000 -- hackbench",
 )
@@ -86,9 +89,17 @@ def compare(
         str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...")
     ] = None,
     cgroup_weight: Annotated[str | None, option("cpu.weight of the command's control group.", "N,...")] = None,
-    kernel: Annotated[str | None, option("Run in a guest with these kernels.", "KERNEL,...")] = None,
+    kernel: Annotated[
+        str | None,
+        option(
+            "Run in a guest with these kernels: debian:6.1, mine:NAME, or build:SOURCE[+NAME=VALUE][+PATCH]... to "
+            "build one.",
+            "KERNEL,...",
+        ),
+    ] = None,
     source: Annotated[
-        str | None, option("Build the guest's kernel from debian:6.1, a directory or git:DIR@REVISION.", "SOURCE")
+        str | None,
+        option("Short for --kernel build:SOURCE,build:SOURCE with the options and patches after it.", "SOURCE"),
     ] = None,
     patch: Annotated[
         list[Path] | None, option("Compare the kernel without and with this patch (repeatable; a series).", "FILE")
@@ -158,9 +169,7 @@ def compare(
 
     Measures in randomised blocks until the answer is known, then restores all settings.
     """
-    kernel = built_kernels(
-        source, patch or (), kernel_option or (), kernel=kernel, dry_run=dry_run, quiet=quiet or as_json
-    )
+    kernel, kernel_said = kernels_of_source(source, patch or (), kernel_option or (), kernel)
     request = Request(
         commands=split_commands(tuple(words or ())),
         set=tuple(set_ or ()),
@@ -170,6 +179,7 @@ def compare(
         cpus=cpus,
         cgroup_weight=cgroup_weight,
         kernel=kernel,
+        kernel_said=kernel_said,
         vm=vm,
         clock=clock,
         memory=memory,
@@ -194,15 +204,27 @@ def compare(
         ignore_failure=ignore_failure,
     )
     check_report(report)
+    check_save(save)
     known = catalogue()
     means = RunOptions(home(), accept_risk=accept_risk)
-    tell = not (as_json or dry_run or quiet)
-    profiles = placed(profile.split(","), profile_target(request, known), known, means, tell=tell) if profile else ()
+    silent = as_json or quiet
+    typed, names, profiles = request, dict[str, str](), tuple[Placed, ...]()
+    if profile:
+        bare, specs = study_without_profiles(request, known, parse_kernel=parse_spec), profile.split(",")
+        chosen_cluster(bare, cluster, workers, keys=cluster_keys, insecure=insecure)
+        names = built_for_profiles(specs, bare, known, means, dry_run=dry_run, quiet=silent)
+        request = request.with_kernels(names)
+        target = with_kernels(bare, names).target
+        profiles = placed(specs, target, known, means, tell=not (silent or dry_run))
     study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
+    means = replace(means, cluster=chosen_cluster(study, cluster, workers, keys=cluster_keys, insecure=insecure))
+    if not dry_run:
+        names |= built_for(study, known, means, quiet=silent)
+        request = request.with_kernels(names)
+        study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
     command = command_line()
     if save is not None:
-        save_study(adhoc_document(request, known, profiles)[0], save, command)
-    means = replace(means, cluster=chosen_cluster(study, cluster, workers, keys=cluster_keys, insecure=insecure))
+        save_study(adhoc_document(savable(typed, names), known, profiles)[0], save, command)
     if dry_run:
         show_plan(study, known, means, as_json=as_json)
         return

@@ -35,7 +35,9 @@ from ajuste.run.bisection.session import BisectionResult, Step
     "ajuste kernel bisect --good mine:base --bad mine:desktop --study wakeup-latency --metric elapsed",
 )
 def bisect(
-    good: Annotated[str, typer.Option(metavar="KERNEL", help="debian:5.10, mine:NAME, a .config, git:DIR@REVISION.")],
+    good: Annotated[
+        str, typer.Option(metavar="KERNEL", help="debian:5.10, mine:NAME, build:…, a .config, git:DIR@REVISION.")
+    ],
     bad: Annotated[str, typer.Option(metavar="KERNEL", help="The same; the kernel that shows the difference.")],
     study: Annotated[str, typer.Option(metavar="STUDY", help="A built-in study or a study file.")],
     metric: Annotated[

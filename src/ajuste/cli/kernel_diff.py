@@ -13,11 +13,13 @@ from ajuste.cli.options import Json, example
 from ajuste.cli.showing import telling
 from ajuste.kernel.difference.difference import KernelDifference, OptionDifference, Reason, Side
 from ajuste.kernel.difference.named import series_of
+from ajuste.kernel.spec import TO_BUILD, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
 from ajuste.report.document import Block, CommandBlock, Item, Listing, Paragraph, Report, Section, Tone
 from ajuste.report.format import count_of
+from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
 
 
@@ -26,7 +28,9 @@ from ajuste.report.terminal import print_report
     "ajuste kernel diff debian:5.10 debian:6.1 --only sched --json",
 )
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A kernel (debian:6.1, mine:NAME), a .config, or running.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A kernel (debian:6.1, mine:NAME, build:…), a .config, or running.")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The same; changes are shown from A to B.")],
     only: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Show only options whose name, menu or file contains TEXT.")
@@ -47,9 +51,12 @@ def diff(
 
     The reasons need the kernel's source; `ajuste kernel build` fetches it.
     """
-    from ajuste.kernel.difference.named import compare, kconfig_sources, named_config
+    from ajuste.kernel.difference.named import compare, kconfig_sources, named_by_kernel, named_config
 
     place, say = home(), telling()
+    if specs_to_build(text for text in (a, b) if text.startswith(f"{TO_BUILD}:")):
+        with BuildProgress() as progress:
+            a, b = named_by_kernel((a, b), source or (), place, progress)
     first, second = (named_config(text, place, say) for text in (a, b))
     with kconfig_sources(source or (), place, say) as sources:
         found = compare(first, second, sources, say)

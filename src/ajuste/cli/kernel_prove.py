@@ -10,16 +10,23 @@ import typer
 
 from ajuste.cli.options import Json, example
 from ajuste.cli.showing import telling
+from ajuste.kernel.spec import specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.kernel import Proof, Shown
 from ajuste.report.console import Console
 from ajuste.report.document import Fact, Facts, Paragraph, Report, Section
+from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
 
 
 @example("ajuste kernel prove debian:6.1 numa kyber no-sched_ext")
 def prove_kernel(
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.1, path:VMLINUZ,modules=DIR, …")],
+    kernel: Annotated[
+        str,
+        typer.Argument(
+            metavar="KERNEL", help="debian:6.1, mine:NAME, build:debian:6.1+NUMA=n, path:VMLINUZ,modules=DIR, …"
+        ),
+    ],
     claims: Annotated[
         list[str] | None,
         typer.Argument(
@@ -38,12 +45,16 @@ def prove_kernel(
 
     Exit code 1 if a named feature does not hold.
     """
+    from ajuste.kernel.building.specified import build_specified
     from ajuste.kernel.fetch import fetch_kernel
     from ajuste.run.proofs.prove import prove
     from ajuste.run.proofs.registry import parse_claims
 
     claimed = parse_claims(claims or ())
     place, say = home(), telling()
+    if specs_to_build([kernel]):
+        with BuildProgress() as progress:
+            kernel = build_specified([kernel], place, progress)[kernel].image.spec
     proof = prove(fetch_kernel(kernel, place, say=say), claimed, place, say, tuple(arguments or ()))
     if as_json:
         print(json.dumps({**proof.model_dump(mode="json"), "holds": not proof.broken}, indent=2, ensure_ascii=False))

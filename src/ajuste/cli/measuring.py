@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.cli.choice import built_for
 from ajuste.cli.showing import show_results
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.metric import Metric
@@ -16,6 +17,7 @@ from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
 from ajuste.study.measures import measures
+from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
 
 
@@ -55,6 +57,8 @@ def measure(
     results were shown, if there are any.
     """
     check_report(showing.report)
+    quiet = showing.quiet or showing.as_json
+    study = with_kernels(study, built_for(study, catalogue, means, quiet=quiet))
     if means.cluster and means.cluster.workers:
         from ajuste.executor.cluster.local import begin_nursery
 

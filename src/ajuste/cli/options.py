@@ -14,7 +14,10 @@ StudyName = Annotated[
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(help="Override the study's kernel, such as debian:6.12 or mine:NAME; separate several with commas."),
+    typer.Option(
+        help="Override the study's kernel: debian:6.12, mine:NAME, or build:SOURCE[+NAME=VALUE][+PATCH]… to build one; "
+        "separate several with commas."
+    ),
 ]
 Target = Annotated[
     Literal["vm", "host"] | None,

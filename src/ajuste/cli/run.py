@@ -33,6 +33,7 @@ from ajuste.cli.options import (
     example,
 )
 from ajuste.executor.host.disk import disk_for_run
+from ajuste.kernel.spec import TO_BUILD
 from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
 from ajuste.study.job import DiskTable
@@ -96,7 +97,8 @@ def run(
 
 
 def _several(kernel: str | None) -> list[str] | None:
-    return [kernel] if kernel is not None and "," in kernel else None
+    """Kernels that the study says by no more than their names: several, and those to be built."""
+    return [kernel] if kernel is not None and ("," in kernel or kernel.startswith(f"{TO_BUILD}:")) else None
 
 
 def _named(study: str, given: Mapping[str, list[str] | None]) -> str:

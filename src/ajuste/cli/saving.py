@@ -14,6 +14,13 @@ from ajuste.model.error import RequestError
 from ajuste.study.files import is_own
 
 
+def check_save(path: Path | None) -> None:
+    """Whether a study can be written there. Raises RequestError."""
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        why = "Is a directory" if path.is_dir() else "No such file or directory"
+        raise RequestError(f"--save {path}: {why}", hint="choose a file that you can write")
+
+
 def save_study(document: Mapping[str, Any], path: Path, command: str) -> None:
     """Write ``document`` to ``path``. Raises RequestError where that cannot be."""
     try:

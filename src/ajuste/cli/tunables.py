@@ -23,8 +23,9 @@ from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.host.current import Current, Here, current_values, tunables_here
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine
+from ajuste.kernel.building.specified import version_to_build
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.kernel.spec import KernelToBuild, PackagedKernel, parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import KernelVersion
@@ -246,6 +247,8 @@ def _version(kernel: str) -> KernelVersion:
     spec = parse_spec(kernel)
     if isinstance(spec, PackagedKernel) and "." in (spec.release or spec.version):
         return KernelVersion.parse(spec.release or spec.version)
+    if isinstance(spec, KernelToBuild):
+        return version_to_build(spec, home())
     with ExitStack() as stack:
         return fetch_kernel(kernel, home(), say=_say(stack)).version
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import chosen_cluster, chosen_study
+from ajuste.cli.choice import built_for, chosen_cluster, chosen_study
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import (
     AcceptRisk,
@@ -37,6 +37,7 @@ from ajuste.run.experiment import conduct, goes_on, prepare_search
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
+from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
 
 
@@ -105,6 +106,8 @@ def tune(
         )
     means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk, cluster=where)
     named = command_line()
+    names = built_for(chosen, known, means, quiet=quiet or as_json, search=search)
+    chosen = with_kernels(chosen, names)
     with SearchProgress(allowed=search.trials, quiet=quiet) as progress:
         watched = replace(means, say=progress.say)
         experiment = prepare_search(chosen, search, known, watched)

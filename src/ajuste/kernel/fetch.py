@@ -11,7 +11,7 @@ from ajuste.kernel.building.built import find_built
 from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, keeping_in, put_in_place, read_entry
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
 from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.kernel.spec import KernelFile, OwnKernel, PackagedKernel, parse_spec
+from ajuste.kernel.spec import KernelFile, KernelToBuild, OwnKernel, PackagedKernel, parse_spec
 from ajuste.kernel.unpack import TREE, arrange, read_release, unpacked
 from ajuste.machine.cache import KERNELS, make_room
 from ajuste.machine.files import sha256_of
@@ -57,6 +57,11 @@ def _found(spec: str, home: Home, say: Say, refresh: bool, thoroughly: bool) -> 
         return _open_file(spec, wanted)
     if isinstance(wanted, OwnKernel):
         return find_built(wanted.name, home).image
+    if isinstance(wanted, KernelToBuild):
+        raise RequestError(
+            f"{spec} names a kernel to build; expected a packaged kernel, such as debian:6.1",
+            hint=f"build it with ajuste kernel build --source {wanted.source}, with --set and --patch",
+        )
     with keeping_in(home.kernels, "kernels"):
         image = None if refresh else _from_cache(wanted, home, say, thoroughly)
         if image is None:

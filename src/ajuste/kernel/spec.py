@@ -1,24 +1,40 @@
-"""Kernel specs: how a person names a kernel, ``debian:5.10`` or ``path:arch/x86/boot/bzImage,modules=DIR``."""
+r"""Kernel specs: how a person names a kernel, ``debian:5.10``, ``mine:NAME`` or ``build:debian:6.1+NUMA=n``.
+
+A kernel to be built is ``build:SOURCE`` and parts after ``+``: ``NAME=VALUE`` with a name of Kconfig is an option, any
+other part is the file of a patch. A ``\`` before ``+``, ``,`` or ``\`` takes that character as it is.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.model.error import RequestError, did_you_mean, nearest_names
+from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.wording import split_at
 
-FORMS = "debian:5.10, debian:6.1/rt, debian:6.12.94, debian:7, mine:NAME or path:VMLINUZ,modules=DIR"
+FORMS = (
+    "debian:5.10, debian:6.1/rt, debian:6.12.94, debian:7, mine:NAME, build:debian:6.1+NUMA=n or "
+    "path:VMLINUZ,modules=DIR"
+)
+SOURCES = "debian:6.1, a directory, or git:DIR@REVISION"
 BUILT = "mine"
 """Kernels that were built here (``ajuste kernel build``)."""
+TO_BUILD = "build"
+"""Kernels that are built when they are needed."""
 
 _NUMBER = r"(?:0|[1-9][0-9]{0,3})"
 _VERSION = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,2}}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _RELEASE = re.compile(rf"{_NUMBER}\.{_NUMBER}[+~.\-0-9a-zA-Z]*")
+_OPTION = re.compile(r"[A-Za-z0-9_]+")
+_VALUE = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
+# What follows the + in the version of a package, such as 6.12.94+deb13-cloud-amd64.
+_OF_A_PACKAGE = re.compile(r"deb\d+(?:u\d+)?(?:-[a-z0-9-]+)?")
 
 
 class PackagedKernel(BaseModel):
@@ -71,7 +87,37 @@ class OwnKernel(BaseModel):
         return f"{BUILT}:{self.name}"
 
 
-KernelSpec = PackagedKernel | KernelFile | OwnKernel
+class SourceTree(BaseModel):
+    """Sources of one's own: a directory, or ``git:DIR@REVISION``."""
+
+    model_config = ConfigDict(frozen=True)
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class KernelToBuild(BaseModel):
+    """A kernel that is built from ``source`` with ``options`` (a name without ``CONFIG_`` and a value as in a
+    ``.config``) and ``patches``, in their order.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    source: PackagedKernel | SourceTree
+    options: tuple[tuple[str, str], ...] = ()
+    patches: tuple[Path, ...] = ()
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The options as they are typed."""
+        return tuple(f"{name}={_plain(value)}" for name, value in self.options)
+
+    def __str__(self) -> str:
+        parts = (str(self.source), *self.settings, *map(_patch_text, self.patches))
+        return f"{TO_BUILD}:" + "+".join(re.sub(r"([\\+,])", r"\\\1", part) for part in parts)
+
+
+KernelSpec = PackagedKernel | KernelFile | OwnKernel | KernelToBuild
 
 
 def check_name(name: str) -> str:
@@ -90,17 +136,138 @@ def parse_spec(text: str) -> KernelSpec:
         return _kernel_file(text, rest)
     if kind == BUILT and colon:
         return OwnKernel(name=check_name(rest))
+    if kind == TO_BUILD and colon:
+        return _to_build(text, rest)
     sources = kernel_sources()
     if colon and kind in sources:
         return _packaged(text, sources[kind], rest)
     if not colon:
         raise RequestError(f"{text!r} is not a kernel; expected {FORMS}", hint=_guess(text.strip()))
-    kinds = [*sources, BUILT, "path"]
+    kinds = [*sources, BUILT, TO_BUILD, "path"]
     near = did_you_mean(f"{one}:{rest}" for one in nearest_names(kind, kinds))
     raise RequestError(
         f"unknown kernel source {kind!r}; expected one of {', '.join(kinds)}",
         hint=near or f"write {FORMS}",
     )
+
+
+def specs_to_build(texts: Iterable[str]) -> dict[str, KernelToBuild]:
+    """Those of ``texts`` that are kernels to be built. Raises RequestError as ``parse_spec``."""
+    specs = {text: parse_spec(text) for text in texts}
+    return {text: spec for text, spec in specs.items() if isinstance(spec, KernelToBuild)}
+
+
+def parse_study_spec(text: str) -> KernelSpec:
+    """As ``parse_spec``, for a study file, which may be a stranger's. Building runs the Makefiles of the sources, which
+    also expand the texts among the options. Raises RequestError for sources, patches and texts.
+    """
+    spec = parse_spec(text)
+    if not isinstance(spec, KernelToBuild):
+        return spec
+    texts = [setting for setting, (_, value) in zip(spec.settings, spec.options, strict=True) if value[0] == '"']
+    refused = [
+        *([f"the source {spec.source}"] if isinstance(spec.source, SourceTree) else ()),
+        *(f"the patch {patch}" for patch in spec.patches),
+        *(f"the text {setting}" for setting in texts),
+    ]
+    if refused:
+        raise RequestError(
+            f"{text!r}: {refused[0]} is not allowed in a study file, because building runs it on this machine; "
+            "expected build:debian:VERSION+NAME=VALUE, with y, m, n or a number as VALUE",
+            hint="give this kernel on the command line, with --kernel",
+        )
+    return spec
+
+
+def parse_source(text: str) -> PackagedKernel | SourceTree:
+    """Read the name of a kernel's sources; nothing is looked up on disk or network. Raises RequestError."""
+    text = text.strip()
+    kind, colon, rest = text.partition(":")
+    if not text or "\0" in text or (kind == "git" and colon and not rest):
+        raise RequestError(f"{text!r} names no source; expected {SOURCES}")
+    source = kernel_sources().get(kind) if colon else None
+    if source is None:
+        return SourceTree(text=text)
+    wanted = _packaged(text, source, rest)
+    if wanted.release or wanted.flavour != source.default_flavour:
+        raise RequestError(
+            f"{text} is a kernel package; expected a source such as {source.name}:{wanted.version or '6.12.94'}",
+            hint=f"name the source by its version, such as {source.name}:{wanted.version or '6.12'}",
+        )
+    return wanted
+
+
+def read_options(texts: Sequence[str], said: str = "") -> tuple[tuple[str, str], ...]:
+    """``NUMA=n`` and the like as names and values, each name once. ``said`` is the option of the command line for
+    errors, if any. Raises RequestError.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        place = Place(f"{said} {text}") if said else None
+        name, equals, value = text.partition("=")
+        name, value = re.sub(r"^(?:CONFIG_)+", "", name.strip()), value.strip()
+        if not equals or not _OPTION.fullmatch(name):
+            raise RequestError(f"found {text!r}; expected OPTION=VALUE, such as NUMA=n or HZ=1000", place=place)
+        if not value:
+            raise RequestError(
+                f"{name} has no value; expected y, m, n, a number or a text",
+                hint=f"write {name}=n to turn it off, or {name}='\"\"' for an empty text",
+                place=place,
+            )
+        if not _VALUE.fullmatch(value):
+            value = f'"{value}"'
+        if not _VALUE.fullmatch(value) or not value.isprintable():
+            raise RequestError("found a quotation mark, a backslash or a line break; expected plain text", place=place)
+        if name in found:
+            raise RequestError(
+                f"{name} is given twice, as {found[name]} and {value}; expected one value",
+                hint=f"remove one of {name}={found[name]} and {name}={value}",
+                place=place,
+            )
+        found[name] = value
+    return tuple(found.items())
+
+
+def _plain(value: str) -> str:
+    """A value without its quotation marks, where it is read as the same text without."""
+    text = value.strip('"')
+    return value if not text or text != text.strip() or _VALUE.fullmatch(text) else text
+
+
+def _to_build(text: str, rest: str) -> KernelToBuild:
+    if "\0" in rest:
+        raise RequestError(f"{text!r} has a NUL character; expected text without it")
+    parts = [re.sub(r"\\(.)", r"\1", part, flags=re.DOTALL).strip() for part in split_at("+", rest)]
+    if not all(parts):
+        raise RequestError(
+            f"{text!r} has nothing before or after a +; expected build:SOURCE+NAME=VALUE or build:SOURCE+PATCH",
+            hint="remove the +, or write \\+ for a + within a name",
+        )
+    source = parse_source(parts[0])
+    options = [part for part in parts[1:] if _is_option(part)]
+    patches = [part for part in parts[1:] if not _is_option(part)]
+    for part in patches:
+        if isinstance(source, PackagedKernel) and _OF_A_PACKAGE.fullmatch(part):
+            raise RequestError(
+                f"{text!r}: +{part} belongs to a package version; expected an option or a patch after each +",
+                hint=f"give the version alone, build:{source}, or write a patch of that name as ./{part}",
+            )
+    try:
+        read = read_options(options)
+    except RequestError as failure:
+        raise RequestError(f"{text!r}: {failure.message}", hint=failure.hint) from None
+    return KernelToBuild(source=source, options=read, patches=tuple(map(Path, patches)))
+
+
+def _is_option(part: str) -> bool:
+    name, equals, _ = part.partition("=")
+    return bool(equals) and _OPTION.fullmatch(name.strip()) is not None
+
+
+def _patch_text(path: Path) -> str:
+    """A file's name that is not taken for anything else."""
+    text = str(path)
+    return f"./{text}" if _is_option(text) or _OF_A_PACKAGE.fullmatch(text) else text
 
 
 def _guess(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from typing import Final
@@ -58,6 +59,17 @@ def quantity(text: str, unit: str) -> str:
 def in_sentence(title: str) -> str:
     """A title as it stands within a sentence: ``elapsed time``; abbreviations keep their capitals."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
+
+
+def split_at(separator: str, text: str) -> list[str]:
+    """The parts of ``text`` between separators; a backslash takes the next character as it is, and stays."""
+    parts = [""]
+    for match in re.finditer(r"\\.|.", text, re.DOTALL):
+        if match[0] == separator:
+            parts.append("")
+        else:
+            parts[-1] += match[0]
+    return parts
 
 
 def listed(parts: list[str]) -> str:

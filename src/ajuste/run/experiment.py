@@ -9,16 +9,18 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.search.goal import Search
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.kept_state import keeper
+from ajuste.kernel.spec import specs_to_build
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.home import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
+from ajuste.model.error import RequestError
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.run.recordings import record_decisive, record_trials, to_record
@@ -26,9 +28,12 @@ from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
 from ajuste.store.store import Run, Store, lock_name, only_one
 from ajuste.study.resolve import resolve, resolver
-from ajuste.study.resolved import Machine, ResolvedStudy
+from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.tune import first_study, searched_study
+
+if TYPE_CHECKING:
+    from ajuste.kernel.building.build import BuildWatcher
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -49,6 +54,53 @@ def prepare(study: Study, catalogue: Catalogue, means: RunOptions) -> Experiment
     """
     resolved = resolved_study(study, catalogue, means)
     return testbed_for(study, means).prepared(resolved, catalogue)
+
+
+def built_kernels(
+    study: Study, catalogue: Catalogue, means: RunOptions, watcher: BuildWatcher, search: Search | None = None
+) -> dict[str, str]:
+    """The names (``mine:NAME``) of the kernels that ``study`` asks to build, by what it calls them. They are built once
+    all else is known to be right.
+
+    Raises RequestError for whatever cannot be carried out as it is written, RunError where building fails.
+    """
+    wanted = specs_to_build(study.kernels)
+    if not wanted:
+        return {}
+    from ajuste.kernel.building.specified import build_specified, require_different
+    from ajuste.run.proofs.prove import check_claims
+
+    if search is None:
+        resolved = resolved_study(study, catalogue, means)
+    else:
+        surroundings = testbed_for(study, means).surroundings(searched_study(study, search, catalogue), catalogue)
+        resolved = first_study(resolver(*surroundings), search)
+    check_claims(study)
+    for one in resolved.configurations:
+        if one.kernel in wanted:
+            _require_plain(one, study)
+    built = build_specified(study.kernels, means.home, watcher)
+    require_different(built)
+    return {text: kernel.image.spec for text, kernel in built.items()}
+
+
+def _require_plain(one: ResolvedConfiguration, study: Study) -> None:
+    """A kernel that is built for a study comes without what only others are built with. Raises RequestError."""
+    from ajuste.executor.guest.initramfs import how_to_build
+
+    place = study.kernel_place(one.kernel)
+    if one.scheduler:
+        raise RequestError(
+            f"{one.kernel} is built without BPF schedulers (sched_ext), which {one.scheduler} requires",
+            hint=how_to_build(one.kernel),
+            place=place,
+        )
+    if one.modules:
+        raise RequestError(
+            f"{one.kernel}: building a module requires a distribution's kernel, such as debian:5.10",
+            hint="omit the level with --without, or use --kernel debian:5.10",
+            place=place,
+        )
 
 
 def prepare_search(study: Study, search: Search, catalogue: Catalogue, means: RunOptions) -> Experiment:

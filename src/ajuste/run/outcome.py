@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ajuste.analysis.explanation import explanations
 from ajuste.analysis.results import assemble
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
-from ajuste.kernel.spec import BUILT
+from ajuste.kernel.spec import BUILT, TO_BUILD
 from ajuste.model.results import Results
+from ajuste.model.wording import split_at
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
@@ -89,7 +90,7 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     chosen = any(f" {option} " in run.named for option in CHOICES)
     named = shlex.split(run.named) if chosen else [run.named]
     command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]
-    if study.target.kernel:
+    if study.target.kernel and "--kernel" not in named:
         command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
     elif "--kernel" in named:
         command = _compared_again(command, run, resolved)
@@ -102,17 +103,27 @@ def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list
     """The words of ``ajuste compare`` with the exact kernels."""
     if resolved.study.target.kind == "host":
         return words
-    exact = ",".join(_exact(spec, run) for spec in resolved.study.kernels)
+    kernels = resolved.study.kernels
     for place, word in enumerate(words):
         if word == "--":
             break
         if word.partition("=")[0] == "--source":  # It says itself what is built.
             return words
         if word == "--kernel":
-            return [*words[: place + 1], exact, *words[place + 2 :]]
+            return [*words[: place + 1], _exactly(words[place + 1], kernels, run), *words[place + 2 :]]
         if word.startswith("--kernel="):
+            exact = _exactly(word.removeprefix("--kernel="), kernels, run)
             return [*words[:place], f"--kernel={exact}", *words[place + 1 :]]
-    return [*words[:2], "--kernel", exact, *words[2:]]
+    return [*words[:2], "--kernel", ",".join(_exact(spec, run) for spec in kernels), *words[2:]]
+
+
+def _exactly(typed: str, kernels: Sequence[str], run: Run) -> str:
+    """The ``kernels`` as they were measured; what was built for it is told as it was ``typed``."""
+    texts = [text.strip() for text in split_at(",", typed)]
+    if len(texts) != len(kernels):
+        texts = list(kernels)
+    pairs = zip(texts, kernels, strict=True)
+    return ",".join(text if text.startswith(f"{TO_BUILD}:") else _exact(spec, run) for text, spec in pairs)
 
 
 def _exact(spec: str, run: Run) -> str:

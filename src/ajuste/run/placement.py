@@ -20,6 +20,7 @@ from ajuste.executor.host.current import current_values, tunables_here
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine, instances_here
 from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.spec import specs_to_build
 from ajuste.kernel.tuned import fetch_tuned, suite_of_kernel
 from ajuste.machine.inventory.software import take_virtualisation
 from ajuste.machine.inventory.source import InventorySource
@@ -56,8 +57,7 @@ def placed_profiles(
     A guest is booted for it, and nothing is changed. Raises RequestError for profiles that are not there or not right,
     RunError where a machine or a mirror is lost.
     """
-    if len(set(specs)) < len(specs):
-        raise RequestError(f"a profile is given twice: {', '.join(specs)}", hint="give each profile only once")
+    _require_once(specs)
     ask = _this_machine(catalogue) if target.kind == "host" else _guest(target, catalogue, means)
     with ask as asked:
         sources = Sources(
@@ -71,6 +71,30 @@ def placed_profiles(
             read = asked.read(list({wish.tunable.name: wish.tunable for wish in wanted}.values()))
             found.append(place(profile, wanted, unmapped, read, catalogue, asked.version))
     return tuple(found)
+
+
+def check_profiles(specs: Sequence[str], table: TargetTable, catalogue: Catalogue, means: RunOptions) -> None:
+    """Whether the profiles are there and right, while the kernel of the guest is still to be built.
+
+    Raises RequestError, RunError where a mirror is lost.
+    """
+    from ajuste.kernel.building.specified import version_to_build
+
+    _require_once(specs)
+    for wanted in specs_to_build([table.kernel] if table.kernel else ()).values():
+        known = _sysctls(catalogue, version_to_build(wanted, means.home))
+        sources = Sources(fetch=partial(_tuned, "", means), known=known, elsewhere=False)
+        for spec in specs:
+            read_profile(spec, sources, _facts_of(table))
+
+
+def _require_once(specs: Sequence[str]) -> None:
+    if len(set(specs)) < len(specs):
+        raise RequestError(f"a profile is given twice: {', '.join(specs)}", hint="give each profile only once")
+
+
+def _facts_of(table: TargetTable) -> MachineFacts:
+    return MachineFacts(tuple(range(table.cpus)), virtual=True)
 
 
 def _tuned(fitting: str, means: RunOptions, suite: str) -> TunedTree:
@@ -133,11 +157,10 @@ def _guest(table: TargetTable, _: Catalogue, means: RunOptions) -> Iterator[_Ask
     )
     means.say(f"checking what a guest with {table.kernel} supports")
     with guest as target:
-        cpus = tuple(range(table.cpus))
         yield _Asked(
             KernelVersion.parse(target.hello.kernel),
-            MachineFacts(cpus, virtual=True),
-            partial(_in_guest, cpus),
+            _facts_of(table),
+            partial(_in_guest, range(table.cpus)),
             partial(_read, target),
             suite_of_kernel(table.kernel),
         )

@@ -23,7 +23,7 @@ from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.machine import of_this_machine
 from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.kernel.own_module import built_modules
-from ajuste.kernel.spec import OwnKernel, PackagedKernel, parse_spec
+from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, WORKLOADS, Home, ajuste_version, find_program, native_program
 from ajuste.machine.session import machine_marks
@@ -155,7 +155,9 @@ class GuestTestbed(Testbed):
     """Guests of this machine."""
 
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
-        versions = {spec: self._version(spec, study) for spec in study.kernels}
+        # What may have to be fetched comes last: what is wrong with another kernel is told before.
+        in_order = sorted(study.kernels, key=lambda spec: isinstance(parse_spec(spec), PackagedKernel))
+        versions = {spec: self._version(spec, study) for spec in in_order}
         return study, catalogue, versions, find_program, GUEST
 
     def _version(self, spec: str, study: Study) -> KernelVersion:
@@ -166,6 +168,8 @@ class GuestTestbed(Testbed):
         known = parsed.version or parsed.release if isinstance(parsed, PackagedKernel) else ""
         if "." in known:
             return KernelVersion.parse(known)
+        if isinstance(parsed, KernelToBuild):
+            return _version_to_build(parsed, spec, study, self.means.home)
         try:
             return fetch_kernel(spec, self.means.home, say=self.means.say).version
         except RequestError as failure:
@@ -255,6 +259,15 @@ class ClusterTestbed(GuestTestbed):
         # Workers that this process has started are as good as itself: nobody else can reach them.
         own = partial(super().executor, experiment, machine, first) if self._connection.cluster.channel else None
         return ClusterExecutor(self._connection, partial(pack_guest, *guest), self.means.say, own)
+
+
+def _version_to_build(parsed: KernelToBuild, spec: str, study: Study, home: Home) -> KernelVersion:
+    from ajuste.kernel.building.specified import version_to_build
+
+    try:
+        return version_to_build(parsed, home)
+    except RequestError as failure:
+        raise RequestError(failure.message, hint=failure.hint, place=study.kernel_place(spec)) from None
 
 
 def testbed_for(study: Study, means: RunOptions) -> Testbed:

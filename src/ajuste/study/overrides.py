@@ -83,6 +83,49 @@ def _less(factor: FactorTable, level: str) -> FactorTable:
     )
 
 
+# The same study with other names for its kernels.
+
+
+def with_kernels(study: Study, names: Mapping[str, str]) -> Study:
+    """``study`` with each kernel called as in ``names``, by what it calls it."""
+    kernel = study.target.kernel
+    factors = tuple(_with_kernels(factor, names) for factor in study.factors)
+    background = tuple(
+        load.model_copy(update={"when": _named(load.when, names)}) if KERNEL_FACTOR in load.when else load
+        for load in study.workload.background
+    )
+    return study.model_copy(
+        update={
+            "target": study.target.model_copy(update={"kernel": names.get(kernel, kernel) if kernel else None}),
+            "factors": factors,
+            "workload": study.workload.model_copy(update={"background": background}),
+        }
+    )
+
+
+def _with_kernels(factor: FactorTable, names: Mapping[str, str]) -> FactorTable:
+    if factor.name != KERNEL_FACTOR:
+        settings = {
+            level: {**own, KERNEL_FACTOR: names.get(own[KERNEL_FACTOR], own[KERNEL_FACTOR])}
+            if KERNEL_FACTOR in own
+            else own
+            for level, own in factor.settings.items()
+        }
+        return factor.model_copy(update={"settings": settings})
+    baseline = factor.baseline
+    return factor.model_copy(
+        update={
+            "levels": tuple(names.get(level, level) for level in factor.levels),
+            "baseline": names.get(baseline, baseline) if baseline else None,
+            "prove": {names.get(level, level): claims for level, claims in factor.prove.items()},
+        }
+    )
+
+
+def _named(when: Mapping[str, tuple[str, ...]], names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    return {**when, KERNEL_FACTOR: tuple(names.get(level, level) for level in when[KERNEL_FACTOR])}
+
+
 # The same study elsewhere: one for a guest on this machine, or one for this machine in a guest.
 
 

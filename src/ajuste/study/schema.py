@@ -136,7 +136,9 @@ class TargetTable(StudyTable):
         description="vm: a virtual machine; host: this machine, with its kernel, CPUs and clock.",
     )
     kernel: str | None = Field(
-        default=None, description="debian:5.10, debian:6.12/rt, path:VMLINUZ …; conflicts with a factor kernel."
+        default=None,
+        description="debian:5.10, debian:6.12/rt, build:debian:6.1+NUMA=n, path:VMLINUZ …; conflicts with a factor "
+        "kernel.",
     )
     clock: Clock = Field(
         default="virtual", description="virtual: instructions counted, bit-exact; wall: the host's time."
@@ -337,6 +339,16 @@ class Study(StudyTable):
         copy = self.model_copy()
         copy._source = source  # noqa: SLF001 - its own class
         return copy
+
+    def kernel_place(self, spec: str) -> Place | None:
+        """Where that kernel is written down."""
+        for index, factor in enumerate(self.factors):
+            if factor.name == KERNEL_FACTOR and spec in factor.levels:
+                return self.place("factor", index, "levels", factor.levels.index(spec))
+            for level, own in factor.settings.items():
+                if own.get(KERNEL_FACTOR) == spec:
+                    return self.place("factor", index, "settings", level, KERNEL_FACTOR)
+        return self.place("target", "kernel")
 
     def with_choices(self, *, kernel: str | Sequence[str] | None = None, seed: int | None = None) -> Self:
         """The same study with another kernel or seed, as chosen on the command line; several kernels are one factor

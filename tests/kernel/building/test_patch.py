@@ -118,7 +118,7 @@ def test_what_is_no_patch(origin: SourceOrigin) -> None:
         applied(origin, "diff --git a/kernel/core.c b/kernel/core.c\nold mode 100644\nnew mode 100644\n")
     with pytest.raises(RequestError, match="is not a patch"):
         applied(origin, "A letter.\n--- \nYours\n")
-    with pytest.raises(RequestError, match="binary files"):
+    with pytest.raises(RequestError, match="changes binary files"):
         applied(origin, "diff --git a/x b/x\nGIT binary patch\nliteral 3\n")
     with pytest.raises(RequestError, match="No such file"):
         read_patches([Path(origin.place) / "none.patch"])

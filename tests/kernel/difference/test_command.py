@@ -16,6 +16,7 @@ from ajuste.kernel.difference.named import named_config
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from small_kconfig import write_source
+from small_kernel import RELEASE, small_kernel
 
 HEAD = "# Linux/x86 6.1.9 Kernel Configuration\n"
 A = f"{HEAD}CONFIG_SMP=y\nCONFIG_NUMA=y\nCONFIG_NUMA_BALANCING=y\nCONFIG_HAVE_NODES=y\nCONFIG_NR_CPUS=8\n"
@@ -105,6 +106,13 @@ def test_a_directory_that_was_built_in_stands_for_its_config(files: Path) -> Non
     (files / "built").mkdir()
     (files / "built/.config").write_text(B)
     assert document(files / "b", files / "built")["changes"] == []
+
+
+def test_kernels_to_be_built_are_compared_by_their_names(files: Path) -> None:
+    tree = small_kernel(files / "linux")
+    shown = run(f"build:{tree}", f"build:{tree}+HZ=100+NUMA=n")
+    assert f"mine:{RELEASE}-lab-hz-100-no-numa" in shown
+    assert "HZ: 250 → 100" in shown
 
 
 def test_what_is_neither_file_nor_kernel_is_refused(files: Path) -> None:

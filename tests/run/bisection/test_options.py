@@ -17,7 +17,7 @@ from ajuste.model.error import RequestError
 from ajuste.run.bisection.bisect import Ask, Workshop, bisect
 from ajuste.run.bisection.options import OptionChanges, bisect_options, option_changes, source_of
 from ajuste.run.bisection.session import BisectionResult, BisectionSession
-from small_kernel import small_kernel
+from small_kernel import RELEASE, small_kernel
 
 if TYPE_CHECKING:
     from conftest import Lab, Watching
@@ -105,6 +105,29 @@ def test_of_the_options_of_two_built_kernels_the_guilty_one_is_named(
         kernel = find_built(step.kernel.removeprefix("mine:"), pair.home)
         assert kernel.image.config is not None
         assert ("CONFIG_KYBER=y" in kernel.image.config.read_text()) == (step.outcome == "absent")
+
+
+def test_ends_that_are_to_be_built_are_bisected_by_their_names(
+    pair: Pair, session_in: In, lab_by_config: Callable[[Home, Callable[[str], float]], Lab]
+) -> None:
+    tree = small_kernel(pair.directory / "linux")
+    played = lab_by_config(pair.home, lambda config: 1.0 if "CONFIG_HZ=250" in config else 2.0)
+    ask = Ask(f"build:{tree}", f"build:{tree}+HZ=100+NUMA=n")
+    found = bisect(ask, Workshop(pair.home, pair.silent, lambda _: None), session_in(played))
+    assert (found.good, found.bad) == (f"mine:{RELEASE}-lab", f"mine:{RELEASE}-lab-hz-100-no-numa")
+    assert found.culprits == ("HZ=100",)
+
+
+def test_an_end_that_is_no_kernel_costs_no_build_of_the_other(
+    pair: Pair, session_in: In, lab_by_config: Callable[[Home, Callable[[str], float]], Lab]
+) -> None:
+    tree = small_kernel(pair.directory / "linux")
+    session = session_in(lab_by_config(pair.home, lambda _: 1.0))
+    for ends in ((f"build:{tree}", "nowhere"), ("debian:6.1", f"build:{tree}"), (f"build:{tree}", f"git:{tree}")):
+        with pytest.raises(RequestError):
+            bisect(Ask(*ends), Workshop(pair.home, pair.silent, lambda _: None), session)
+    assert not list(pair.home.cache.glob("build/*/objects"))
+    assert not pair.home.kernels.exists()
 
 
 def test_an_option_that_cannot_be_had_alone_leaves_no_doubt(

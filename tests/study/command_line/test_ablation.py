@@ -11,7 +11,7 @@ from ajuste.profile.placing import Placed
 from ajuste.study.check import check
 from ajuste.study.command_line.factors import ablation_study
 from ajuste.study.command_line.request import Request
-from ajuste.study.command_line.study import adhoc_document, adhoc_study, profile_target
+from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.explain import design_words
 from ajuste.study.read import find_study, read_study
 from apart import SETS, placed, resolved
@@ -60,13 +60,13 @@ def test_whole_profiles_are_levels_of_one_factor_beside_the_machine_as_it_is() -
     (factor,) = study.factors
     assert (factor.name, factor.levels) == ("profile", ("as it is", "quick"))
     assert factor.settings["quick"] == FEW
-    assert profile_target(request, catalogue()).kernel == "debian:6.12"
+    assert study_without_profiles(request, catalogue()).target.kernel == "debian:6.12"
     assert 'combine = "all"' in study_text(adhoc_document(request, catalogue(), (placed(FEW),))[0], "x")
 
 
 def test_profiles_are_on_one_kernel_and_a_profile_must_change_something() -> None:
     with pytest.raises(RequestError, match="does not support several kernels"):
-        profile_target(Request((("true",),), profile="x", kernel="debian:5.10,debian:6.1"), catalogue())
+        study_without_profiles(Request((("true",),), profile="x", kernel="debian:5.10,debian:6.1"), catalogue())
     nothing = Placed(placed(FEW).profile, (), placed(FEW).unchanged, placed(FEW).unmapped)
     with pytest.raises(RequestError, match="changes no setting of this target"):
         resolved(nothing)

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -30,7 +30,6 @@ from ajuste.kernel.building.configuration import (
     configure,
     fallen,
     missed,
-    parse_settings,
     require_known,
     start_of,
     symbols_of,
@@ -38,6 +37,7 @@ from ajuste.kernel.building.configuration import (
 )
 from ajuste.kernel.building.make import jobs_here, run_make
 from ajuste.kernel.building.objects import OptionChange, turn_to
+from ajuste.kernel.building.packaged import cached_source
 from ajuste.kernel.building.patch import PatchFile, read_patches, try_patches
 from ajuste.kernel.building.schedulers import (
     Llvm,
@@ -55,7 +55,7 @@ from ajuste.kernel.building.workspace import Edits, Workspace, workspace
 from ajuste.kernel.cache import keeping_in, put_in_place, require_space, write_record
 from ajuste.kernel.kconfig.config_file import parse_config
 from ajuste.kernel.kconfig.tree import explain
-from ajuste.kernel.spec import BUILT, check_name
+from ajuste.kernel.spec import BUILT, PackagedKernel, check_name, parse_source, read_options
 from ajuste.kernel.unpack import read_release
 from ajuste.machine.cache import BUILT as BUILT_HERE
 from ajuste.machine.cache import OBJECTS, make_room
@@ -141,23 +141,48 @@ class _Recipe:
 
 
 def build_kernel(request: BuildRequest, home: Home, watcher: BuildWatcher) -> BuiltKernel:
-    """The kernel that ``request`` asks for, under its name.
+    """The kernel that ``request`` asks for, under its name. Raises as ``build_kernels``."""
+    return build_kernels([request], home, watcher)[0]
+
+
+def build_kernels(requests: Sequence[BuildRequest], home: Home, watcher: BuildWatcher) -> list[BuiltKernel]:
+    """The kernels that ``requests`` ask for, under their names. Sources, patches and names of options of all of them
+    are checked before the first is built.
 
     Raises RequestError for what cannot be built as it is asked for, RunError where building fails; then no kernel has
     changed, and objects that were compiled are kept for the next time.
     """
-    if request.name is not None:
-        check_name(request.name)
+    for name in filter(None, (request.name for request in requests)):
+        check_name(name)
     with keeping_in(kept_by(home), "kernels"):
-        recipe = _recipe(request, home, watcher.say)
-        name = request.name or _name(recipe)
-        found = _asked_before(recipe, home) or _build(recipe, home, watcher)
-        return give_name(found, name, home)
+        require_tools()
+        recipes = [_recipe(request, home, watcher.say) for request in requests]
+        built = [_asked_before(recipe, home) or _build(recipe, home, watcher) for recipe in recipes]
+        names = _names(requests, recipes)
+        return [give_name(kernel, name, home) for kernel, name in zip(built, names, strict=True)]
+
+
+def check_request(request: BuildRequest, home: Home) -> str:
+    """The version of the kernel that ``request`` asks for, such as ``6.1.192``; of a package that is not here what the
+    request says of it. Nothing is fetched or built.
+
+    Raises RequestError for all that is known to be wrong without that: sources, patches, names of options.
+    """
+    source = parse_source(request.source)
+    settings = dict(read_options(request.settings))
+    patches = read_patches(request.patches)
+    if isinstance(source, PackagedKernel) and cached_source(source, home) is None:
+        return source.version
+    origin = open_source(request.source, home, lambda _: None)
+    version = version_of(origin)
+    edits, _ = try_patches(patches, origin)
+    if settings:
+        require_known(settings, symbols_of(origin, edits), origin)
+    return version
 
 
 def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
-    require_tools()
-    settings = parse_settings(request.settings)
+    settings = dict(read_options(request.settings, "--set"))
     patches = read_patches(request.patches)
     origin = open_source(request.source, home, say, refresh=request.refresh)
     version = version_of(origin)
@@ -165,6 +190,8 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
     start = start_of(request.config, version, home, say)
     own = read_schedulers(request.schedulers)
     recipe = _Recipe(origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), own)
+    if settings and not _asked_before(recipe, home):
+        require_known(settings, symbols_of(origin, edits), origin)
     if not (schedulers := schedulers_of(request.config, origin)):
         return recipe
     if twice := next((scheduler for scheduler in own if scheduler.name in schedulers), None):
@@ -174,6 +201,18 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
         )
     llvm = require_llvm()
     return replace(recipe, schedulers=schedulers, llvm=llvm, compiler=f"{recipe.compiler}; {llvm.words}")
+
+
+def _names(requests: Sequence[BuildRequest], recipes: Sequence[_Recipe]) -> list[str]:
+    """A name for each; of several that would be called the same, such as patches of one name, each has its own."""
+    owners: dict[str, str] = {}
+    names = []
+    for request, recipe in zip(requests, recipes, strict=True):
+        name = request.name or _name(recipe)
+        if owners.setdefault(name, recipe.key) != recipe.key:
+            name = f"{name[: _LONGEST_NAME - 9]}-{recipe.key[:8]}"
+        names.append(name)
+    return names
 
 
 def _name(recipe: _Recipe) -> str:
@@ -229,13 +268,11 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
 
 
 def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str, str], list[str]]:
-    symbols = symbols_of(tree.source, {*recipe.origin.manifest, *recipe.edits})
-    require_known(recipe.settings, symbols, recipe.origin)
     options = configure(tree, home, recipe.start, recipe.settings)
     if lost := missed(recipe.settings, options):
         raise _not_so(lost, recipe.settings, options, tree)
     require_tools_for(options)
-    fell = fallen(recipe.start, recipe.settings, options, symbols)
+    fell = fallen(recipe.start, recipe.settings, options, symbols_of(recipe.origin, recipe.edits))
     return options, [f"{name} is {value}, unlike in {recipe.config}" for name, value in fell.items()]
 
 

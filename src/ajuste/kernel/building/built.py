@@ -57,6 +57,9 @@ class SourceOrigin(Protocol):
     def read(self, path: str) -> bytes:
         """The content of a file of the manifest; of a link what it points to."""
 
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """The contents of many files, in their order."""
+
     def write(self, paths: Iterable[str], into: Path) -> None:
         """Put files of the manifest below ``into``, where nothing is in their place and all directories are."""
 

@@ -6,27 +6,38 @@ Source: Documentation/kbuild/kconfig-language.rst and kconfig.rst of the Linux k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Final, Literal
 
+from rapidfuzz import fuzz
+
 from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.make import jobs_here, run_make
-from ajuste.kernel.building.workspace import Workspace
+from ajuste.kernel.building.workspace import Edits, Workspace
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig.config_file import option_line, split_line
 from ajuste.machine.home import Home
-from ajuste.model.error import AjusteError, Place, RequestError, nearest_names
+from ajuste.model.error import AjusteError, RequestError, nearest_names
 from ajuste.model.wording import Say
 
 Options = Mapping[str, str]
 """By name without ``CONFIG_``; ``n`` is off; texts are in quotation marks, as in a ``.config``."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_]+")
-_VALUE: Final = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
-_SYMBOL: Final = re.compile(rb"^[ \t]*(?:menu)?config[ \t]+(\w+)", re.MULTILINE)
+# A symbol with the lines of its definition.
+_SYMBOL: Final = re.compile(
+    rb"^[ \t]*(?:menu)?config[ \t]+(\w+).*\n((?:(?![ \t]*(?:menu)?config[ \t])[ \t]+\S.*\n|[ \t]*\n)*)", re.MULTILINE
+)
+_TYPE: Final = re.compile(rb"^[ \t]+(?:(?:def_)?(bool|tristate|int|hex|string)\b|(?:---)?help)", re.MULTILINE)
+_VALUES: Final[Mapping[str, tuple[str, str]]] = {
+    "bool": (r"[yn]", "y or n"),
+    "tristate": (r"[ymn]", "y, m or n"),
+    "int": (r"-?\d+", "a number"),
+    "hex": (r"\d+|0x[0-9a-fA-F]+", "a hexadecimal number such as 0x1000"),
+}
 
 
 class OptionsConflict(RequestError):
@@ -43,47 +54,44 @@ def written(options: Options) -> str:
     return "".join(option_line(name, value) for name, value in options.items())
 
 
-def parse_settings(texts: Sequence[str]) -> dict[str, str]:
-    """``NUMA=n`` and the like. Raises RequestError that says what would be right."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        name = name.strip().removeprefix("CONFIG_")
-        place = Place(f"--set {text}")
-        if not equals or not _NAME.fullmatch(name):
-            raise RequestError("expected OPTION=VALUE, such as NUMA=n or HZ=1000", place=place)
-        value = value.strip()
-        if not _VALUE.fullmatch(value):
-            value = f'"{value}"'
-        if not _VALUE.fullmatch(value) or not value.isprintable():
-            raise RequestError("found a quotation mark, a backslash or a line break; expected plain text", place=place)
-        if found.setdefault(name, value) != value:
-            raise RequestError(f"{name} is set twice, to {found[name]} and to {value}; expected one value", place=place)
-    return found
-
-
 def bundled_fragment(name: str) -> str:
     """The text of ``catalogue/kernels/options/NAME.config``."""
     return (files("ajuste.catalogue") / "kernels" / "options" / f"{name}.config").read_text(encoding="utf-8")
 
 
-def symbols_of(source: Path, paths: Iterable[str]) -> frozenset[str]:
-    """All options that the Kconfig files among ``paths`` below ``source`` define, for any machine."""
-    found: set[str] = set()
-    for path in paths:
-        if path.rpartition("/")[2].startswith("Kconfig") and (source / path).is_file():
-            found.update(name.decode() for name in _SYMBOL.findall((source / path).read_bytes()))
-    return frozenset(found)
+def symbols_of(origin: SourceOrigin, edits: Edits) -> dict[str, str]:
+    """All options that the Kconfig files of ``origin``, as patches leave them, define for any machine, with their
+    types (``bool``, ``tristate``, ``int``, ``hex``, ``string``); an empty one where it is not always the same.
+    """
+    kept = [path for path in origin.manifest if _is_kconfig(path) and path not in edits]
+    patched = [edit.content for path, edit in edits.items() if _is_kconfig(path) and edit.content is not None]
+    found: dict[str, set[str]] = {}
+    for content in chain(origin.read_all(kept), patched):
+        for name, lines in _SYMBOL.findall(content + b"\n"):
+            kinds = found.setdefault(name.decode(), set())
+            if (first := _TYPE.search(lines)) and first[1]:
+                kinds.add(first[1].decode())
+    return {name: kinds.pop() if len(kinds) == 1 else "" for name, kinds in found.items()}
 
 
-def require_known(asked: Iterable[str], symbols: frozenset[str], origin: SourceOrigin) -> None:
-    """Raises RequestError with the nearest names."""
-    for name in asked:
+def _is_kconfig(path: str) -> bool:
+    return path.rpartition("/")[2].startswith("Kconfig")
+
+
+def require_known(asked: Options, symbols: Mapping[str, str], origin: SourceOrigin) -> None:
+    """Raises RequestError for names that there are not, with the nearest, and for values of another type."""
+    for name, value in asked.items():
         if name not in symbols:
-            near = nearest_names(name, sorted(symbols), most=3, likeness=70)
+            near = nearest_names(name, sorted(symbols), most=3, likeness=70, scorer=fuzz.ratio)
             raise RequestError(
                 f"option {name} is not supported by {origin.title}",
                 hint=f"nearest: {', '.join(near)}" if near else None,
+            )
+        pattern, expected = _VALUES.get(symbols[name], ("", ""))
+        if pattern and not re.fullmatch(pattern, value):
+            raise RequestError(
+                f"option {name} has no value {value}; expected {expected}",
+                hint=f"write {name}=VALUE with {expected} as VALUE",
             )
 
 
@@ -155,7 +163,7 @@ def configure(tree: Workspace, home: Home, start: Start, settings: Options) -> d
     return read_options((tree.objects / ".config").read_text(encoding="utf-8"))
 
 
-def fallen(start: Start, settings: Options, came: Options, symbols: frozenset[str]) -> dict[str, str]:
+def fallen(start: Start, settings: Options, came: Options, symbols: Collection[str]) -> dict[str, str]:
     """What a fragment names and this kernel knows, but did not get: because of the ``settings``, or by itself."""
     if start.kind == "file":
         return {}

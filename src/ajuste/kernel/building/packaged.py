@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -94,6 +94,9 @@ class PackagedSource(BaseModel):
                 hint="build again to fetch it again",
             )
 
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return map(self.read, paths)
+
     def write(self, paths: Iterable[str], into: Path) -> None:
         """With the times that they have in the package; files share their place on the disk."""
         # Eighty thousand files: as strings in half of the time.
@@ -109,11 +112,6 @@ def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bo
     Raises RequestError for one that there is not or a disk that is too full, RunError where fetching fails.
     """
     source = kernel_sources()[wanted.source]
-    if wanted.release or wanted.flavour != source.default_flavour:
-        raise RequestError(
-            f"{wanted} is a kernel package; expected a source such as {source.name}:{wanted.version or 'VERSION'}",
-            hint=f"use --source {source.name}:{wanted.version or 'VERSION'}, with --config distro for its options",
-        )
     root = home.cache / "sources"
     with keeping_in(root, "sources of kernels"):
         if not refresh and (found := _cached(root, wanted)):
@@ -139,6 +137,11 @@ def cached_sources(home: Home) -> list[PackagedSource]:
 def _all_cached(root: Path) -> list[PackagedSource]:
     found = [source for folder in root.glob(f"{PREFIX}*") if (source := _read(folder))]
     return sorted(found, key=lambda source: Version(source.version), reverse=True)
+
+
+def cached_source(wanted: PackagedKernel, home: Home) -> PackagedSource | None:
+    """The newest that is meant and is here."""
+    return _cached(home.cache / "sources", wanted)
 
 
 def _cached(root: Path, wanted: PackagedKernel) -> PackagedSource | None:

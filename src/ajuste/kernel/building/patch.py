@@ -56,12 +56,13 @@ def _read(path: Path) -> PatchFile:
         content = path.read_bytes()
     except OSError as error:
         raise RequestError(
-            f"--patch {path}: {error.strerror}", hint="check that the file exists and is readable"
+            f"patch {path}: {error.strerror}; expected the file of a patch",
+            hint="check that the file exists and is readable",
         ) from error
     if b"GIT binary patch" in content:
         raise RequestError(
             f"{path} changes binary files; expected changes of text files",
-            hint="apply it to a source tree and use --source DIR",
+            hint="apply it to a source tree and build that directory",
         )
     lines, touched = _sections(path, content)
     if not touched:

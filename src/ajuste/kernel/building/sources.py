@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,10 @@ from ajuste.kernel.building.built import (
 )
 from ajuste.kernel.building.packaged import packaged_source
 from ajuste.kernel.source import kernel_sources
-from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.kernel.spec import SOURCES, PackagedKernel, parse_source
 from ajuste.machine.files import read_kept, sealed, unsealed
 from ajuste.machine.home import Home
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RequestError, RunError, did_you_mean, nearest_names
 from ajuste.model.wording import Say
 
 # Sources at a revision of a git repository, whose own files are not looked at.
@@ -72,7 +72,8 @@ class RevisionSource:
     def read(self, path: str) -> bytes:
         return _git_in(self.repository, "cat-file", "blob", self._blob(path))
 
-    def write(self, paths: Iterable[str], into: Path) -> None:
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """By one process of git, which takes a list: it would wait for its reader."""
         wanted = list(paths)
         with subprocess.Popen(
             ["git", "-C", self.repository, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -85,9 +86,13 @@ class RevisionSource:
                 head = process.stdout.readline().split()
                 if len(head) != 3:
                     raise RunError(f"{self.repository} lacks {path} of {self.revision}")
-                content = process.stdout.read(int(head[2]) + 1)[:-1]
-                self._put(into / path, self.manifest[path][0], content)
+                yield process.stdout.read(int(head[2]) + 1)[:-1]
             process.stdin.close()
+
+    def write(self, paths: Iterable[str], into: Path) -> None:
+        wanted = list(paths)
+        for path, content in zip(wanted, self.read_all(wanted), strict=True):
+            self._put(into / path, self.manifest[path][0], content)
 
     def _blob(self, path: str) -> str:
         return self.manifest[path].partition(":")[2]
@@ -192,6 +197,9 @@ class DirectorySource:
                 f"cannot read {file}: {error.strerror}", hint="check that the file exists and is readable"
             ) from error
 
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return map(self.read, paths)
+
     def write(self, paths: Iterable[str], into: Path) -> None:
         for path in paths:
             kind, _, sum_ = self.manifest[path].partition(":")
@@ -241,27 +249,23 @@ def directory_source(directory: Path, known: Path, say: Say) -> DirectorySource:
     """Raises RequestError where directory not found."""
     absolute = directory.expanduser().absolute()
     if not absolute.is_dir():
+        kind, colon, rest = str(directory).partition(":")
+        near = nearest_names(kind, kernel_sources()) if colon else []
         raise RequestError(
-            f"--source {directory}: directory not found",
-            hint="give a directory, a package such as debian:6.1, or git:DIR@REVISION",
+            f"source {directory}: directory not found; expected {SOURCES}",
+            hint=did_you_mean(f"{name}:{rest}" for name in near) or "give the directory with the kernel's Makefile",
         )
     return DirectorySource(absolute.resolve(), known, say)
 
 
-FORMS = "debian:6.1, a directory, or git:DIR@REVISION"
-
-
 def open_source(text: str, home: Home, say: Say, *, refresh: bool = False) -> SourceOrigin:
     """Raises RequestError for sources that there are not, RunError where fetching fails."""
-    kind, colon, rest = text.partition(":")
-    if "\0" in text or not text:
-        raise RequestError(f"--source {text!r}: expected {FORMS}")
+    wanted = parse_source(text)
+    if isinstance(wanted, PackagedKernel):
+        return packaged_source(wanted, home, say, refresh=refresh)
+    kind, colon, rest = wanted.text.partition(":")
     if colon and kind == "git":
         directory, _, revision = (rest, "", "") if Path(rest).expanduser().is_dir() else rest.partition("@")
         return revision_source(Path(directory), revision or "HEAD")
-    if colon and kind in kernel_sources():
-        wanted = parse_spec(text)
-        assert isinstance(wanted, PackagedKernel), "a source of the catalogue was named"
-        return packaged_source(wanted, home, say, refresh=refresh)
-    known = home.cache / "build" / f"known-{digest_of([str(Path(text).expanduser().absolute())])[:16]}.json"
-    return directory_source(Path(text), known, say)
+    known = home.cache / "build" / f"known-{digest_of([str(Path(wanted.text).expanduser().absolute())])[:16]}.json"
+    return directory_source(Path(wanted.text), known, say)

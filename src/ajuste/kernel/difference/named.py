@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ajuste.kernel.building.build import BuildWatcher
 from ajuste.kernel.building.built import SourceOrigin, find_built, version_of
 from ajuste.kernel.building.packaged import PackagedSource, cached_sources
 from ajuste.kernel.building.sources import DirectorySource, open_source
+from ajuste.kernel.building.specified import build_specified, version_to_build
 from ajuste.kernel.difference.difference import (
     KernelDifference,
     KnownOptions,
@@ -28,7 +30,7 @@ from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig.config_file import MOST_BYTES, ConfigFile, ConfigSetting, parse_config
 from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigQuestion
 from ajuste.kernel.kconfig.tree import as_values, ask, source_version
-from ajuste.kernel.spec import OwnKernel, parse_spec
+from ajuste.kernel.spec import TO_BUILD, OwnKernel, parse_spec, specs_to_build
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import DifferingOption, KernelImage, KernelOptions
@@ -72,6 +74,23 @@ def named_config(text: str, home: Home, say: Say, *, root: Path = Path("/")) -> 
         provenance = built.provenance
         return NamedConfig(text, _of_image(text, built.image.config), provenance.settings, provenance.source)
     return NamedConfig(text, _of_image(text, fetch_kernel(text, home, say=say).config))
+
+
+def named_by_kernel(texts: Sequence[str], sources: Sequence[str], home: Home, watcher: BuildWatcher) -> tuple[str, ...]:
+    """``texts`` with a name (``mine:NAME``) for each kernel to be built, which is built by now. The others, and the
+    ``sources`` of Kconfig files that are named, are looked up before. Raises RequestError, RunError.
+    """
+    wanted = [text for text in texts if text.startswith(f"{TO_BUILD}:")]
+    if not wanted:
+        return tuple(texts)
+    for spec in specs_to_build(wanted).values():
+        version_to_build(spec, home)
+    for text in set(texts) - set(wanted):
+        named_config(text, home, watcher.say)
+    for text in sources:
+        open_source(text, home, watcher.say)
+    built = build_specified(wanted, home, watcher)
+    return tuple(built[text].image.spec if text in built else text for text in texts)
 
 
 def _of_image(text: str, config: Path | None) -> ConfigFile:

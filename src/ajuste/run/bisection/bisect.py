@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ajuste.design.bisection import Changes, Outcome, steps_needed
 from ajuste.kernel.building.build import BuildRequest, BuildWatcher, build_kernel
-from ajuste.kernel.difference.named import NamedConfig, compare, kconfig_sources, named_config
-from ajuste.kernel.spec import BUILT, PackagedKernel, parse_spec
+from ajuste.kernel.difference.named import NamedConfig, compare, kconfig_sources, named_by_kernel, named_config
+from ajuste.kernel.spec import BUILT, TO_BUILD, PackagedKernel, parse_spec
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
@@ -99,6 +99,7 @@ def _over_revisions(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bi
 
 
 def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
+    ask = _with_ends_built(ask, workshop)
     good, bad = (named_config(text, workshop.home, workshop.say) for text in (ask.good, ask.bad))
     source = _one_source(ask, good, bad)
     with kconfig_sources([source], workshop.home, workshop.say) as sources:
@@ -121,6 +122,18 @@ def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bise
 
     culprits = bisect_options(changes, test)
     return _found("options", session, ask.good, ask.bad, len(changes.names), _with_values(changes, culprits))
+
+
+def _with_ends_built(ask: Ask, workshop: Workshop) -> Ask:
+    """``ask`` with the names of ends that are to be built; all else of it is checked before."""
+    if not any(text.startswith(f"{TO_BUILD}:") for text in (ask.good, ask.bad)):
+        return ask
+    if not ask.good.startswith(f"{TO_BUILD}:"):
+        _base(ask.good, workshop.home)
+    with workshop.watching() as watcher:
+        sources = [ask.source] if ask.source else []
+        good, bad = named_by_kernel((ask.good, ask.bad), sources, workshop.home, watcher)
+    return replace(ask, good=good, bad=bad)
 
 
 def _with_values(changes: OptionChanges, names: Changes) -> tuple[str, ...]:

@@ -68,9 +68,9 @@ def factors(
     given = settings(request, catalogue)
     several = [one for one in given if one.several]
     single = [one for one in given if not one.several]
-    kernels = _several("--kernel", request.kernel) if request.kernel is not None else ()
+    kernels = request.kernels
     if len(kernels) > 1:
-        several.append(Varied(KERNEL_FACTOR, kernels, f"--kernel {request.kernel}"))
+        several.append(Varied(KERNEL_FACTOR, kernels, request.kernel_words))
     if len(commands) > 1:
         several.append(Varied(COMMAND_FACTOR, tuple(commands), "the commands"))
     if single and not several and not profiles:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
+from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.model.wording import split_at
 from ajuste.study.location import KeyPath as Keys
 
 
 @dataclass(frozen=True)
 class Request:
-    """``commands`` are those between the ``--``; every other field is the option of that name, as it was given."""
+    """``commands`` are those between the ``--``; every other field is the option of that name, as it was given.
+    ``kernel_said`` are the options that were given instead of ``--kernel``, if any.
+    """
 
     commands: tuple[tuple[str, ...], ...]
     set: tuple[str, ...] = ()
@@ -24,6 +28,7 @@ class Request:
     cpus: str | None = None
     cgroup_weight: str | None = None
     kernel: str | None = None
+    kernel_said: str = ""
     vm: bool = False
     clock: str | None = None
     memory: str | None = None
@@ -50,6 +55,27 @@ class Request:
     @property
     def in_guest(self) -> bool:
         return self.vm or self.kernel is not None
+
+    @property
+    def kernel_words(self) -> str:
+        """The options that name the kernels."""
+        return self.kernel_said or f"--kernel {self.kernel}"
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Raises RequestError."""
+        return () if self.kernel is None else kernels_between_commas(self.kernel, Place(self.kernel_words))
+
+    def with_kernels(self, names: Mapping[str, str]) -> Request:
+        """The same with each kernel called as in ``names``, by what it is called here."""
+        if self.kernel is None:
+            return self
+        swap = dict(names) | {f"{KERNEL_FACTOR}={text}": f"{KERNEL_FACTOR}={name}" for text, name in names.items()}
+        return replace(
+            self,
+            kernel=",".join(names.get(one, one) for one in self.kernels),
+            baseline=tuple(swap.get(text, text) for text in self.baseline),
+        )
 
 
 def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -139,7 +165,16 @@ def wrong(option: str, text: str, expected: str, hint: str = HINT) -> RequestErr
 
 def between_commas(text: str, what: str, *, hint: str | None = None, place: Place | None = None) -> tuple[str, ...]:
     """The parts of ``text``. Raises RequestError where ``what`` ("level") is missing between two commas."""
-    parts = tuple(part.strip() for part in text.split(","))
-    if not all(parts):
+    return _whole(text.split(","), what, hint, place)
+
+
+def kernels_between_commas(text: str, place: Place) -> tuple[str, ...]:
+    r"""The kernel specifications in ``text``; ``\,`` is a comma within one. Raises RequestError."""
+    return _whole(split_at(",", text), "kernel", "expected KERNEL or KERNEL,KERNEL", place)
+
+
+def _whole(parts: Sequence[str], what: str, hint: str | None, place: Place | None) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in parts)
+    if not all(found):
         raise RequestError(f"found an empty {what} between commas", hint=hint, place=place)
-    return parts
+    return found

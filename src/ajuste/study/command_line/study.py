@@ -18,7 +18,7 @@ from ajuste.study.command_line.request import HINT, CommandLine, Request, block_
 from ajuste.study.factors import ParseKernel
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.read import checked_study
-from ajuste.study.schema import BudgetTable, Study, TargetTable
+from ajuste.study.schema import BudgetTable, Study
 
 DEFAULT_NAME: Final = "compare"
 DEFAULT_KERNEL: Final = "debian:6.12"
@@ -74,16 +74,17 @@ def adhoc_document(
     return document, CommandLine(said)
 
 
-def profile_target(request: Request, catalogue: Catalogue) -> TargetTable:
-    """Where the profiles of ``request`` are tried. Raises RequestError for what is wrong with anything else of it."""
-    study = adhoc_study(replace(request, profile=None, baseline=(), one_at_a_time=False, screen=False), catalogue)
+def study_without_profiles(request: Request, catalogue: Catalogue, *, parse_kernel: ParseKernel = str) -> Study:
+    """What the profiles of ``request`` are tried on. Raises RequestError for what is wrong with anything else of it."""
+    without = replace(request, profile=None, baseline=(), one_at_a_time=False, screen=False)
+    study = adhoc_study(without, catalogue, parse_kernel=parse_kernel)
     if any(factor.name == KERNEL_FACTOR for factor in study.factors):
         raise RequestError(
             "--profile does not support several kernels; expected one",
             hint=HINT,
-            place=Place(f"--kernel {request.kernel}"),
+            place=Place(request.kernel_words),
         )
-    return study.target
+    return study
 
 
 def adhoc_study(
@@ -160,7 +161,7 @@ def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str
                     place=Place(option),
                 )
         return {"kind": "host"}
-    said["target", "kernel"] = f"--kernel {request.kernel}" if request.kernel else "--vm"
+    said["target", "kernel"] = request.kernel_words if request.kernel else "--vm"
     target: dict[str, Any] = {"kind": "vm", "clock": request.clock or "virtual"}
     said["target", "clock"] = f"--clock {request.clock}"
     if all(table["name"] != KERNEL_FACTOR for table in found.tables):
