@@ -178,7 +178,7 @@ HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 @cache
 def allowed_tags() -> frozenset[str]:
     """Those of a report in which nothing is hostile."""
-    return frozenset(tags(report("a", "b", "m")[0]))
+    return frozenset(tags(report("a", "b", "m")[0])) | {"<wbr"}  # where a long word may be broken
 
 
 def tags(html: str) -> list[str]:
