@@ -56,9 +56,9 @@ def _server() -> subprocess.Popen[str]:
 
 def _serve() -> None:
     from ajuste.catalogue.loader import catalogue
-    from ajuste.cli.main import application
+    from ajuste.cli.main import whole_application
 
-    application()
+    whole_application()
     len(catalogue().tunables), len(catalogue().workloads)
     gc.freeze()
     answers = os.dup(1)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import typer.main
 
 from ajuste.catalogue.loader import catalogue, figure_sources
-from ajuste.cli.main import COMMANDS, application
+from ajuste.cli.main import COMMANDS, whole_application
 from ajuste.model.metric import FigureSource
 from ajuste.model.workload import WorkloadKind
 from ajuste.study.read import json_schema
@@ -56,7 +56,7 @@ def pages() -> dict[Path, str]:
 
 def command_line() -> str:
     """All commands with their arguments and options."""
-    group: Any = typer.main.get_command(application())
+    group: Any = typer.main.get_command(whole_application())
     parts = [
         "# Command line\n\nThis page lists every command with its arguments and options, as `--help` shows them.\n",
         NOTE,

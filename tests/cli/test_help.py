@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from ajuste.cli.main import COMMANDS, application
+from ajuste.cli.main import COMMANDS, whole_application
 from ajuste.cli.options import examples_in
 from own_home import own_home
 from shell import SMALL, patiently, takes_the_machine
@@ -40,7 +40,7 @@ def help_of(path: tuple[str, ...], command: Any) -> str:
     return str(command.get_help(context))
 
 
-HELP = {path: help_of(path, command) for path, command in commands(typer.main.get_command(application()))}
+HELP = {path: help_of(path, command) for path, command in commands(typer.main.get_command(whole_application()))}
 EXAMPLES = [
     # Those that stand in a document too are run from there: see tests/docs. A worker and a scheduler work until they
     # are ended: see test_cluster.py. Building kernels and bisecting takes minutes: see tests/kernel.

@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 import ajuste
-from ajuste.cli.edge import MOST_LINES, exit_code
+from ajuste.cli.edge import MOST_LINES, exit_code, made_visible
 from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import visible_json
-from ajuste.report.console import Console, made_visible
+from ajuste.report.console import Console
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07 [red]a[/red][/x] :smile: \u202egnp\u2066 \x9b31m\r\u3164\U000e0041\udc80"
 

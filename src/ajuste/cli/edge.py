@@ -8,21 +8,22 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 import typer
-from rich.text import Text
 
 from ajuste.model.error import AjusteError
-from ajuste.model.wording import shortened, visible_line
-from ajuste.report.console import Console, made_visible
+from ajuste.model.wording import shortened, visible, visible_json, visible_line
 
 INTERRUPTED = 130
 
 _LOG: Final = logging.getLogger(__name__)
+
+_RED: Final = "\x1b[1;31m"
+_PLAIN: Final = "\x1b[0m"
 
 MOST_LINES: Final = 60
 """Of an error; a list of problems counts those beyond its own limit itself."""
@@ -78,6 +79,42 @@ def _done(work: Callable[[], object]) -> int:
     return result if isinstance(result, int) else 0
 
 
+class _Visible:
+    """A text stream in which nothing is hidden. A ``Console`` writes to ``rich_proxied_file``, beside it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        self.rich_proxied_file.write(visible_json(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+@contextmanager
+def made_visible() -> Iterator[None]:
+    """Meanwhile nothing is hidden in what is written to standard output and error, and nothing in it fails for what
+    their encoding does not have.
+    """
+    before = sys.stdout, sys.stderr
+    for stream in before:
+        # Not where the descriptor became another file meanwhile, in which the old place cannot be found.
+        if hasattr(stream, "reconfigure"):
+            with suppress(OSError):
+                stream.reconfigure(errors="backslashreplace")
+    sys.stdout, sys.stderr = _Visible(before[0]), _Visible(before[1])
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
 class QuickEnding:
     """Ends the process without taking apart every object first, which takes half a second.
 
@@ -109,10 +146,12 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def _say(message: str, hint: str | None) -> None:
     """At most so many lines of a limited length: whatever is wrong, the terminal still shows it all."""
-    console = Console(stderr=True, soft_wrap=True)
-    console.print(Text("ajuste: ", style="bold red") + Text("\n".join(_lines(message))))
+    out = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+    coloured = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    print(f"{_RED}ajuste: {_PLAIN}" if coloured else "ajuste: ", end="", file=out)
+    print(visible("\n".join(_lines(message))), file=out)
     if hint:
-        console.print(Text("  " + "\n  ".join(_lines(hint))))
+        print("  " + visible("\n  ".join(_lines(hint))), file=out)
 
 
 def _lines(text: str) -> list[str]:

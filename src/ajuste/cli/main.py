@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Final, NoReturn
 
 import typer
@@ -15,37 +16,40 @@ from ajuste.cli.log import OPTION, begin_log, without_log
 from ajuste.cli.options import examples
 from ajuste.machine.home import ajuste_version
 
-COMMANDS: Final = (
-    "run",
-    "compare",
-    "ablate",
-    "tune",
-    "plan",
-    "report",
-    "store",
-    "why",
-    "analyse",
-    "export",
-    "studies",
-    "tunables",
-    "inventory",
-    "doctor",
-    "restore",
-    "kernel",
-    "cache",
-    "worker",
-    "scheduler",
-    "cluster",
-    "schema",
+COMMANDS: Final = MappingProxyType(
+    {
+        "run": "Run a study to a verdict and a report.",
+        "compare": "Measure a command, or compare commands or settings.",
+        "ablate": "Find which lines of a profile matter for a command.",
+        "tune": "Find a good configuration in few trials.",
+        "plan": "Show every write, command and trial, and do nothing.",
+        "report": "List all runs, or show one.",
+        "store": "Check the store of all runs, or salvage a damaged one.",
+        "why": "Explain why a configuration differs from the baseline.",
+        "analyse": "Give verdicts on results measured elsewhere.",
+        "export": "Write the winner as a profile, a file or a script.",
+        "studies": "List the built-in studies.",
+        "tunables": "List the settings that Ajuste knows, or explain one.",
+        "inventory": "Show what this machine is.",
+        "doctor": "Check how quiet this machine is, and what to do.",
+        "restore": "Restore what an experiment left changed.",
+        "kernel": "List, fetch, build, prove and compare kernels.",
+        "cache": "Show or clear the caches.",
+        "worker": "Run trials for other machines.",
+        "scheduler": "Distribute trials to workers.",
+        "cluster": "Make the keys of a cluster.",
+        "schema": "Print the JSON Schema of study files, for editors.",
+    }
 )
-"""In the order of the help. Each is a module of this package: a function of that name, or a group ``app``."""
+"""In the order of the help, with what it says of each. Each is a module of this package: a function of that name, or a
+group ``app``."""
 
 _MODULES: Final = {"worker": "cluster", "scheduler": "cluster"}
 """Of the commands that share one."""
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
-    """The whole command line, or only what the first of ``words`` is about: the other commands need not be loaded."""
+    """The command that the first of ``words`` names, or else the names of all: what is not needed is not loaded."""
     app = typer.Typer(
         name="ajuste",
         help=examples(
@@ -59,20 +63,33 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_options)
-    for name in _commands_for(words):
-        module = import_module(f"ajuste.cli.{_MODULES.get(name, name)}")
-        if hasattr(module, "app") and name not in _MODULES:
-            app.add_typer(module.app, name=name)
-        else:
-            app.command(name)(getattr(module, name))
+    named = next((word for word in without_log(words) if word in COMMANDS), None)
+    if named is not None:
+        _add(app, named)
+    else:
+        for name, summary in COMMANDS.items():  # nothing is loaded to list them
+            app.command(name, help=summary)(_nothing)
     return app
 
 
-def _commands_for(words: Sequence[str]) -> Sequence[str]:
-    words = without_log(words)
-    if words and words[0] in COMMANDS:
-        return words[:1]
-    return () if words and words[0] == "--version" else COMMANDS
+def whole_application() -> typer.Typer:
+    """The command line with all commands, for pages about it."""
+    app = application(["run"])
+    for name in COMMANDS:
+        if name != "run":
+            _add(app, name)
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    module = import_module(f"ajuste.cli.{_MODULES.get(name, name)}")
+    if hasattr(module, "app") and name not in _MODULES:
+        app.add_typer(module.app, name=name)
+    else:
+        app.command(name)(getattr(module, name))
+
+
+def _nothing() -> None: ...
 
 
 def _version(wanted: bool) -> None:

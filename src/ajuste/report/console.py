@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Final, TextIO
+from contextlib import contextmanager
+from typing import Any, Final
 
 import rich.console
 from rich.padding import Padding
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ajuste.model.verdict import Word
-from ajuste.model.wording import visible, visible_json, visible_line
+from ajuste.model.wording import visible, visible_line
 
 
 class Console(rich.console.Console):
@@ -37,42 +36,6 @@ class Console(rich.console.Console):
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
-
-
-class _Visible:
-    """A text stream in which nothing is hidden. A ``Console`` writes to ``rich_proxied_file``, beside it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.rich_proxied_file = stream
-
-    def write(self, text: str) -> int:
-        self.rich_proxied_file.write(visible_json(text))
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.rich_proxied_file, name)
-
-
-@contextmanager
-def made_visible() -> Iterator[None]:
-    """Meanwhile nothing is hidden in what is written to standard output and error, and nothing in it fails for what
-    their encoding does not have.
-    """
-    before = sys.stdout, sys.stderr
-    for stream in before:
-        # Not where the descriptor became another file meanwhile, in which the old place cannot be found.
-        if hasattr(stream, "reconfigure"):
-            with suppress(OSError):
-                stream.reconfigure(errors="backslashreplace")
-    sys.stdout, sys.stderr = _Visible(before[0]), _Visible(before[1])
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
 
 
 # What is printed at once: nothing cut off, no trailing blanks, ASCII where nothing else can be shown.
