@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ajuste.cli.options import Json, Verbose, example
-from ajuste.cli.showing import show_results
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.model.results import Results
 from ajuste.model.wording import visible
 from ajuste.report.format import count_of
-from ajuste.report.markdown import markdown as as_markdown
-from ajuste.report.pictures.files import PictureFormat, write_pictures
-from ajuste.report.results import report_of
-from ajuste.run.outcome import results_of
 from ajuste.store.store import Run, Store
-from ajuste.study.problem import nearest
+
+if TYPE_CHECKING:
+    from ajuste.model.results import Results
 
 
 @example(
@@ -36,7 +32,9 @@ def report(
     pictures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write every picture of the report to this directory.")
     ] = None,
-    form: Annotated[PictureFormat, typer.Option("--format", help="Format of the pictures: svg or png.")] = "svg",
+    form: Annotated[
+        Literal["svg", "png"], typer.Option("--format", help="Format of the pictures: svg or png.")
+    ] = "svg",
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the results to this file as Markdown.")
     ] = None,
@@ -57,17 +55,28 @@ def report(
         if trials:
             _trials(store, found, as_json)
             return
+        from ajuste.run.outcome import results_of  # only here: listing runs needs no statistics
+
         results = results_of(found, store)
+    from ajuste.cli.showing import show_results
+
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
     show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json, verbose=verbose)
     if pictures is not None:
+        from ajuste.report.pictures.files import write_pictures
+        from ajuste.report.results import report_of
+
         written = write_pictures(report_of(results), pictures, form)
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
 
 def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
+    from ajuste.report.markdown import markdown as as_markdown
+    from ajuste.report.results import report_of
+    from ajuste.study.problem import nearest
+
     known = [one.name for one in results.metrics]
     for name in metrics:
         if name not in known:

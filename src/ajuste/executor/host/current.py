@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.catalogue.place import needed_options
-from ajuste.executor.executor import Executor
 from ajuste.executor.host.availability import why_not_there, why_not_writable
 from ajuste.executor.host.machine import HostMachine, instances_here
 from ajuste.model.error import RequestError
@@ -15,6 +15,9 @@ from ajuste.model.event import Failed, ReadBack
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan, Read, location_words
 from ajuste.model.tunable import Marker, Tunable, marker_words
+
+if TYPE_CHECKING:
+    from ajuste.executor.executor import Executor
 
 
 @dataclass(frozen=True)
