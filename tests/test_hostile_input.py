@@ -29,7 +29,7 @@ from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.plan import Command, Plan
 from ajuste.model.wording import shortened
 from ajuste.outputs.files import ResultSource, read_source
-from ajuste.outputs.registry import PARSERS
+from ajuste.outputs.registry import parsers
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.profile.tuned import Folders
@@ -101,7 +101,7 @@ def as_events(path: Path) -> None:
 
 
 def as_output(path: Path) -> None:
-    for parse in PARSERS.values():
+    for parse in parsers().values():
         with contextlib.suppress(AjusteError):
             parse(path.read_text())
 

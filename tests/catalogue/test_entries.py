@@ -19,7 +19,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.model.workload import WorkloadKind
-from ajuste.outputs.registry import PARSERS, parser
+from ajuste.outputs.registry import parser, parsers
 
 TUNABLES = list(catalogue().tunables.values())
 RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]
@@ -180,4 +180,4 @@ def run(kind: WorkloadKind, given: dict[str, str]) -> set[str]:
 
 
 def test_every_parser_belongs_to_a_workload() -> None:
-    assert set(PARSERS) == {kind.parser for kind in RUNNING_KINDS if kind.parser}
+    assert set(parsers()) == {kind.parser for kind in RUNNING_KINDS if kind.parser}

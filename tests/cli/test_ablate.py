@@ -33,12 +33,12 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("compare", "--profile", "one,two", "--", "true"),
         r"two/tuned.conf:2: .*include each other: one → two → one",
     ),
-    "the same twice": (("compare", "--profile", "own.conf,own.conf", "--", "true"), "named twice"),
+    "the same twice": (("compare", "--profile", "own.conf,own.conf", "--", "true"), "a profile is given twice"),
     "nothing between commas": (("compare", "--profile", "own.conf,", "--", "true"), "empty name between commas"),
     "a value that cannot be": (("ablate", "--profile", "far.conf", "--", "true"), r"far.conf:1: vm.swappiness = 900"),
     "several kernels": (
         ("compare", "--profile", "own.conf", "--kernel", "debian:5.10,debian:6.1", "--", "true"),
-        "requires one kernel",
+        "--profile does not support several kernels",
     ),
 }
 

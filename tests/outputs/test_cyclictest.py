@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.outputs.cyclictest import parse
 from ajuste.outputs.failure import ParseError
+from ajuste.outputs.programs.cyclictest import parse
 
 
 def printed(histogram: dict[int, int], *, beyond: int = 0, longest: int | None = None) -> str:

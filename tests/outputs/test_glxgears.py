@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ajuste.outputs.failure import ParseError
-from ajuste.outputs.glxgears import parse
+from ajuste.outputs.programs.glxgears import parse
 
 
 def test_the_rate_is_all_frames_by_all_time() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
-from ajuste.outputs import frames, hackbench, jitter, linpack, matrix, pages, paths
 from ajuste.outputs.failure import ParseError
-from ajuste.outputs.registry import PARSERS, parser
+from ajuste.outputs.programs import frames, hackbench, jitter, linpack, matrix, pages, paths
+from ajuste.outputs.registry import parser, parsers
 
 HACKBENCH = """\
 Running in threaded mode with 10 groups using 40 file descriptors each (== 400 tasks)
@@ -152,7 +152,7 @@ def test_what_is_no_such_output_is_refused(parse: Callable[[str], dict[str, floa
     st.text(),
     st.sampled_from([FRAMES, HACKBENCH, JITTER, LINPACK, ""]),
     st.integers(0, 500),
-    st.sampled_from(sorted(PARSERS)),
+    st.sampled_from(sorted(parsers())),
 )
 def test_any_text_is_figures_or_a_parse_error(junk: str, output: str, at: int, name: str) -> None:
     try:

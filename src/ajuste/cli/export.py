@@ -11,11 +11,11 @@ import typer
 from ajuste.cli.options import Json, example
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.event import Written
 from ajuste.model.wording import visible_line
-from ajuste.profile.formats import RENDER, Format
-from ajuste.profile.formats.document import Export, ExportFile, Rendered
+from ajuste.profile.export import Export, ExportFile, Rendered
+from ajuste.profile.formats import renderers
 from ajuste.report.winner import export_of, supported
 from ajuste.run.outcome import results_of
 from ajuste.store.record import KeptRecord
@@ -33,7 +33,7 @@ def export(
         str | None, typer.Argument(help="The configuration (default: the best that beats the baseline).")
     ] = None,
     kind: Annotated[
-        Format, typer.Option("--format", help="tuned: a profile; sysctl.d: a file; systemd: a unit; ansible; shell.")
+        str, typer.Option("--format", help="tuned: a profile; sysctl.d: a file; systemd: a unit; ansible; shell.")
     ] = "shell",
     output: Annotated[
         Path | None, typer.Option(help="Write the files to this directory (default: print them).")
@@ -45,9 +45,14 @@ def export(
 
     Comments give the evidence and how to undo it. Only proven improvements are exported.
     """
+    if kind not in renderers():
+        raise RequestError(
+            f"--format {kind}: format not found; expected one of {', '.join(renderers())}",
+            hint=did_you_mean(nearest_names(kind, renderers())),
+        )
     with Store(home().store_url) as store:
         chosen = _chosen(store, store.find_run(run), configuration)
-    rendered = RENDER[kind](chosen)
+    rendered = renderers()[kind](chosen)
     if not rendered.files:
         why = "; ".join(f"{one.what}: {one.why}" for one in rendered.left_out) or "it has the baseline's settings"
         raise RequestError(
@@ -76,8 +81,8 @@ def _written(store: Store, run: Run, name: str) -> tuple[Written, ...]:
     return measured.written[int(clean[0])] if len(clean) else ()
 
 
-def _other_formats(export: Export, kind: Format) -> str | None:
-    able = [name for name, render in RENDER.items() if name != kind and render(export).files]
+def _other_formats(export: Export, kind: str) -> str | None:
+    able = [name for name, render in renderers().items() if name != kind and render(export).files]
     return f"--format {' or '.join(able)} can say some of it" if able else None
 
 
@@ -111,7 +116,7 @@ def _show(rendered: Rendered, output: Path | None) -> None:
         typer.echo(f"not exported: {visible_line(one.what)} ({visible_line(one.why)})", err=True)
 
 
-def _document(export: Export, rendered: Rendered, kind: Format) -> dict[str, Any]:
+def _document(export: Export, rendered: Rendered, kind: str) -> dict[str, Any]:
     return {
         "format": kind,
         "configuration": export.configuration,

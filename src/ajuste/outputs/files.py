@@ -11,20 +11,11 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
-from ajuste.outputs import (
-    comma_separated,
-    fio,
-    google_benchmark,
-    hackbench,
-    hyperfine,
-    linpack,
-    own_trials,
-    perf,
-    pyperf,
-)
+from ajuste.outputs import comma_separated, google_benchmark, hyperfine, own_trials, perf, pyperf
 from ajuste.outputs.collector import joined, utf8
 from ajuste.outputs.document import DocumentNode, parse_document
 from ajuste.outputs.perf import require_runs
+from ajuste.outputs.programs import fio, hackbench, linpack
 
 # The formats that are known, and which of them a file is in.
 

@@ -14,7 +14,7 @@ from ajuste.model.results import Results
 from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible_line
-from ajuste.profile.formats.document import Export, ExportSetting, LeftOut
+from ajuste.profile.export import Export, ExportSetting, LeftOut
 from ajuste.report.verdicts import ORDER, effect_band, effect_style, tally
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 

@@ -199,6 +199,7 @@ class TestAnotherHome:
             ],
             "workload": {"argv": ["/bin/sleep", "600"]},
         }
+        assert before != "2987\n", "what another test left behind would look like this one's change"
         agent = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert agent.stdin is not None
         agent.stdin.write(json.dumps(plan) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ajuste.model.plan import Attributes, Choice, Coalesce, DeviceFeature, FileLocation, Flag, Ring
-from ajuste.profile.formats.document import Export, ExportSetting
+from ajuste.profile.export import Export, ExportSetting
 
 HOSTILE = "is it quicker?\nrm -rf / # {{ lookup('pipe', 'id') }} ${f:exec:id} $(id) `id` %n '\" \x1b[2J"
 

@@ -12,16 +12,16 @@ import yaml
 
 from ajuste.model.plan import Attributes
 from ajuste.model.plan import FileLocation as PlainFile
-from ajuste.profile.formats import RENDER, Format
-from ajuste.profile.formats.document import Export, ExportFile, ExportSetting
+from ajuste.profile.export import Export, ExportFile, ExportSetting
+from ajuste.profile.formats import renderers
 from namespace import in_namespace, needs_root
 from tuned_daemon import serving
 
 READ = "cat /proc/sys/net/ipv4/tcp_fin_timeout /proc/sys/net/ipv4/tcp_rmem /sys/class/net/lo/mtu | tr '\\t' ' '; echo"
 
 
-def write(export: Export, format: Format, directory: Path) -> list[ExportFile]:
-    files = RENDER[format](export).files
+def write(export: Export, format: str, directory: Path) -> list[ExportFile]:
+    files = renderers()[format](export).files
     for file in files:
         path = directory / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def test_tuned_adm_accepts_verifies_and_takes_back_the_profile(network: Export, 
 
 
 def test_a_profile_has_a_section_for_each_kind_and_names_what_it_has_no_words_for(everything: Export) -> None:
-    rendered = RENDER["tuned"](everything)
+    rendered = renderers()["tuned"](everything)
     profile = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     profile.optionxform = str  # type: ignore[assignment,method-assign]
     profile.read_string(rendered.files[0].text)
@@ -97,13 +97,13 @@ def test_a_profile_has_a_section_for_each_kind_and_names_what_it_has_no_words_fo
 @pytest.mark.parametrize("value", ["${f:exec:id}", "1 # more", ">5", "x;y"])
 def test_a_value_that_means_something_to_tuned_is_left_out(value: str) -> None:
     setting = ExportSetting("x", PlainFile(path="/proc/sys/vm/x"), value, value)
-    rendered = RENDER["tuned"](Export("ajuste-x", "c", (), (setting,)))
+    rendered = renderers()["tuned"](Export("ajuste-x", "c", (), (setting,)))
     assert (rendered.files, len(rendered.left_out)) == ((), 1)
 
 
 def test_a_word_of_the_command_line_that_means_something_to_tuned_is_named_and_not_lost() -> None:
     export = Export("ajuste-x", "c", (), (), kernel_arguments=("isolcpus=1", "dyndbg=${f:exec:id}"))
-    rendered = RENDER["tuned"](export)
+    rendered = renderers()["tuned"](export)
     assert "=+isolcpus=1\n" in rendered.files[0].text
     assert [one.what for one in rendered.left_out] == ["dyndbg=${f:exec:id}"]
 
@@ -141,7 +141,7 @@ def test_the_playbook_carries_the_files_as_they_are_and_no_template_of_a_person(
         for task in play["tasks"]
         if "ansible.builtin.copy" in task
     }
-    for one in RENDER["systemd"](everything).files[:2]:
+    for one in renderers()["systemd"](everything).files[:2]:
         mark, content = copies[one.place]["content"]
         assert (mark, content) == ("unsafe", one.text)
     assert "lookup" not in str(
@@ -149,29 +149,29 @@ def test_the_playbook_carries_the_files_as_they_are_and_no_template_of_a_person(
     )
 
 
-@pytest.mark.parametrize("format", RENDER)
-def test_text_of_a_person_never_leaves_its_comment(everything: Export, format: Format) -> None:
-    for file in RENDER[format](everything).files:
+@pytest.mark.parametrize("format", renderers())
+def test_text_of_a_person_never_leaves_its_comment(everything: Export, format: str) -> None:
+    for file in renderers()[format](everything).files:
         assert "\x1b" not in file.text
         assert not [line for line in file.text.splitlines() if line.startswith("rm -rf")]
 
 
-@pytest.mark.parametrize("format", RENDER)
-def test_what_a_format_cannot_say_at_all_makes_no_file(format: Format) -> None:
-    assert not RENDER[format](Export("ajuste-x", "c", ("because",), ())).files
+@pytest.mark.parametrize("format", renderers())
+def test_what_a_format_cannot_say_at_all_makes_no_file(format: str) -> None:
+    assert not renderers()[format](Export("ajuste-x", "c", ("because",), ())).files
 
 
 def test_only_a_service_has_a_place_for_what_belongs_to_a_process() -> None:
     export = Export("ajuste-nice", "c", (), (), Attributes(nice=5))
-    assert [file.name for file in RENDER["systemd"](export).files] == ["ajuste-nice.conf"]
+    assert [file.name for file in renderers()["systemd"](export).files] == ["ajuste-nice.conf"]
     for format in ("tuned", "sysctl.d", "shell", "ansible"):
-        rendered = RENDER[format](export)
+        rendered = renderers()[format](export)
         assert not rendered.files
         assert "systemd" in rendered.left_out[0].why
 
 
 def test_what_the_kernel_made_of_a_value_is_exported_and_said() -> None:
     setting = ExportSetting("vm.x", PlainFile(path="/proc/sys/vm/x"), "1000001", "1000448", "5")
-    text = RENDER["sysctl.d"](Export("ajuste-x", "c", (), (setting,))).files[0].text
+    text = renderers()["sysctl.d"](Export("ajuste-x", "c", (), (setting,))).files[0].text
     assert "vm.x = 1000448" in text
     assert "1000001 was asked for" in text

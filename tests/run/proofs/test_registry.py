@@ -19,7 +19,7 @@ def test_a_claim_is_said_as_it_was_written(text: str) -> None:
     [
         ("nuna", "did you mean numa"),
         ("no-kybr", "did you mean no-kyber"),
-        ("xyz", "expected one of numa, mptcp"),
+        ("xyz", "expected one of autogroup, cgroup2"),
         ("hz=", "expected a value as in"),
         ("no-hz=250", "expected a value as in"),
         ("", "not found"),

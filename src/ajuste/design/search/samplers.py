@@ -146,13 +146,11 @@ TITLES: Final[dict[SamplerName, str]] = {
 
 
 def make_sampler(name: SamplerName, task: SamplerTask) -> SearchSampler:
-    """The sampler of that name. Optuna, which takes long to load, only where it is wanted."""
+    """The sampler of that name."""
     if name == "gp":
         return GaussianSampler(task)
     if name == "random":
         return RandomSampler(task)
     if name == "grid":
         return GridSampler(task)
-    from ajuste.design.search.samplers import ReplayedSampler
-
     return ReplayedSampler(name, task)

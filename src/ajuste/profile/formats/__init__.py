@@ -1,19 +1,17 @@
-"""The formats of an export, one file each: ``render(export)`` makes its files."""
+"""The formats of an export, one file each: its ``NAME``, and ``render(export)``, which makes its files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Literal
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
 
-from ajuste.profile.formats import ansible, shell, sysctl, systemd, tuned
-from ajuste.profile.formats.document import Export, Rendered
+from ajuste.model.plug_in import modules_of
+from ajuste.profile.export import Export, Rendered
 
-Format = Literal["tuned", "sysctl.d", "systemd", "ansible", "shell"]
 
-RENDER: Final[dict[Format, Callable[[Export], Rendered]]] = {
-    "tuned": tuned.render,
-    "sysctl.d": sysctl.render,
-    "systemd": systemd.render,
-    "ansible": ansible.render,
-    "shell": shell.render,
-}
+@cache
+def renderers() -> Mapping[str, Callable[[Export], Rendered]]:
+    """All formats by name."""
+    return MappingProxyType({module.NAME: module.render for module in modules_of(sys.modules[__name__]).values()})

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
+from ajuste.profile.export import Export, ExportFile, Rendered, comment, not_here, without_process
 from ajuste.profile.formats import systemd
-from ajuste.profile.formats.document import Export, ExportFile, Rendered, comment, not_here, without_process
+
+NAME: Final = "ansible"
 
 
 def render(export: Export) -> Rendered:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ajuste.model.plan import Choice, DeviceFeature, Flag, Location
 from ajuste.model.plan import FileLocation as PlainFile
-from ajuste.profile.formats.document import (
+from ajuste.profile.export import (
     Export,
     ExportFile,
     Rendered,
@@ -19,6 +19,8 @@ from ajuste.profile.formats.document import (
     what_became,
     without_words,
 )
+
+NAME: Final = "shell"
 
 _KEEP: Final = "-"
 """Instead of a value: only kept and put back, since the kernel changes it along with another one."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ajuste.profile.formats.document import (
+from typing import Final
+
+from ajuste.profile.export import (
     Export,
     ExportFile,
     ExportSetting,
@@ -15,6 +17,8 @@ from ajuste.profile.formats.document import (
     what_became,
     without_words,
 )
+
+NAME: Final = "sysctl.d"
 
 
 def render(export: Export) -> Rendered:

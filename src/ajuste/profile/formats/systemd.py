@@ -9,8 +9,7 @@ import re
 from typing import Final
 
 from ajuste.model.plan import Attributes
-from ajuste.profile.formats import shell
-from ajuste.profile.formats.document import (
+from ajuste.profile.export import (
     BOOT,
     NO_WORDS,
     PROCESS,
@@ -21,6 +20,9 @@ from ajuste.profile.formats.document import (
     comment,
     not_here,
 )
+from ajuste.profile.formats import shell
+
+NAME: Final = "systemd"
 
 _LIMITS: Final = {
     "memory.max": "MemoryMax",

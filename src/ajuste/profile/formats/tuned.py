@@ -7,7 +7,7 @@ from typing import Final
 
 from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, Ring
 from ajuste.model.plan import FileLocation as PlainFile
-from ajuste.profile.formats.document import (
+from ajuste.profile.export import (
     NO_WORDS,
     Export,
     ExportFile,
@@ -23,6 +23,8 @@ from ajuste.profile.formats.document import (
     without_process,
     without_words,
 )
+
+NAME: Final = "tuned"
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:+/ -]*")
 """Values in which nothing has a meaning for TuneD: no variable, no comment, no comparison."""

@@ -9,27 +9,20 @@ from typing import Final, NamedTuple
 from rapidfuzz import process
 
 from ajuste.model.error import RequestError
+from ajuste.model.plug_in import modules_of
+from ajuste.run.proofs import features
 from ajuste.run.proofs.feature import KernelFeature, ProofFinding
-from ajuste.run.proofs.features import files, io_schedulers, mptcp, numa, preemption, sched_ext, told
 
 FEATURES: Final[Mapping[str, KernelFeature]] = MappingProxyType(
     {
         feature.name: feature
-        for feature in (
-            numa.FEATURE,
-            mptcp.FEATURE,
-            io_schedulers.KYBER,
-            io_schedulers.BFQ,
-            preemption.PREEMPT,
-            preemption.RT,
-            told.HZ,
-            files.AUTOGROUP,
-            sched_ext.FEATURE,
-            files.CGROUP2,
-            told.PSI,
-        )
+        for module in modules_of(features).values()
+        for feature in vars(module).values()
+        if isinstance(feature, KernelFeature)
     }
 )
+"""Every one that a file of ``features`` makes, by its name."""
+
 _ABSENT: Final = "no-"
 
 
