@@ -242,12 +242,12 @@ WITHOUT_ROOT = """
 import email, os, sys
 from pathlib import Path
 from ajuste.machine.inventory.inventory import take_inventory
-from ajuste.home import ajuste_version
+from ajuste.machine.home import ajuste_version
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
 from ajuste.run.testbed import RunOptions
 from ajuste.run.experiment import conduct, prepare
-from ajuste.home import Home
+from ajuste.machine.home import Home
 from ajuste.report.progress import Progress
 from ajuste.store.store import Store
 from ajuste.study.read import read_study
@@ -296,5 +296,5 @@ class TestWithoutRoot:
         done = self.run(ajuste)
         assert done.returncode == 2
         assert words in done.stderr
-        assert "virtual machine" in done.stderr
+        assert "in a guest" in done.stderr
         assert not (ajuste.directory / "home" / "state" / "journals").exists()

@@ -163,9 +163,9 @@ from pathlib import Path
 child = os.fork()
 if not child:
     from ajuste.machine.home import Home
-    from ajuste.model.plan import Command, File, Plan, Write
+    from ajuste.model.plan import Command, FileLocation, Plan, Write
     from ajuste.executor.host.host import HostExecutor
-    change = Write(tunable="t", location=File(path={str(EXPIRE)!r}), value={value!r})
+    change = Write(tunable="t", location=FileLocation(path={str(EXPIRE)!r}), value={value!r})
     with HostExecutor(Home(*(Path({str(tmp_path)!r}) / name for name in ("d", "c", "s")))) as host:
         assert host.run(Plan(id="p", writes=(change,), workload=Command(argv=("/bin/true",)))).problem == ""
     os._exit(0)
