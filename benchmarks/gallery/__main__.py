@@ -68,9 +68,15 @@ def measured(one: Measured, name: str) -> str:
                 raise SystemExit(f"gallery.toml: {one.mark} has no picture {picture}; there are {there}")
             image = f"{name}-{picture}.svg"
             (IMAGES / image).write_bytes(drawing.read_bytes())
-            links.append(f"![{picture.replace('-', ' ')}](images/{image})\n\n")
-        _question, _, told = found.read_text(encoding="utf-8").partition("\n\n")  # The page asks it above.
-        return "".join(links) + told
+            links.append(f"![{picture.replace('-', ' ')}](images/{image})")
+        _question, headline, rest = found.read_text(encoding="utf-8").split("\n\n", 2)  # The page asks it above.
+        command = f"```console\n$ ajuste {one.mark}\n```"
+        return "\n\n".join([headline, *links, command, folded(rest)])
+
+
+def folded(told: str) -> str:
+    """All but the answer, for those who want the figures."""
+    return f'<details markdown="1"><summary>Figures, verdicts and method</summary>\n\n{told.strip()}\n\n</details>\n'
 
 
 def index(every: tuple[Page, ...]) -> str:
