@@ -115,6 +115,10 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def _undrawn(block: object) -> str:
+    raise TypeError(f"the page has no form for {type(block).__name__}")
+
+
 def _breakable(name: str) -> Markup:
     """A name that may be broken after its underscores, dots and slashes."""
     return Markup(_BREAKS.sub(r"\1<wbr>", str(escape(visible(name)))))  # escaped just now
@@ -132,4 +136,5 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["breakable"] = _breakable
     environment.filters["kind"] = lambda one: type(one).__name__
+    environment.filters["undrawn"] = _undrawn
     return environment
