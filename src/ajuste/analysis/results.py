@@ -331,10 +331,10 @@ def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally) -> list[str]:
     else:
         notes += _first(outlier_notes(clean, _means_of(resolved.deciding)))
     columns = clean.measured
-    for status, left in (("flagged", "were not clean and are left out of the verdicts"), ("failed", "failed")):
+    for status, left in (("flagged", "left out of the verdicts because they were not clean"), ("failed", "failed")):
         bad = np.flatnonzero(columns.has_status(status))
         if len(bad):
             reasons = columns.reason.among(bad)
             shown = "; ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
-            notes.append(f"{len(bad)} of {counted.trials} trials {left}: {shown}.")
+            notes.append(f"Trials {left}: {len(bad)} of {counted.trials} ({shown}).")
     return notes

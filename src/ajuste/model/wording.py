@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable
@@ -14,6 +15,7 @@ Say = Callable[[str], None]
 """Told in a few words what happens now, e.g. ``booting debian:5.10``; for progress displays."""
 
 _PARTS_OF_SECONDS = {3: "ms", 6: "µs", 9: "ns"}
+_OF_A_SECOND: Final = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 def number(value: float) -> str:
@@ -46,6 +48,8 @@ def change(value: float | None, scale: Scale, unit: str) -> str:
 
 def amount(value: float, unit: str) -> str:
     """A figure of its own in the unit that suits it: ``12.9 ms`` for 0.0129 s."""
+    if unit in _OF_A_SECOND and 0 < abs(value) < math.inf:
+        value, unit = value * _OF_A_SECOND[unit], "s"
     if unit == "s" and 0 < abs(value) < 1:
         power = 3 if abs(value) >= 1e-3 else 6 if abs(value) >= 1e-6 else 9
         return f"{number(value * 10**power)} {_PARTS_OF_SECONDS[power]}"

@@ -24,6 +24,7 @@ _BYTES: Final = {
 _BYTES_SHOWN: Final = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
 _COUNTS_SHOWN: Final = (("", 1.0), ("million", 1e6), ("billion", 1e9))
 _PERCENT_FROM: Final = 0.01
+_SHORTEST_PLURAL: Final = 3  # letters: ``requests``, ``pages``, not ``ms``
 _PERCENT_TO: Final = 2.0
 _SAME: Final = 1e-12  # relative: what is left of equal values after floating-point means
 
@@ -140,6 +141,8 @@ def level_text(level: str, unit: str) -> str:
     except ValueError:
         return level
     if unit not in _SECONDS and unit not in _BYTES:
+        if value == 1 and len(unit) > _SHORTEST_PLURAL:
+            return f"{level} {unit.removesuffix('s')}"
         return f"{level} {unit}".rstrip().replace("-", MINUS, 1) if value < 0 else f"{level} {unit}".rstrip()
     if value <= 0:
         return f"{number(value, 0)} {unit}"

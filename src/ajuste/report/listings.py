@@ -322,7 +322,8 @@ def kernel_options_section(results: Results) -> Section | None:
 
 def _kernel_title(name: str, found: KernelOptions) -> str:
     shown = "" if found.total == len(found.options) else f", of which {len(found.options)} are shown"
-    return f"{name}: {count_of(found.total, 'option')} differ from {found.baseline}{shown}"
+    verb = "differs" if found.total == 1 else "differ"
+    return f"{name}: {count_of(found.total, 'option')} {verb} from {found.baseline}{shown}"
 
 
 def _kernel_option(option: DifferingOption) -> Row:
