@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 import socket
 import threading
@@ -14,12 +15,30 @@ from typing import Any, Protocol
 from ajuste.executor.cluster.answer import Answer
 from ajuste.executor.cluster.channel import Channel, open_channel
 from ajuste.executor.cluster.connection import Cluster, Connection
+from ajuste.executor.cluster.job import GuestJob
 from ajuste.executor.cluster.scheduler import Scheduler
 from ajuste.executor.cluster.serving import Working
 from ajuste.executor.cluster.wire import Header, Introduction, Peer, What, frame
 from ajuste.machine.home import home
+from ajuste.model.event import Hello
 
 PATIENCE_SECONDS = 60
+
+PARCEL = GuestJob(
+    ajuste="1",
+    qemu="10.0.2",
+    spec="debian:5.10",
+    release="5.10.0",
+    package="",
+    kernel=hashlib.sha256(b"kernel").hexdigest(),
+    initramfs=hashlib.sha256(b"initramfs").hexdigest(),
+    clock="virtual",
+    cpus=1,
+    memory_mib=256,
+    seed=1,
+    instruction_ns=2,
+)
+HELLO = Hello(at_ns=0, version=1, agent="0", kernel="5.10", build="", machine="", cpus=1, memory_bytes=1, guest=True)
 
 
 class PlayedDuties(Protocol):

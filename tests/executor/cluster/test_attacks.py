@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import pickle
 import socket
 import ssl
@@ -19,30 +18,12 @@ import pytest
 from ajuste.executor.cluster.answer import Answer, from_here
 from ajuste.executor.cluster.channel import Channel, channel_to
 from ajuste.executor.cluster.connection import Cluster, Connection
-from ajuste.executor.cluster.job import GuestJob
 from ajuste.executor.cluster.keys import AUTHORITY, SCHEDULER_NAME, SIDES, make_keys
 from ajuste.executor.cluster.serving import Duties
 from ajuste.executor.cluster.wire import LARGEST_BODY, LARGEST_HEADER, Broken, Header, What, connected, receive
 from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError
-from ajuste.model.event import Hello
 from clusters import Lab, hello, lab, said_as, wait_for
-
-PARCEL = GuestJob(
-    ajuste="1",
-    qemu="10.0.2",
-    spec="debian:5.10",
-    release="5.10.0",
-    package="",
-    kernel=hashlib.sha256(b"kernel").hexdigest(),
-    initramfs=hashlib.sha256(b"initramfs").hexdigest(),
-    clock="virtual",
-    cpus=1,
-    memory_mib=256,
-    seed=1,
-    instruction_ns=2,
-)
-HELLO = Hello(at_ns=0, version=1, agent="0", kernel="5.10", build="", machine="", cpus=1, memory_bytes=1, guest=True)
 
 
 class Payload:

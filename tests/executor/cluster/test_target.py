@@ -18,27 +18,11 @@ from ajuste.executor.cluster.job import GuestJob, PackedGuest
 from ajuste.executor.cluster.wire import What
 from ajuste.executor.executor import LEFT_OUT, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.event import Accepted, Hello
+from ajuste.model.event import Accepted
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from clusters import Lab, lab
+from clusters import HELLO, PARCEL, Lab, lab
 from played import PlayedExecutor, said_of, trials
-
-PARCEL = GuestJob(
-    ajuste="1",
-    qemu="10.0.2",
-    spec="debian:5.10",
-    release="5.10.0",
-    package="",
-    kernel=hashlib.sha256(b"kernel").hexdigest(),
-    initramfs=hashlib.sha256(b"initramfs").hexdigest(),
-    clock="virtual",
-    cpus=1,
-    memory_mib=256,
-    seed=1,
-    instruction_ns=2,
-)
-HELLO = Hello(at_ns=0, version=1, agent="0", kernel="5.10", build="", machine="", cpus=1, memory_bytes=1, guest=True)
 
 
 class Played:

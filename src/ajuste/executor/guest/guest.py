@@ -39,7 +39,6 @@ _BOOT_PLAN = Plan(id="boot")
 _PROBE_LIMIT = MachineLimit(host_s=30)
 _MOST_CPUS = 16
 _MEMORY_OF_QEMU_MIB = 150
-
 _AGAIN = "run the same command again; it replaces damaged files of the cache"
 
 _SLOWEST = 30
