@@ -7,6 +7,7 @@ A study that was carried out already with this build is not measured again.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from ajuste.study.read import find_study, read_study
 from benchmarks.gallery.marks import put
 from benchmarks.gallery.pages import IMAGES, INDEX, Measured, Page, pages
 
+_COUNTS = re.compile(r"[\d,]+ configurations? · ")  # the line after the answers
 _AJUSTE = Path(sys.executable).parent / "ajuste"
 
 
@@ -69,9 +71,10 @@ def measured(one: Measured, name: str) -> str:
             image = f"{name}-{picture}.svg"
             (IMAGES / image).write_bytes(drawing.read_bytes())
             links.append(f"![{picture.replace('-', ' ')}](images/{image})")
-        _question, headline, rest = found.read_text(encoding="utf-8").split("\n\n", 2)  # The page asks it above.
+        _question, *parts = found.read_text(encoding="utf-8").split("\n\n")  # The page asks it above.
+        end = next(number for number, part in enumerate(parts) if _COUNTS.match(part))
         command = f"```console\n$ ajuste {one.mark}\n```"
-        return "\n\n".join([headline, *links, command, folded(rest)])
+        return "\n\n".join([*parts[:end], *links, command, folded("\n\n".join(parts[end:]))])
 
 
 def folded(told: str) -> str:
