@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,10 +51,20 @@ def ajuste_home(tmp_path: Path) -> Path:
     return own_home(tmp_path / "ajuste-home")
 
 
+@pytest.fixture(scope="session")
+def settled_lock() -> Path:
+    """The lock of the tests that change settings; what such tests had changed when they were killed is put back."""
+    lock = Path("/run/lock/ajuste-tests")
+    with locked(lock):
+        ajuste = Path(sys.executable).with_name("ajuste")
+        subprocess.run([ajuste, "restore"], check=False, capture_output=True, timeout=60)
+    return lock
+
+
 @pytest.fixture
-def machine_lock() -> Iterator[None]:
+def machine_lock(settled_lock: Path) -> Iterator[None]:
     """For a test that changes settings of this machine: no other such test runs meanwhile, in whatever process."""
-    with locked(Path("/run/lock/ajuste-tests")):
+    with locked(settled_lock):
         yield
 
 
