@@ -19,15 +19,17 @@ from ajuste.store.store import Store
 
 LAYOUT_1 = Path(__file__).parent / "store" / "layout-1.sql"
 """A store as Ajuste kept it before there were checksums: a run that was decided, and one that can go on."""
+LAYOUT_2 = LAYOUT_1.with_name("layout-2.sql")
+"""The same runs as Ajuste kept them before runs could share trials, with a trial more."""
 DECIDED, GOING_ON = "20261122-163035-00b9d1", "20261122-163035-227787"
 DIGEST = "50a1a45395f5b39d691de2538d799a7fa1f0c90e4377f9b8543a6f0af44c095a"
 """Of both runs, by the Ajuste that kept them."""
 
 
-def layout_1(file: Path) -> Path:
+def layout_1(file: Path, dump: Path = LAYOUT_1) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(file)) as connection:
-        connection.executescript(LAYOUT_1.read_text())
+        connection.executescript(dump.read_text())
     return file
 
 

@@ -41,7 +41,8 @@ def measure(store_file: Path, kept: Callable[[int], None]) -> str:
             if block not in there:
                 store.add_trials(run, (trial(block),))
                 kept(block)
-        store.stop_run(run, "budget", "spent")
+        if not run.stopped:
+            store.stop_run(run, "budget", "spent")
         return KeptRecord(store.find_run(run.id), store).digest
 
 

@@ -72,7 +72,7 @@ DAMAGE = {
     "packed figures": ("UPDATE columns SET numbers = zeroblob(length(numbers)) WHERE name = 'block'", "packed"),
     "a column that is gone": ("DELETE FROM columns WHERE place = 3", "packed columns"),
     "the kept digest": ("UPDATE digests SET digest = replace(digest, '5', '6')", "the kept digest"),
-    "the layout": ("UPDATE store_version SET version = 3", "it has two layouts, 3 and 2"),
+    "the layout": ("UPDATE store_version SET version = 4", "it has two layouts, 4 and 3"),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from ajuste.model.error import RequestError, RunError
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Store
-from small_stores import DECIDED, DIGEST, GOING_ON, Commands, layout_1
+from small_stores import DECIDED, DIGEST, GOING_ON, LAYOUT_2, Commands, layout_1
 
 
 def test_a_store_of_layout_1_is_shown_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,9 +57,29 @@ def test_trials_that_changed_since_their_digest_was_kept_are_not_migrated(
     assert DECIDED in done["lost"][0]
 
 
+def test_a_store_of_layout_2_is_shown_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(tmp_path, monkeypatch)
+    layout_1(commands.store, LAYOUT_2)
+    assert commands.json("report", DECIDED)["digest"] == DIGEST
+    assert commands.json("report", "small")["run"] == GOING_ON, "it was taken up last"
+    listed = {run["run"]: run for run in commands.json("report")}
+    assert listed[DECIDED]["kernel"] == "debian:5.10"
+    assert listed[DECIDED]["workload"] == "matrix"
+    assert listed[DECIDED]["answer"] == commands.json("report", DECIDED)["answer"]
+    assert commands.json("store", "check")["intact"]
+
+
+def test_a_damaged_run_of_layout_2_is_not_migrated(tmp_path: Path) -> None:
+    file = layout_1(tmp_path / "store.sqlite", LAYOUT_2)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE runs SET stopped_because = 'all is well' WHERE id = ?", [DECIDED])
+    with pytest.raises(RunError, match=f"run {DECIDED} is damaged"):
+        Store(f"sqlite:///{file}")
+
+
 def test_a_newer_layout_is_refused_with_a_sentence(tmp_path: Path) -> None:
     file = layout_1(tmp_path / "store.sqlite")
     with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("UPDATE store_version SET version = 3")
-    with pytest.raises(RequestError, match="has layout 3; expected at most 2"):
+        connection.execute("UPDATE store_version SET version = 4")
+    with pytest.raises(RequestError, match="has layout 4; expected at most 3"):
         Store(f"sqlite:///{file}")

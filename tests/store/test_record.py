@@ -78,8 +78,8 @@ def test_the_figures_of_a_long_run_that_ended_are_kept(
 def test_kept_figures_are_not_those_of_a_run_that_went_on(kept: Any, trials: list[Trial]) -> None:
     store, run = kept
     store.keep_measurements(run, store.measurements(run))
-    store.stop_run(run, "budget", "spent")
     store.add_trials(run, [trial(3, 0)])
+    store.stop_run(run, "budget", "spent")
     found = KeptRecord(store.find_run(run.id), store).measurements
     assert_same_figures(found, record_of([*trials, trial(3, 0)]).measurements)
     store.keep_measurements(run, found)
@@ -113,13 +113,14 @@ def test_the_digest_of_a_run_that_ended_is_kept_until_there_are_more_trials(kept
     store, run = kept
     assert KeptRecord(run, store).digest == digest(trials)
     assert store.digest(run, len(trials)) is None
+    store.keep_digest(run, digest(trials), len(trials))
+    assert store.digest(run, len(trials)) == digest(trials)
+    store.add_trials(run, (trial(3, 0),))
+    assert store.digest(run, len(trials) + 1) is None
     store.stop_run(run, "decided", "all verdicts are in")
     ended = store.find_run(run.id)
-    KeptRecord(ended, store).digest  # noqa: B018 - reading keeps it
-    assert store.digest(ended, len(trials)) == digest(trials)
-    store.add_trials(ended, (trial(3, 0),))
-    assert store.digest(ended, len(trials) + 1) is None
     assert KeptRecord(ended, store).digest == digest([*trials, trial(3, 0)])
+    assert store.digest(ended, len(trials) + 1) == digest([*trials, trial(3, 0)]), "reading keeps it"
 
 
 def test_the_digest_is_of_the_trials_that_are_shown_though_the_run_goes_on(kept: Any, trials: list[Trial]) -> None:

@@ -11,12 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ajuste.analysis.record import digest
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
+from ajuste.store.claim import lock_name, only_one
 from ajuste.store.engine import connect
+from ajuste.store.record import KeptRecord
+from ajuste.store.rows import Head
 from ajuste.store.salvage import inspect_store
-from ajuste.store.store import Run, Store, lock_name, only_one
+from ajuste.store.store import Run, Store
 from postgresql import Server
 
 
@@ -24,7 +28,7 @@ def file_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'a' / 'store.sqlite'}"
 
 
-def begin(store: Store, fingerprint: str = "f" * 64, seed: int = 1) -> Run:
+def begin(store: Store, fingerprint: str = "f" * 64, seed: int = 1, base: str = "") -> Run:
     return store.new_run(
         study="s",
         fingerprint=fingerprint,
@@ -33,6 +37,7 @@ def begin(store: Store, fingerprint: str = "f" * 64, seed: int = 1) -> Run:
         named="s",
         resolved="",
         environment={"kernel": "5.10"},
+        base=base,
     )
 
 
@@ -104,6 +109,59 @@ def test_a_run_that_is_taken_up_again_is_the_one_that_its_study_stands_for(store
         store.go_on(older, named="s", resolved="")
         assert store.find_run("s").id == older.id
         assert store.find_run(newer.id).id == newer.id
+
+
+def test_a_run_that_has_ended_never_changes(store_url: str) -> None:
+    with Store(store_url) as store:
+        run = begin(store)
+        store.add_trials(run, [trial()])
+        store.stop_run(run, "decided", "all verdicts are in")
+        for change in (
+            lambda: store.stop_run(run, "failed", "nothing was measured"),
+            lambda: store.go_on(run, named="another", resolved="another"),
+            lambda: store.set_environment(run, {}),
+            lambda: store.add_trials(run, [trial(block=1)]),
+        ):
+            with pytest.raises(RunError, match=f"run {run.id} has ended"):
+                change()
+        kept = store.find_run(run.id)
+        assert (kept.stopped, kept.stopped_because, kept.named) == ("decided", "all verdicts are in", "s")
+        assert store.trials(run) == [trial()]
+
+
+def test_another_question_has_the_same_trials_and_leaves_the_first_as_it_is(store_url: str) -> None:
+    with Store(store_url) as store:
+        first = begin(store)
+        store.add_trials(first, [trial(0), trial(2)], machine="lab1")
+        store.stop_run(first, "decided", "all verdicts are in")
+        before = (store.trials(first), KeptRecord(store.find_run(first.id), store).digest)
+        second = begin(store, base=first.id)
+        assert second.id == f"{first.id}.2"
+        assert store.trials(second) == store.trials(first)
+        store.add_trials(second, [trial(1), trial(3)], machine="lab2")
+        assert [one.slot.block for one in store.trials(second)] == [0, 1, 2, 3]
+        assert store.measurements(second).block.tolist() == [0, 1, 2, 3]
+        assert store.machines(second) == {0: "lab1", 1: "lab2", 2: "lab1", 3: "lab2"}
+        store.stop_run(second, "budget", "reached the limit")
+        assert KeptRecord(store.find_run(second.id), store).digest == digest(store.trials(second))
+        assert (store.trials(first), KeptRecord(store.find_run(first.id), store).digest) == before
+    assert not inspect_store(store_url).damaged
+
+
+def test_trials_that_another_run_shares_stay_until_that_is_deleted_too(store_url: str) -> None:
+    with Store(store_url) as store:
+        first = begin(store)
+        store.add_trials(first, [trial()])
+        store.stop_run(first, "decided", "")
+        second = begin(store, base=first.id)
+        store.delete([first])
+        assert [run.id for run in store.runs()] == [second.id]
+        assert store.trials(second) == [trial()]
+        with pytest.raises(RequestError, match=f"run '{first.id}' not found"):
+            store.find_run(first.id)
+        store.delete([second])
+        assert not store.runs()
+    assert inspect_store(store_url).trials == 0
 
 
 def test_a_clock_that_is_set_back_does_not_make_an_older_run_the_latest(store_url: str) -> None:
@@ -230,7 +288,16 @@ def test_a_store_with_other_tables_is_one_clear_error(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         other.execute("ALTER TABLE runs DROP COLUMN named")
     with Store(file_url(tmp_path)) as store, pytest.raises(RunError, match="cannot be read: no such column"):
-        store.runs()
+        store.find_run("s")
+
+
+def test_runs_are_listed_from_an_index_of_their_own(tmp_path: Path) -> None:
+    with Store(file_url(tmp_path)) as store:
+        begin(store)
+    names = ", ".join(name if name != "check" else '"check"' for name in Head.__dataclass_fields__)
+    with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
+        plan = other.execute(f"EXPLAIN QUERY PLAN SELECT {names} FROM runs").fetchall()
+    assert "USING COVERING INDEX runs_listed" in plan[0][3]
 
 
 def test_the_figures_are_read_from_an_index_of_their_own(tmp_path: Path) -> None:

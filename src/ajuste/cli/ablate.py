@@ -178,6 +178,7 @@ def ablate(
         named=command,
         means=means,
         fresh=unless_going_on(fresh),
+        name_chosen=name is not None and study is None,
     )
 
 

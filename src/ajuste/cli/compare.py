@@ -236,4 +236,5 @@ def compare(
         named=command,
         means=means,
         fresh=unless_going_on(fresh),
+        name_chosen=name is not None,
     )

@@ -12,7 +12,7 @@ from ajuste.cli.showing import show_results
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.metric import Metric
 from ajuste.report.progress import Progress
-from ajuste.run.experiment import conduct, goes_on, prepare
+from ajuste.run.experiment import conduct, goes_on, prepare, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
@@ -50,10 +50,12 @@ def measure(
     named: str,
     means: RunOptions,
     fresh: Callable[[Experiment, Store], bool],
+    name_chosen: bool = False,
 ) -> None:
     """Carry out ``study`` and show what came out.
 
-    ``fresh`` says whether what is in the store is measured anew. Raises RunError for a study that failed, after its
+    ``fresh`` says whether what is in the store is measured anew, ``name_chosen`` that no other question may have the
+    study's name. Raises RunError for a study that failed, after its
     results were shown, if there are any.
     """
     check_report(showing.report)
@@ -75,6 +77,8 @@ def measure(
         chosen = replace(means, say=progress.say)
         experiment = prepare(study, catalogue, chosen)
         with Store(means.home.store_url) as store:
+            if name_chosen:
+                require_free_name(experiment, store)
             anew = fresh(experiment, store)
             done = conduct(experiment, store, progress, chosen, named=named, fresh=anew)
             results = results_of(done, store)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ajuste.cli.listing import RunFilter, show_list, since_of
 from ajuste.cli.options import Json, Verbose, example
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
@@ -22,12 +23,18 @@ if TYPE_CHECKING:
 
 @example(
     "ajuste report",
+    "ajuste report --kernel debian:5.10 --since 30d",
     "ajuste report messages --html messages.html",
     "ajuste report messages --pictures figures",
     "ajuste report messages --markdown messages.md",
 )
 def report(
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN]...", help="A run, or a study (its newest run). Several are compared.", show_default=False
+        ),
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")] = None,
     pictures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write every picture of the report to this directory.")
@@ -42,16 +49,41 @@ def report(
         list[str] | None, typer.Option(metavar="NAME", help="With --markdown: show these metrics (repeatable).")
     ] = None,
     trials: Annotated[bool, typer.Option("--trials", help="Show the output of every trial.")] = False,
+    kernel: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="List only runs on kernels with this text.")
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="List only runs of workloads with this text.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(metavar="WORD", help="List only runs with this tag.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="List only runs since then: 2026-11-30, or 7d for 7 days.")
+    ] = None,
+    find: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="List only runs with this text in their name, id or answer.")
+    ] = None,
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
-    """Show a run from the store; without RUN, list all runs."""
+    """Show a run from the store; without RUN, list all runs; with several, compare them."""
     place = home()
+    wanted = RunFilter(kernel or "", workload or "", tag or "", since_of(since), find or "")
+    if runs and wanted != RunFilter():
+        raise RequestError("filters conflict with RUN: they choose what is listed", hint="remove RUN, or the filters")
+    if len(runs or ()) > 1 and (html or pictures or markdown or metric or trials):
+        raise RequestError(
+            "--html, --pictures, --markdown and --trials apply to one run; found several", hint="name one RUN"
+        )
     with Store(place.store_url) as store:
-        if run is None:
-            _list(store, as_json)
+        if not runs:
+            show_list(store.runs(), wanted, as_json=as_json)
             return
-        found = store.find_run(run)
+        if len(runs) > 1:
+            from ajuste.cli.side_by_side import show_side_by_side
+
+            show_side_by_side([store.find_run(run) for run in runs], store, as_json=as_json)
+            return
+        found = store.find_run(runs[0])
         if trials:
             _trials(store, found, as_json)
             return
@@ -88,20 +120,6 @@ def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
         write_text(path, as_markdown(report_of(results, metrics)))
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror or error}", hint="choose a FILE that you can write") from error
-
-
-def _list(store: Store, as_json: bool) -> None:
-    rows = [
-        {"run": r.id, "study": r.study, "seed": r.seed, "created": r.created, "stopped": r.stopped or "unfinished"}
-        for r in store.runs()
-    ]
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-        return
-    if not rows:
-        typer.echo("There are no runs yet. List studies with `ajuste studies`; run one with `ajuste run STUDY`.")
-    for row in rows:
-        typer.echo(f"{row['run']}  {row['study']}  seed {row['seed']}  {row['created']}  {row['stopped']}")
 
 
 def _trials(store: Store, run: Run, as_json: bool) -> None:

@@ -1,27 +1,35 @@
-"""``ajuste store``: whether what is kept is intact, and what to do where it is not."""
+"""``ajuste store``: whether what is kept is intact, what to do where it is not, and what to forget."""
 
 from __future__ import annotations
 
 import json
+import re
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ajuste.cli.listing import since_of, size_text
 from ajuste.cli.options import Json, example, examples
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import visible_line
 from ajuste.report.format import count_of
 from ajuste.store.engine import shown
+from ajuste.store.rows import Head
 from ajuste.store.salvage import inspect_store
 from ajuste.store.salvage import salvage as salvage_store
+from ajuste.store.store import Store
+from ajuste.store.upkeep import Unwanted, back_up, shrink, sizes
 
 app = typer.Typer(
     help=examples(
-        "Check the store of all runs, or salvage a damaged one.",
+        "Check, back up or clean up the store of all runs, or salvage a damaged one.",
         "ajuste store check",
+        "ajuste store backup runs.sqlite",
         "ajuste store salvage -o salvaged.sqlite",
     ),
     no_args_is_help=True,
@@ -70,3 +78,146 @@ def salvage(
     for line in done.lost:
         typer.echo(f"lost: {visible_line(line)}")
     typer.echo("Set AJUSTE_STORE to it, or replace the old store with it.")
+
+
+@app.command()
+@example("ajuste store backup runs.sqlite")
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy, a new file.")], as_json: Json = False
+) -> None:
+    """Copy the store to FILE, also while runs go on, and verify the copy."""
+    if not file.absolute().parent.is_dir():
+        raise RequestError(f"{file}: expected a file in an existing directory")
+    found = back_up(home().store_url, file)
+    size = file.stat().st_size
+    if as_json:
+        said = {"file": str(file), "runs": found.runs, "trials": found.trials, "size_bytes": size}
+        typer.echo(json.dumps(said, indent=2))
+        return
+    whole = f"{count_of(found.runs, 'run')} and {count_of(found.trials, 'trial')}"
+    typer.echo(f"{whole} are in {visible_line(str(file))} ({size_text(size)}), verified.")
+
+
+@app.command()
+@example("ajuste store size")
+def size(as_json: Json = False) -> None:
+    """Show how much room each run takes, and for what; the largest first."""
+    url = home().store_url
+    with Store(url) as store:
+        names = {run.id: run.study for run in store.runs()}
+    found = sizes(url)
+    rows = sorted(found.runs.items(), key=lambda row: -sum(row[1].values()))
+    if as_json:
+        said = [{"run": run, "study": names.get(run), "size_bytes": parts} for run, parts in rows]
+        typer.echo(json.dumps({"store": shown(url), "file_bytes": found.file, "runs": said}, indent=2))
+        return
+    for run, parts in rows:
+        kinds = ", ".join(f"{kind} {size_text(part)}" for kind, part in parts.items() if part)
+        name = visible_line(names.get(run, "deleted; other runs have its trials"))
+        typer.echo(f"{run}  {name}  {size_text(sum(parts.values()))}: {kinds}")
+    typer.echo(f"{count_of(len(names), 'run')}; the file has {size_text(found.file)}.")
+
+
+_TAG = re.compile(r"[^\s,#]{1,40}")
+
+
+@app.command()
+@example("ajuste store tag granularity baseline", "ajuste store tag granularity --remove baseline")
+def tag(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="The tags.", show_default=False)],
+    remove: Annotated[bool, typer.Option("--remove", help="Remove these tags instead of adding them.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Add tags to a run, by which it is listed and spared by prune --untagged."""
+    for word in words:
+        if not _TAG.fullmatch(word) or not word.isprintable():
+            raise RequestError(
+                f"tag {visible_line(word[:80])!r}: expected 1 to 40 printable characters without blanks, commas and #"
+            )
+    with Store(home().store_url) as store:
+        found = store.find_run(run)
+        (before,) = (one.tags.split() for one in store.runs() if one.id == found.id)
+        tags = set(before) - set(words) if remove else {*before, *words}
+        store.tag(found, tags)
+    if as_json:
+        typer.echo(json.dumps({"run": found.id, "tags": sorted(tags)}, indent=2))
+    else:
+        typer.echo(f"{found.id}: {visible_line(' '.join(sorted(tags))) or 'no tags'}")
+
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+@app.command()
+@example("ajuste store delete granularity")
+def delete(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Runs, or studies (their newest runs).", show_default=False)
+    ],
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Delete runs. Trials that another run shares stay."""
+    url = home().store_url
+    with Store(url) as store:
+        wanted = {store.find_run(run).id for run in runs}
+        _delete(store, [run for run in store.runs() if run.id in wanted], yes=yes, as_json=as_json)
+    shrink(url)
+
+
+@app.command()
+@example("ajuste store prune --failed --dry-run", "ajuste store prune --older 365d --untagged --dry-run")
+def prune(
+    failed: Annotated[bool, typer.Option("--failed", help="Delete runs that failed.")] = False,
+    older: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Delete runs older than that: 90d, or a day such as 2026-11-30.")
+    ] = None,
+    untagged: Annotated[bool, typer.Option("--untagged", help="Delete runs without tags.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")] = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Delete the runs that meet all of the given conditions."""
+    if not (failed or older or untagged):
+        raise RequestError("a condition is required", hint="give --failed, --older TIME or --untagged")
+    unwanted = Unwanted(failed, since_of(older, "--older"), untagged)
+    url = home().store_url
+    with Store(url) as store:
+        found = list(unwanted.among(store.runs()))
+        if dry_run or not found:
+            _say_deleted(found, as_json=as_json, dry_run=dry_run)
+            return
+        _delete(store, found, yes=yes, as_json=as_json)
+    shrink(url)
+
+
+def _delete(store: Store, runs: Sequence[Head], *, yes: bool, as_json: bool) -> None:
+    """Delete ``runs``, once a person agrees. Raises RequestError where nobody can be asked."""
+    what = count_of(len(runs), "run")
+    if not yes:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise RequestError(
+                f"this deletes {what}; nobody can be asked, because this is not a terminal", hint="add --yes"
+            )
+        for run in runs:
+            typer.echo(_named(run), err=True)
+        if not typer.confirm(f"Delete {what}?", err=True):
+            raise typer.Exit(1)
+    store.delete(runs)
+    _say_deleted(runs, as_json=as_json, dry_run=False)
+
+
+def _say_deleted(runs: Sequence[Head], *, as_json: bool, dry_run: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"dry_run": dry_run, "deleted": [run.id for run in runs]}, indent=2))
+        return
+    verb = "would be deleted" if dry_run else "deleted"
+    for run in runs:
+        typer.echo(f"{verb}: {_named(run)}")
+    if not runs:
+        typer.echo("nothing to delete")
+
+
+def _named(run: Head) -> str:
+    return f"{run.id}  {visible_line(run.study)}"

@@ -102,6 +102,8 @@ _IGNORED = (
 """Letters and marks that show nothing (DerivedCoreProperties.txt of Unicode, Default_Ignorable_Code_Point; and the
 blank of Braille). U+FE0E and U+FE0F choose between a character and its picture, as people write them."""
 
+_EMPTY: Final = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _IGNORED) + "]")
+
 LONGEST_WORD: Final = 200
 LONGEST_VALUE: Final = 100
 
@@ -110,7 +112,7 @@ def visible(text: str) -> str:
     r"""``text`` with every control, format, unassigned and empty character written as ``\xNN`` or ``\uNNNN``; line
     feeds and tabs stay.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and not _EMPTY.search(text):  # Of this no character is hidden.
         return text
     return "".join(_escaped(character) if _is_hidden(character) else character for character in text)
 

@@ -6,14 +6,13 @@ What only guests need is imported when there are any: it takes long to load.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.search.goal import Search
-from ajuste.design.stopping import Stop
 from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.kept_state import keeper
 from ajuste.kernel.spec import specs_to_build
@@ -26,7 +25,8 @@ from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.run.recordings import record_decisive, record_trials, to_record
 from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
-from ajuste.store.store import Run, Store, lock_name, only_one
+from ajuste.store.claim import lock_name, only_one
+from ajuste.store.store import Run, Store
 from ajuste.study.resolve import resolve, resolver
 from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
@@ -146,31 +146,81 @@ def conduct(
         store.reserved(experiment.fingerprint, seed, what),
     ):
         store.require_sound()
-        kept = None if fresh else store.latest_run(experiment.fingerprint, seed)
-        document = experiment.resolved.model_dump_json()
-        if kept is not None:
-            document = document if experiment.resolver is None else kept.resolved  # A search has more of it by now.
-            run = store.go_on(kept, named=named, resolved=document)
-        else:
-            run = store.new_run(
-                study=study.name,
-                fingerprint=experiment.fingerprint,
-                seed=seed,
-                ajuste=ajuste_version(),
-                named=named,
-                resolved=document,
-                environment=_surroundings(),
-            )
+        alike = [] if fresh else store.runs_alike(experiment.fingerprint, seed)
+        run = _begun(experiment, store, alike, named)
         about = {"run": run.id, "study": study.name, "seed": seed, "configurations": experiment.resolved.names}
-        _LOG.info("run begun" if kept is None else "run resumed", extra=about)
+        _LOG.info("run resumed" if run.id in [one.id for one in alike] else "run begun", extra=about)
+        if run.stopped:
+            store.take_up(run)
+            return run
         try:
-            stop = _measure(experiment, run, store, watcher, means)
+            _measure(experiment, run, store, watcher, means)
         except BaseException:
             store.forget_if_empty(run)
             raise
-        _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
-        store.stop_run(run, stop.why, stop.words)
         return store.find_run(run.id)
+
+
+def _begun(experiment: Experiment, store: Store, alike: Sequence[Run], named: str) -> Run:
+    """The run of this study: of those ``alike``, the newest first, the one that was asked the same or can go on, or
+    else a new one with the trials of one that ended.
+    """
+    resolved = experiment.resolved
+    for run in alike:
+        if is_same_question(run, resolved):
+            return run if run.stopped else store.go_on(run, named=named, resolved=_document(experiment, run))
+    if alike and not alike[0].stopped:
+        document = _document(experiment, alike[0])
+        return store.go_on(alike[0], named=named, resolved=document, study=resolved.study.name)
+    base = max((run for run in alike if run.stopped), key=store.count, default=None)
+    return store.new_run(
+        study=resolved.study.name,
+        fingerprint=experiment.fingerprint,
+        seed=resolved.study.design.seed,
+        ajuste=ajuste_version(),
+        named=named,
+        resolved=_document(experiment, base),
+        environment=_surroundings() if base is None else base.environment,
+        kernel=resolved.kernels_named,
+        workload=resolved.workload_named,
+        base="" if base is None else base.id,
+    )
+
+
+def require_free_name(experiment: Experiment, store: Store) -> None:
+    """Raises RequestError if another question has the name that a person chose for this one. One that is going on
+    under it goes on.
+    """
+    resolved = experiment.resolved
+    taken = store.runs_named(resolved.study.name)
+    same = (is_same_question(run, resolved) or _can_go_on(run, experiment) for run in taken)
+    if taken and not any(same):
+        raise RequestError(
+            f"--name {resolved.study.name}: run {taken[0].id} has this name and another question or command",
+            hint=f"choose another name, or remove that run with ajuste store delete {taken[0].id}",
+        )
+
+
+def _can_go_on(run: Run, experiment: Experiment) -> bool:
+    return not run.stopped and run.fingerprint == experiment.fingerprint
+
+
+def is_same_question(run: Run, resolved: ResolvedStudy) -> bool:
+    """Whether a run was asked just this, so that its answer is the answer. What a search has tried is no question."""
+    try:
+        then = ResolvedStudy.model_validate_json(run.resolved)
+    except ValueError:  # Of an Ajuste that wrote it otherwise.
+        return False
+    now = ResolvedStudy.model_validate_json(resolved.model_dump_json())
+    return (then.study, then.search, then.deciding) == (now.study, now.search, now.deciding)
+
+
+def _document(experiment: Experiment, kept: Run | None) -> str:
+    """The study as it is kept of a run. A search has more of it by now in the run it goes on from."""
+    resolved = experiment.resolved
+    if kept is not None and experiment.resolver is not None:
+        resolved = ResolvedStudy.model_validate_json(kept.resolved).model_copy(update={"study": resolved.study})
+    return resolved.model_dump_json()
 
 
 def _surroundings() -> dict[str, Any]:
@@ -179,7 +229,8 @@ def _surroundings() -> dict[str, Any]:
     return {"this machine": summary_of(inventory), "inventory": inventory.model_dump(mode="json")}
 
 
-def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, means: RunOptions) -> Stop:
+def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, means: RunOptions) -> None:
+    """Measure, and keep why that ended before anything that comes after the trials can fail."""
     environment: dict[str, Any] = dict(run.environment)
 
     def ready(machine: Machine, executor: Executor) -> None:
@@ -206,7 +257,8 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         explained = resolved.study.analysis.explain and experiment.resolver is None
         if explained and stop.why != "failed" and bed.explains:
             record_decisive(run, store, executors, means.say)
-        return stop
+        _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
+        store.stop_run(run, stop.why, stop.words)
 
 
 def _say_what_came_up(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from ajuste.analysis.explanation import explanations
@@ -11,6 +12,7 @@ from ajuste.analysis.results import assemble
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
 from ajuste.kernel.spec import BUILT, TO_BUILD
+from ajuste.model.error import RunError
 from ajuste.model.results import Results
 from ajuste.model.wording import split_at
 from ajuste.store.record import KeptRecord
@@ -49,6 +51,9 @@ def results_of(run: Run, store: Store) -> Results:
     )
     if left_out := _left_out(run.environment):
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})
+    if run.stopped and not run.answer and results.answer:
+        with suppress(RunError):  # A store that can only be read can be shown as well.
+            store.keep_answer(run, results.answer)
     recorded = store.recorded(run)
     if resolved.baseline not in recorded:
         return results

@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
+from heapq import merge
+from operator import itemgetter
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -21,6 +23,7 @@ from sqlalchemy.sql.functions import aggregate_strings
 
 from ajuste.model.event import Written
 from ajuste.model.measurements import Gathering, Measured, Measurements
+from ajuste.model.trial import Trial
 from ajuste.store.packing import UNREADABLE, DamageError, figures_checks
 from ajuste.store.rows import (
     FIGURES,
@@ -29,13 +32,17 @@ from ajuste.store.rows import (
     TrialTally,
     as_written,
     expect_tally,
+    owners,
     verify_figures,
     verify_trials,
+    whole_trial,
 )
 from ajuste.store.schema import SQLITE, TrialRow
 
 _AT_ONCE: Final = 2_000
 """Rows that are read at a time: few enough to stay in the processor's caches."""
+
+_WHOLE_AT_ONCE: Final = 1_000
 
 # The time of a write is no part of what was written, and makes every text another. Inside of a string the quotes
 # would be escaped.
@@ -51,11 +58,12 @@ def read_measurements(session: Session, run_id: str) -> Measurements:
     """All figures of a run. Raises DamageError."""
     gathering = Gathering(read_written=_written, read_not_supported=_reasons)
     together = session.connection().dialect.name == SQLITE
-    counted = TrialTally()
-    with naming(session, run_id):
-        for columns in _read_together(session, run_id) if together else _read_in_rows(session, run_id):
-            counted = counted.plus(_gather(gathering, run_id, columns))
-    expect_tally(session, run_id, TRIALS, counted)
+    for owner in owners(session, run_id):
+        counted = TrialTally()
+        with naming(session, owner):
+            for columns in _read_together(session, owner) if together else _read_in_rows(session, owner):
+                counted = counted.plus(_gather(gathering, owner, columns))
+        expect_tally(session, owner, TRIALS, counted)
     return gathering.measurements()
 
 
@@ -63,6 +71,11 @@ def each_measured(session: Session, run_id: str) -> Iterator[tuple[tuple[int, in
     """All that the digest covers (see ``analysis.record``), trial by trial in the order of the design, with their
     block, position and attempt. Raises DamageError, at the end where a trial is missing.
     """
+    yield from merge(*(_each_of(session, owner) for owner in owners(session, run_id)), key=itemgetter(0))
+
+
+def _each_of(session: Session, run_id: str) -> Iterator[tuple[tuple[int, int, int], Measured]]:
+    """As ``each_measured``, of what a run has measured itself."""
     plain = cache(lambda text: [write.model_dump(exclude={"at_ns"}) for write in _written(text)])
     exact = session.connection().dialect.name == SQLITE
     counted = TrialTally()
@@ -93,6 +106,25 @@ def each_measured(session: Session, run_id: str) -> Iterator[tuple[tuple[int, in
                     },
                 )
             counted = counted.plus(row[11] for row in rows)
+    expect_tally(session, run_id, TRIALS, counted)
+
+
+def each_trial(session: Session, run_id: str) -> Iterator[Trial]:
+    """All trials of a run in the order of the design, whole. Raises DamageError, at the end where one is missing."""
+    own = (_trials_of(session, owner) for owner in owners(session, run_id))
+    yield from merge(*own, key=lambda one: (one.slot.block, one.slot.position, one.attempt))
+
+
+def _trials_of(session: Session, run_id: str) -> Iterator[Trial]:
+    """The trials that a run has measured itself, in design order."""
+    query = select(*WHOLE).where(TrialRow.run_id == run_id)
+    in_order = query.order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
+    counted = TrialTally()
+    with naming(session, run_id):
+        for rows in session.execute(in_order.execution_options(yield_per=_WHOLE_AT_ONCE)).partitions():
+            for row in rows:
+                yield whole_trial(run_id, row)
+            counted = counted.plus(row.check for row in rows)
     expect_tally(session, run_id, TRIALS, counted)
 
 

@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 
 from ajuste.machine.files import make_directory
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.store.migration import migrate
 from ajuste.store.packing import DamageError, serialised
 from ajuste.store.rows import LAYOUT, RUNS, STORE, TrialTally, keep_tally, new_layout, tally
 from ajuste.store.schema import POSTGRESQL, SQLITE, STORE_VERSION, Base, TallyRow, VersionRow
@@ -155,6 +154,8 @@ def _settle(session: Session, engine: Engine) -> None:
         keep_tally(session, STORE, RUNS, TrialTally())
         new_layout(session)
     elif layout < STORE_VERSION:
+        from ajuste.store.migration import migrate  # It takes long to load.
+
         require_sound(engine)
         migrate(session, layout)
 

@@ -1,6 +1,7 @@
 """Bringing stores of older layouts to this one, step by step, in one transaction.
 
-Layout 2 has checksums and tallies, and counts runs instead of trusting a clock.
+Layout 2 has checksums and tallies, and counts runs instead of trusting a clock. Layout 3 has runs that share trials,
+and what is listed of a run.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any, Final
 
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select, text
 from sqlalchemy.orm import Session
+from sqlalchemy.schema import CreateTable
 
 from ajuste.analysis.record import digest_in_order
 from ajuste.store.columns import each_measured
-from ajuste.store.packing import DamageError
+from ajuste.store.packing import DamageError, check_of
 from ajuste.store.rows import (
     MACHINES,
     RECORDED,
@@ -24,14 +26,17 @@ from ajuste.store.rows import (
     TRIALS,
     TrialTally,
     as_written,
+    expect_tally,
     keep_tally,
     keep_trials,
     new_layout,
     place_words,
     sealed,
+    size_of_trials,
     tally,
 )
-from ajuste.store.schema import STORE_VERSION, Base, DigestRow, MachineRow, RecordedRow, RunRow
+from ajuste.store.schema import Base, DigestRow, MachineRow, RecordedRow, RunRow
+from ajuste.study.resolved import ResolvedStudy
 
 _AT_ONCE: Final = 1_000
 _OLD: Final = "layout_1_"
@@ -41,6 +46,10 @@ _RUN: Final = (
     *("id", "study", "fingerprint", "seed", "created", "ajuste"),
     *("named", "resolved", "stopped", "stopped_because"),
 )
+_HEAD_2: Final = ("id", "study", "fingerprint", "seed", "created", "ajuste", "begun", "taken_up", "unverified_before")
+_BODY_2: Final = ("named", "resolved", "environment", "stopped", "stopped_because")
+"""What the checksums of a run in layout 2 are of."""
+_NEW: Final = ("base", "deleted", "kernel", "workload", "answer", "tags", "size_bytes")
 _PLACE: Final = ("block", "position", "attempt")
 _TEXTS: Final = ("configuration", "seed", "status", "reason", "events", "console", "started", "host_seconds")
 _DOCUMENTS: Final = ("metrics", "not_supported", "written")
@@ -48,13 +57,50 @@ _DOCUMENTS: Final = ("metrics", "not_supported", "written")
 
 def migrate(session: Session, version: int) -> None:
     """Bring a store of an older layout to this one. Raises DamageError for one whose rows cannot be what was kept."""
-    while version < STORE_VERSION:
-        _STEPS[version](session)
-        version += 1
+    _STEPS[version](session)
     new_layout(session)
 
 
-def _to_layout_2(session: Session) -> None:
+def _from_layout_2(session: Session) -> None:
+    """Trials stay as they are; runs have more columns. What they answered is kept when they are shown next."""
+    connection = session.connection()
+    table = Base.metadata.tables[RunRow.__tablename__]
+    compiler: Any = connection.dialect.ddl_compiler(connection.dialect, CreateTable(table))
+    for name in _NEW:
+        column = compiler.get_column_specification(table.columns[name])
+        session.execute(text(f"ALTER TABLE runs ADD COLUMN {column}"))
+    for index in table.indexes:
+        index.create(connection, checkfirst=True)
+    checks = []
+    for run_id in list(session.scalars(select(RunRow.id))):
+        row = session.get_one(RunRow, run_id)
+        _verify_layout_2(row)
+        row.kernel, row.workload = listed(row.resolved)
+        row.size_bytes = size_of_trials(session, run_id) if row.stopped else 0
+        checks.append((row.check, sealed(row).check))
+        session.flush()
+        session.expunge(row)
+    before = TrialTally().plus(old for old, _ in checks)
+    expect_tally(session, STORE, RUNS, before)
+    keep_tally(session, STORE, RUNS, TrialTally().plus(new for _, new in checks))
+
+
+def _verify_layout_2(row: RunRow) -> None:
+    head = check_of(*(getattr(row, name) for name in _HEAD_2))
+    if (head, check_of(row.id, *(getattr(row, name) for name in _BODY_2))) != (row.check, row.body_check):
+        raise DamageError(f"the entry of run {row.id} is damaged: its checksum differs", row.id)
+
+
+def listed(resolved: str) -> tuple[str, str]:
+    """The kernels and the workload of a run, as lists show them."""
+    try:
+        found = ResolvedStudy.model_validate_json(resolved)
+    except ValueError:  # Of an Ajuste that wrote it otherwise.
+        return "", ""
+    return found.kernels_named, found.workload_named
+
+
+def _from_layout_1(session: Session) -> None:
     """All rows are copied into tables with checksums. That what was there before is sound is known only of runs whose
     digest was kept.
     """
@@ -101,7 +147,9 @@ def _copied_runs(session: Session, taken_up: bool) -> list[str]:
             fields["environment"] = json.loads(environment)
         except ValueError as error:
             raise DamageError(f"the environment of run {fields['id']} is not JSON: {error}", fields["id"]) from error
+        fields["kernel"], fields["workload"] = listed(fields["resolved"])
         order = {"begun": begun, "taken_up": shown[fields["id"]], "unverified_before": True}
+        fields |= {"base": "", "deleted": False, "answer": "", "tags": "", "size_bytes": 0}
         session.add(sealed(RunRow(**fields, **order)))
         keep_tally(session, fields["id"], TRIALS, TrialTally())
     session.flush()
@@ -158,4 +206,4 @@ def _by_run(session: Session, table: str, *columns: str) -> Iterator[tuple[str, 
         yield run_id, list(own)
 
 
-_STEPS: Final[dict[int, Callable[[Session], None]]] = {1: _to_layout_2}
+_STEPS: Final[dict[int, Callable[[Session], None]]] = {1: _from_layout_1, 2: _from_layout_2}

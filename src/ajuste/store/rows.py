@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic_core import from_json
-from sqlalchemy import Integer, Text, cast, delete, insert, select, tuple_
+from sqlalchemy import Integer, LargeBinary, Text, cast, delete, func, insert, literal, select, tuple_
 from sqlalchemy.orm import Session
 
+from ajuste.model.error import RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.packing import (
@@ -23,6 +24,7 @@ from ajuste.store.packing import (
     unescaped,
 )
 from ajuste.store.schema import (
+    SQLITE,
     STORE_VERSION,
     ColumnRow,
     DigestRow,
@@ -51,8 +53,11 @@ FIGURES: Final = (
 """What ``figures_checks`` takes."""
 OUTPUTS: Final = (TrialRow.started, TrialRow.host_seconds, TrialRow.events, TrialRow.console)
 WHOLE: Final = (*FIGURES, TrialRow.check, *OUTPUTS, TrialRow.outputs_check)
-_HEAD: Final = ("id", "study", "fingerprint", "seed", "created", "ajuste", "begun", "taken_up", "unverified_before")
-_BODY: Final = ("named", "resolved", "environment", "stopped", "stopped_because")
+_HEAD: Final = (
+    *("id", "study", "fingerprint", "seed", "created", "ajuste", "begun", "taken_up", "unverified_before"),
+    *("base", "deleted", "stopped", "kernel", "workload", "answer", "tags", "size_bytes"),
+)
+_BODY: Final = ("named", "resolved", "environment", "stopped_because")
 _KEPT: Final[dict[type, tuple[str, ...]]] = {
     MachineRow: ("run_id", "block", "machine"),
     DigestRow: ("run_id", "trials", "total", "digest"),
@@ -130,6 +135,21 @@ def drop_trials(session: Session, run_id: str, places: Iterable[tuple[int, int, 
     keep_tally(session, run_id, TRIALS, counted.plus((), minus=checks))
     for kept in (ColumnRow, DigestRow):
         session.execute(delete(kept).where(kept.run_id == run_id))
+
+
+def size_of_trials(session: Session, run_id: str) -> int:
+    """Bytes of the texts of the trials that a run has measured itself."""
+    texts = (TrialRow.events, TrialRow.console, TrialRow.reason, TrialRow.metrics, TrialRow.written)
+    found = session.scalar(select(func.sum(bytes_of(session, texts))).where(TrialRow.run_id == run_id))
+    return int(found or 0)
+
+
+def bytes_of(session: Session, columns: Iterable[Any]) -> Any:
+    """How many bytes the values of ``columns`` have together, for a query."""
+    if session.connection().dialect.name == SQLITE:
+        return sum((func.length(cast(column, LargeBinary)) for column in columns), start=literal(0))
+    plain = (column if isinstance(column.type, LargeBinary) else cast(column, Text) for column in columns)
+    return sum((func.octet_length(column) for column in plain), start=literal(0))
 
 
 def place_words(run_id: str, block: Any, position: Any, attempt: Any) -> str:
@@ -230,7 +250,7 @@ HEADS: Final = (*(getattr(RunRow, name) for name in _HEAD), RunRow.check)
 
 @dataclass(frozen=True)
 class Head:
-    """By what a run is found."""
+    """By what a run is found, and what is listed of it."""
 
     id: str
     study: str
@@ -241,6 +261,14 @@ class Head:
     begun: int
     taken_up: int
     unverified_before: bool
+    base: str
+    deleted: bool
+    stopped: str
+    kernel: str
+    workload: str
+    answer: str
+    tags: str
+    size_bytes: int
     check: int = field(repr=False)
 
 
@@ -251,6 +279,25 @@ def heads(session: Session) -> list[Head]:
         verify_head(*row)
     expect_tally(session, STORE, RUNS, TrialTally().plus(row.check for row in found))
     return sorted((Head(*row) for row in found), key=lambda head: (head.begun, head.id), reverse=True)
+
+
+def owners(session: Session, run_id: str) -> tuple[str, ...]:
+    """The runs whose trials a run has: those it is based on, the first one first, and itself. Raises DamageError."""
+    found: list[str] = []
+    while run_id:
+        row = session.execute(select(*HEADS).where(RunRow.id == run_id)).one_or_none()
+        if row is None or run_id in found:
+            raise DamageError(f"run {run_id} is missing" if row is None else f"run {run_id} is based on itself")
+        verify_head(*row)
+        found.append(run_id)
+        run_id = row.base
+    return tuple(reversed(found))
+
+
+def all_trials(session: Session, run_id: str) -> TrialTally:
+    """How many trials a run has, with those of the runs that it is based on."""
+    counted = [tally(session, owner, TRIALS) for owner in owners(session, run_id)]
+    return TrialTally(sum(one.rows for one in counted), sum(one.total for one in counted))
 
 
 def tally(session: Session, run_id: str, kind: str, *, to_change: bool = False) -> TrialTally:
@@ -280,16 +327,27 @@ def expect_tally(session: Session, run_id: str, kind: str, found: TrialTally) ->
         raise DamageError(f"the {kind} of {_run_words(run_id)} are damaged")
 
 
+_ALWAYS: Final = {"taken_up", "answer", "tags", "deleted"}
+"""What is no part of what a run measured or said; the answer is kept once, as it was said."""
+
+
 def change_run(session: Session, run_id: str, **values: Any) -> None:
-    """Change values of a run, and what is counted of it."""
+    """Change values of a run, and what is counted of it. Raises RunError for what a run that ended has said."""
     row = session.get(RunRow, run_id, with_for_update=True)
     if row is None:
         raise DamageError(f"run {run_id} is missing")
     before = verified(row).check
+    if row.stopped and not values.keys() <= _ALWAYS:
+        raise ended(run_id)
     for name, value in values.items():
         setattr(row, name, value)
     if sealed(row).check != before:
         keep_tally(session, STORE, RUNS, tally(session, STORE, RUNS, to_change=True).plus([row.check], [before]))
+
+
+def ended(run_id: str) -> RunError:
+    """The error that a run has ended."""
+    return RunError(f"run {run_id} has ended and cannot change", hint="run the command again to begin another run")
 
 
 def keep_machine(session: Session, run_id: str, blocks: Iterable[int], machine: str) -> None:

@@ -6,7 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,12 +171,17 @@ def _inspected(remains: Remains) -> Findings:
     found = Findings()
     remains.check_file()
     counted: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)
+    bases: dict[str, str] = {}
     for run in remains.small(RunRow):
-        found.runs += 1
+        found.runs += not run.deleted
+        bases[run.id] = run.base
         counted[STORE, RUNS] = counted[STORE, RUNS].plus([run.check])
         counted[run.id, TRIALS] = counted[run.id, TRIALS]
         if run.unverified_before:
             found.unverified_before.append(run.id)
+    for run_id, base in bases.items():
+        if base and base not in bases:
+            remains.damaged.append(f"run {base} is missing; run {run_id} has its trials")
     for run_id, row in remains.trials():
         found.trials += 1
         counted[run_id, TRIALS] = counted[run_id, TRIALS].plus([row[11]])
@@ -258,6 +263,34 @@ def _copy(remains: Remains, session: Session, done: Salvaged) -> None:
     for run in runs.values():
         session.add(run)
     session.flush()
+    _copy_trials(remains, session, runs, done)
+    for table in _COUNTED:
+        tallies: defaultdict[str, TrialTally] = defaultdict(TrialTally)
+        for one in remains.small(table):
+            if one.run_id in runs:
+                session.add(table(**columns_of(one)))
+                tallies[one.run_id] = tallies[one.run_id].plus([one.check])
+        for run_id, counted in tallies.items():
+            keep_tally(session, run_id, KINDS[table], counted)
+    done.runs = len(runs)
+    whole: set[str] = set()
+    for run in sorted(runs.values(), key=lambda run: run.begun):
+        there, before = tally(session, run.id, TRIALS), kept.get((run.id, TRIALS))
+        missing = f"{before.rows - there.rows} of {before.rows}" if before else "an unknown number of"
+        if run.base and run.base not in whole:
+            missing = f"its share of run {run.base}'s"
+        elif there == before:
+            whole.add(run.id)
+            continue
+        done.lost.append(f"run {run.id}: {missing} trials; it can go on")
+        run.base = run.stopped = run.stopped_because = run.answer = ""
+        sealed(run)
+    if (before := kept.get((STORE, RUNS))) is not None and before.rows != len(runs):
+        done.lost.append(f"{before.rows - len(runs)} of {before.rows} runs")
+    keep_tally(session, STORE, RUNS, TrialTally().plus(run.check for run in runs.values()))
+
+
+def _copy_trials(remains: Remains, session: Session, runs: Collection[str], done: Salvaged) -> None:
     strays: defaultdict[str, int] = defaultdict(int)
     batch: list[dict[str, Any]] = []
     seen: set[tuple[Any, ...]] = set()  # Pages that refer to the wrong ones may show a row twice.
@@ -276,25 +309,6 @@ def _copy(remains: Remains, session: Session, done: Salvaged) -> None:
     if batch:
         keep_trials(session, batch[0]["run_id"], batch)
     done.lost += [f"{count} trials of run {run_id}, which itself is lost" for run_id, count in strays.items()]
-    for table in _COUNTED:
-        tallies: defaultdict[str, TrialTally] = defaultdict(TrialTally)
-        for one in remains.small(table):
-            if one.run_id in runs:
-                session.add(table(**columns_of(one)))
-                tallies[one.run_id] = tallies[one.run_id].plus([one.check])
-        for run_id, counted in tallies.items():
-            keep_tally(session, run_id, KINDS[table], counted)
-    done.runs = len(runs)
-    for run in runs.values():
-        there, before = tally(session, run.id, TRIALS), kept.get((run.id, TRIALS))
-        if there != before:
-            missing = f"{before.rows - there.rows} of {before.rows}" if before else "an unknown number of"
-            done.lost.append(f"run {run.id}: {missing} trials; it can go on")
-            run.stopped = run.stopped_because = ""
-            sealed(run)
-    if (before := kept.get((STORE, RUNS))) is not None and before.rows != len(runs):
-        done.lost.append(f"{before.rows - len(runs)} of {before.rows} runs")
-    keep_tally(session, STORE, RUNS, TrialTally().plus(run.check for run in runs.values()))
 
 
 def _trial(run_id: str, row: Sequence[Any]) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, LargeBinary, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, LargeBinary, UniqueConstraint, false
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ajuste.store.packing import ExactText
 
-STORE_VERSION = 2
+STORE_VERSION = 3
 SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
 _BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite's integers have 64 bits, PostgreSQL's only 32
@@ -42,13 +42,17 @@ class TallyRow(Base):
 
 
 class RunRow(Base):
-    """One run of a study, which the person ``named`` so (a built-in name or a file). ``fingerprint`` is of all
-    that decides what is measured; ``stopped`` is empty while it can go on.
+    """One question and its answer, which the person ``named`` so (a built-in name or a file). ``fingerprint`` is of
+    all that decides what is measured; ``stopped`` is empty while it can go on. A run that ended never changes: another
+    question about what it measured is another run, whose trials are those of its ``base`` (the id of a run that
+    ended, or empty) and its own.
 
     ``begun`` and ``taken_up`` count what happened in this store, so that no clock decides which run is the latest:
     when the run was begun, and when it was begun, gone on with, or shown instead of being measured again.
     ``unverified_before``: it was kept before there were checksums, which were computed from what was there then.
-    ``check`` is of the short values, by which runs are found, ``body_check`` of the others.
+    ``kernel``, ``workload``, ``answer``, ``tags`` (words) and ``size_bytes`` (of its own trials) are for lists.
+    ``deleted``: it is kept for the trials that other runs have of it. ``check`` is of the short values, by which runs
+    are found, ``body_check`` of the others.
     """
 
     __tablename__ = "runs"
@@ -61,11 +65,18 @@ class RunRow(Base):
     begun: Mapped[int]
     taken_up: Mapped[int]
     unverified_before: Mapped[bool] = mapped_column(default=False)
+    base: Mapped[str] = mapped_column(default="", server_default="")
+    deleted: Mapped[bool] = mapped_column(default=False, server_default=false())
+    stopped: Mapped[str] = mapped_column(default="")
+    kernel: Mapped[str] = mapped_column(default="", server_default="")
+    workload: Mapped[str] = mapped_column(default="", server_default="")
+    answer: Mapped[str] = mapped_column(default="", server_default="")
+    tags: Mapped[str] = mapped_column(default="", server_default="")
+    size_bytes: Mapped[int] = mapped_column(_BIG, default=0, server_default="0")
     check: Mapped[int] = mapped_column(_BIG)
     named: Mapped[str]
     resolved: Mapped[str]
     environment: Mapped[dict[str, Any]]
-    stopped: Mapped[str] = mapped_column(default="")
     stopped_because: Mapped[str] = mapped_column(default="")
     body_check: Mapped[int] = mapped_column(_BIG)
 
@@ -143,6 +154,29 @@ class RecordedRow(Base):
     document: Mapped[str]
     check: Mapped[int] = mapped_column(_BIG)
 
+
+# What lists show of runs, without the studies and inventories, which are most of a row. As below.
+LISTED = Index(
+    "runs_listed",
+    RunRow.id,
+    RunRow.study,
+    RunRow.fingerprint,
+    RunRow.seed,
+    RunRow.created,
+    RunRow.ajuste,
+    RunRow.begun,
+    RunRow.taken_up,
+    RunRow.unverified_before,
+    RunRow.base,
+    RunRow.deleted,
+    RunRow.stopped,
+    RunRow.kernel,
+    RunRow.workload,
+    RunRow.answer,
+    RunRow.tags,
+    RunRow.size_bytes,
+    RunRow.check,
+).ddl_if(dialect="sqlite")
 
 # What the analysis reads of a trial, without the outputs, which are most of a row: SQLite reads the index alone.
 # PostgreSQL keeps long texts apart by itself, and its indexes have no room for them.

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from itertools import count
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.orm import Session
 
-from ajuste.machine.lock import locked
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
-from ajuste.store.columns import each_measured, naming, read_measurements
+from ajuste.store.claim import going_on
+from ajuste.store.columns import each_measured, each_trial, read_measurements
 from ajuste.store.engine import WRITING, open_engine, require_sound, shown, unusable
 from ajuste.store.packing import UNREADABLE, DamageError, PackedColumn, packed, unpacked
 from ajuste.store.rows import (
@@ -31,18 +31,22 @@ from ajuste.store.rows import (
     STORE,
     TRIALS,
     WHOLE,
+    Head,
     TrialTally,
     all_of,
+    all_trials,
     change_run,
     drop_trials,
-    expect_tally,
+    ended,
     forget,
     heads,
     keep_machine,
     keep_tally,
     keep_trials,
+    owners,
     place_words,
     sealed,
+    size_of_trials,
     tally,
     trial_row,
     verified,
@@ -50,14 +54,15 @@ from ajuste.store.rows import (
 )
 from ajuste.store.schema import POSTGRESQL, SQLITE, ColumnRow, DigestRow, MachineRow, RecordedRow, RunRow, TrialRow
 
-_AT_ONCE: Final = 1_000
 Place: TypeAlias = tuple[int, int, int]
 """Block, position and attempt of a trial."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a study as the store has it. ``stopped`` is empty while it can go on."""
+    """One run of a study as the store has it. ``stopped`` is empty while it can go on; a run that ended never changes.
+    It has the trials of its ``base``, if it has one, and its own.
+    """
 
     id: str
     study: str
@@ -69,6 +74,8 @@ class Run:
     resolved: str
     stopped: str = ""
     stopped_because: str = ""
+    base: str = ""
+    answer: str = ""
     environment: dict[str, Any] = field(default_factory=dict)
 
 
@@ -102,11 +109,16 @@ class Store:
         named: str,
         resolved: str,
         environment: dict[str, Any],
+        kernel: str = "",
+        workload: str = "",
+        base: str = "",
     ) -> Run:
-        """Begin a run. Its id is the day and a random part, for people: which run is the latest is counted."""
+        """Begin a run. Its id is the day and a random part, for people: which run is the latest is counted. One with a
+        ``base``, the id of a run that ended, begins with the trials of that, and is called after it.
+        """
         now = self._now()
         run = Run(
-            id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+            id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}" if not base else self._following(base),
             study=study,
             fingerprint=fingerprint,
             seed=seed,
@@ -115,11 +127,13 @@ class Store:
             named=named,
             resolved=resolved,
             environment=environment,
+            base=base,
         )
+        own = {"kernel": kernel, "workload": workload, "deleted": False, "unverified_before": False}
         with self._writing() as session:
             counted = tally(session, STORE, RUNS, to_change=True)  # Of two that begin at once one is the first.
             last = session.scalar(select(func.max(RunRow.taken_up))) or 0
-            row = sealed(RunRow(**vars(run), begun=last + 1, taken_up=last + 1, unverified_before=False))
+            row = sealed(RunRow(**vars(run), **own, tags="", size_bytes=0, begun=last + 1, taken_up=last + 1))
             session.add(row)
             keep_tally(session, STORE, RUNS, counted.plus([row.check]))
             keep_tally(session, run.id, TRIALS, TrialTally())
@@ -132,31 +146,64 @@ class Store:
 
     def latest_run(self, fingerprint: str, seed: int) -> Run | None:
         """The run of exactly this that was begun last, finished or not."""
+        return next(iter(self.runs_alike(fingerprint, seed)), None)
+
+    def runs_alike(self, fingerprint: str, seed: int) -> list[Run]:
+        """All runs of exactly this, the one begun last first."""
         with self._reading() as session:
-            for head in heads(session):
-                if (head.fingerprint, head.seed) == (fingerprint, seed):
-                    return _run(session, head.id)
-        return None
+            found = (head for head in heads(session) if (head.fingerprint, head.seed) == (fingerprint, seed))
+            return [_run(session, head.id) for head in found if not head.deleted]
+
+    def runs_named(self, study: str) -> list[Run]:
+        """All runs of studies of that name, the one begun last first."""
+        with self._reading() as session:
+            return [_run(session, head.id) for head in heads(session) if head.study == study and not head.deleted]
+
+    def count(self, run: Run) -> int:
+        """How many trials a run has, with those of its base."""
+        with self._reading() as session:
+            return all_trials(session, run.id).rows
 
     def find_run(self, text: str) -> Run:
         """The run with the id ``text``, or that of the study of that name which was last begun, gone on with or shown
         instead of being measured again. Raises RequestError.
         """
         with self._reading() as session:
-            found = [head for head in heads(session) if text in (head.id, head.study)]
+            found = [head for head in heads(session) if text in (head.id, head.study) and not head.deleted]
             if found:
                 return _run(session, max(found, key=lambda head: (head.taken_up, head.id)).id)
         raise RequestError(f"run {text!r} not found in the store", hint="list runs with ajuste report")
 
-    def runs(self) -> list[Run]:
-        """All runs, the one begun last first."""
+    def runs(self) -> list[Head]:
+        """What is listed of all runs, the one begun last first."""
         with self._reading() as session:
-            return [_run(session, head.id) for head in heads(session)]
+            return [head for head in heads(session) if not head.deleted]
 
     def stop_run(self, run: Run, stopped: str, because: str) -> None:
-        """Record why a run ended. An empty ``stopped`` means that it can go on."""
+        """Record why a run ended: from then on it never changes."""
         with self._writing() as session:
-            change_run(session, run.id, stopped=stopped, stopped_because=because)
+            size = size_of_trials(session, run.id)
+            change_run(session, run.id, stopped=stopped, stopped_because=because, size_bytes=size)
+
+    def keep_answer(self, run: Run, answer: str) -> None:
+        """Keep what a run that ended has said, for lists."""
+        with self._writing() as session:
+            change_run(session, run.id, answer=answer)
+
+    def tag(self, run: Run | Head, tags: Iterable[str]) -> None:
+        """Tag a run with these words, instead of those that it has."""
+        with self._writing() as session:
+            change_run(session, run.id, tags=" ".join(sorted(set(tags))))
+
+    def delete(self, runs: Iterable[Run | Head]) -> None:
+        """Forget runs. The trials that other runs have of them stay until those are forgotten too."""
+        with self._writing() as session:
+            for run in runs:
+                change_run(session, run.id, deleted=True)
+            while unused := _unused(session):
+                for run_id in unused:
+                    forget(session, run_id)
+                session.flush()
 
     def forget_if_empty(self, run: Run) -> None:
         """Remove a run of which nothing was measured."""
@@ -164,12 +211,21 @@ class Store:
             if not tally(session, run.id, TRIALS).rows and not _count(session, run):
                 forget(session, run.id)
 
-    def go_on(self, run: Run, *, named: str, resolved: str) -> Run:
-        """Take a run up again for a study that measures the same, though its words or analysis may have changed."""
+    def go_on(self, run: Run, *, named: str, resolved: str, study: str = "") -> Run:
+        """Take a run that has not ended up again for a study that measures the same, though its words or analysis may
+        have changed, and its name.
+        """
+        new = replace(run, named=named, resolved=resolved, study=study or run.study)
         with self._writing() as session:
             last = session.scalar(select(func.max(RunRow.taken_up))) or 0
-            change_run(session, run.id, named=named, resolved=resolved, taken_up=last + 1)
-        return replace(run, named=named, resolved=resolved)
+            change_run(session, run.id, taken_up=last + 1, named=named, resolved=resolved, study=new.study)
+        return new
+
+    def take_up(self, run: Run) -> None:
+        """Let the name of its study stand for a run, which is shown instead of being measured again."""
+        with self._writing() as session:
+            last = session.scalar(select(func.max(RunRow.taken_up))) or 0
+            change_run(session, run.id, taken_up=last + 1)
 
     def set_environment(self, run: Run, environment: dict[str, Any]) -> None:
         """Record what the run was measured on, known only once its targets are ready."""
@@ -183,6 +239,8 @@ class Store:
         if not trials:
             return
         with self._writing() as session:
+            if session.scalar(select(RunRow.stopped).where(RunRow.id == run.id)):
+                raise ended(run.id)
             keep_trials(session, run.id, [trial_row(run.id, trial) for trial in trials])
             if machine:
                 keep_machine(session, run.id, {trial.slot.block for trial in trials}, machine)
@@ -195,32 +253,27 @@ class Store:
     def machines(self, run: Run) -> dict[int, str]:
         """By block, which of several machines has measured it."""
         with self._reading() as session:
-            return {row.block: row.machine for row in all_of(session, MachineRow, run.id, MACHINES)}
+            owned = (all_of(session, MachineRow, owner, MACHINES) for owner in owners(session, run.id))
+            return {row.block: row.machine for rows in owned for row in rows}
 
-    def trials(self, run: Run) -> list[Trial]:
+    def trials(self, run: Run | Head) -> list[Trial]:
         """All trials of a run in design order: block, position, attempt."""
         return list(self.each_trial(run))
 
-    def each_trial(self, run: Run) -> Iterator[Trial]:
+    def each_trial(self, run: Run | Head) -> Iterator[Trial]:
         """As ``trials``, one after the other: all that was printed in a run may be more than the memory holds. That
         one is missing is known in the end (RunError).
         """
-        query = select(*WHOLE).where(TrialRow.run_id == run.id)
-        in_order = query.order_by(TrialRow.block, TrialRow.position, TrialRow.attempt)
-        counted = TrialTally()
-        with self._reading() as session, naming(session, run.id):
-            for rows in session.execute(in_order.execution_options(yield_per=_AT_ONCE)).partitions():
-                for row in rows:
-                    yield whole_trial(run.id, row)
-                counted = counted.plus(row.check for row in rows)
-            expect_tally(session, run.id, TRIALS, counted)
+        with self._reading() as session:
+            yield from each_trial(session, run.id)
 
     def trials_at(self, run: Run, places: Sequence[Place]) -> list[Trial]:
         """The trials of a run at these places, in their order."""
         wanted = tuple_(TrialRow.block, TrialRow.position, TrialRow.attempt).in_(places)
         with self._reading() as session:
-            rows = session.execute(select(*WHOLE).where(TrialRow.run_id == run.id, wanted))
-            found = {(row.block, row.position, row.attempt): whole_trial(run.id, row) for row in rows}
+            own = TrialRow.run_id.in_(owners(session, run.id))
+            rows = session.execute(select(*WHOLE, TrialRow.run_id).where(own, wanted))
+            found = {(row.block, row.position, row.attempt): whole_trial(row.run_id, row[:-1]) for row in rows}
             for place in places:
                 if place not in found:
                     raise DamageError(f"{place_words(run.id, *place)} is missing")
@@ -234,7 +287,7 @@ class Store:
     def kept_measurements(self, run: Run) -> Measurements | None:
         """The figures of a run as they were kept, if they are of all the trials that it has."""
         with self._reading() as session:
-            counted = tally(session, run.id, TRIALS)
+            counted = all_trials(session, run.id)
             kept = select(ColumnRow).where(ColumnRow.run_id == run.id).order_by(ColumnRow.place)
             rows = [verified(row) for row in session.scalars(kept)]
             if not rows or (rows[0].trials, rows[0].total) != (counted.rows, counted.total):
@@ -251,7 +304,7 @@ class Store:
         """Keep the figures of all trials that a run has now, so that they are read at once from then on."""
         columns = list(packed(found))
         with self._writing() as session:
-            counted = tally(session, run.id, TRIALS)
+            counted = all_trials(session, run.id)
             if counted.rows != len(found):  # It has gone on meanwhile.
                 return
             session.execute(delete(ColumnRow).where(ColumnRow.run_id == run.id))
@@ -268,7 +321,7 @@ class Store:
     def digest(self, run: Run, trials: int) -> str | None:
         """The digest that was kept of a run, if it is of all the trials that it has, which are so many."""
         with self._reading() as session:
-            counted = tally(session, run.id, TRIALS)
+            counted = all_trials(session, run.id)
             kept = session.get(DigestRow, run.id)
             if kept is None or (verified(kept).trials, kept.total) != (counted.rows, counted.total):
                 return None
@@ -277,7 +330,7 @@ class Store:
     def keep_digest(self, run: Run, digest: str, trials: int) -> None:
         """Keep the digest of all trials of a run, if it still has so many."""
         with self._writing() as session:
-            counted = tally(session, run.id, TRIALS)
+            counted = all_trials(session, run.id)
             if counted.rows == trials:
                 own = {"run_id": run.id, "trials": trials, "total": counted.total, "digest": digest}
                 session.merge(sealed(DigestRow(**own)))
@@ -296,7 +349,8 @@ class Store:
     def recorded(self, run: Run) -> dict[str, Recorded]:
         """The recorded trials of a run by configuration."""
         with self._reading() as session:
-            rows = {row.configuration: row.document for row in all_of(session, RecordedRow, run.id, RECORDED)}
+            owned = (all_of(session, RecordedRow, owner, RECORDED) for owner in owners(session, run.id))
+            rows = {row.configuration: row.document for own in owned for row in own}
         return {name: Recorded.model_validate_json(document) for name, document in rows.items()}
 
     @contextmanager
@@ -312,12 +366,19 @@ class Store:
         number = int.from_bytes(hashlib.sha256(f"{fingerprint}:{seed}".encode()).digest()[:8], signed=True)
         with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             if not connection.scalar(select(func.pg_try_advisory_lock(number))):
-                raise _going_on(what)
+                raise going_on(what)
             try:
                 yield
             finally:
                 with suppress(DatabaseError):  # A connection that was lost holds nothing.
                     connection.execute(select(func.pg_advisory_unlock(number)))
+
+    def _following(self, base: str) -> str:
+        """The id of another run of what a run has measured."""
+        first = base.partition(".")[0]
+        with self._reading() as session:
+            taken = {head.id for head in heads(session)}
+        return next(one for number in count(2) if (one := f"{first}.{number}") not in taken)
 
     @contextmanager
     def _reading(self) -> Iterator[Session]:
@@ -349,34 +410,11 @@ class Store:
             raise unusable(self.url, DamageError(f"it has invalid text: {error}"), "written") from error
 
 
-@contextmanager
-def only_one(lock: Path, what: str) -> Iterator[None]:
-    """Hold ``lock`` for as long as the context lasts. Raises RequestError if another process holds it: ``what`` is
-    going on.
-    """
-
-    def refuse() -> None:
-        raise _going_on(what)
-
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(lock, waiting=refuse))
-        except OSError as error:
-            raise RequestError(
-                f"cannot write to {lock.parent}: {error.strerror}", hint="set AJUSTE_HOME to another place"
-            ) from error
-        yield
-
-
-def _going_on(what: str) -> RequestError:
-    return RequestError(
-        f"another process runs {what}", hint="wait for it, or interrupt it; run the command again to resume"
-    )
-
-
-def lock_name(fingerprint: str, seed: int) -> str:
-    """A file name for ``only_one`` that is the same for the same study and seed."""
-    return hashlib.sha256(f"{fingerprint}:{seed}".encode()).hexdigest()[:24] + ".lock"
+def _unused(session: Session) -> list[str]:
+    """The runs that were deleted, and whose trials no other run has."""
+    found = heads(session)
+    bases = {head.base for head in found}
+    return [head.id for head in found if head.deleted and head.id not in bases]
 
 
 def _count(session: Session, run: Run) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -114,6 +115,18 @@ class ResolvedStudy(_Resolved):
     def names(self) -> tuple[str, ...]:
         """The names of all configurations, in order."""
         return tuple(c.configuration.name for c in self.configurations)
+
+    @property
+    def kernels_named(self) -> str:
+        """The kernels for lists: their specs, or ``host``."""
+        return ", ".join(self.study.kernels) or "host"
+
+    @property
+    def workload_named(self) -> str:
+        """The workload for lists: its kind or command, or all its variants."""
+        table = self.study.workload
+        commands = [one.command for one in table.variants] or [table.command or ()]
+        return table.kind or ", ".join(map(shlex.join, commands))
 
     def schedulers_on(self, machine: Machine) -> tuple[str, ...]:
         """The BPF schedulers that configurations on ``machine`` have, each once."""

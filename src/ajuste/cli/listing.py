@@ -1,0 +1,108 @@
+"""The list of runs: which of them, and a line for each."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from ajuste.model.error import RequestError
+from ajuste.model.wording import visible_line
+
+if TYPE_CHECKING:
+    from ajuste.store.rows import Head
+
+UNFINISHED: Final = "unfinished"
+_AGO: Final = {"d": 1.0, "w": 7.0, "h": 1 / 24}
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """Which runs are wanted; what is empty chooses all."""
+
+    kernel: str = ""
+    workload: str = ""
+    tag: str = ""
+    since: datetime | None = None
+    text: str = ""
+
+    def takes(self, run: Head) -> bool:
+        text = self.text.casefold()
+        return (
+            self.kernel in run.kernel
+            and self.workload in run.workload
+            and (not self.tag or self.tag in run.tags.split())
+            and (self.since is None or datetime.fromisoformat(run.created) >= self.since)
+            and (not text or any(text in part.casefold() for part in (run.id, run.study, run.answer)))
+        )
+
+
+def since_of(text: str | None, option: str = "--since", now: datetime | None = None) -> datetime | None:
+    """The time that a person means by a day, a moment, or how long ago (``7d``). Raises RequestError."""
+    if text is None:
+        return None
+    if ago := re.fullmatch(r"(\d{1,6})([dwh])", text):
+        return (now or datetime.now(UTC)) - timedelta(days=int(ago[1]) * _AGO[ago[2]])
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise RequestError(
+            f"{option}: {visible_line(text[:80])!r} is not a time; expected a day such as 2026-11-30, or 7d for 7 days"
+        ) from None
+    return found if found.tzinfo else found.astimezone()
+
+
+def show_list(runs: Iterable[Head], wanted: RunFilter, *, as_json: bool) -> None:
+    """Print the wanted ones, a line each; on a terminal no longer than it is wide."""
+    found = list(runs)
+    chosen = [run for run in found if wanted.takes(run)]
+    if as_json:
+        typer.echo(json.dumps([_document(run) for run in chosen], indent=2))
+    elif chosen:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+        typer.echo("\n".join(_line(run)[:width] for run in chosen))
+    elif found:
+        typer.echo("No run matches.")
+    else:
+        typer.echo("There are no runs yet. List studies with `ajuste studies`; run one with `ajuste run STUDY`.")
+
+
+def size_text(size: int) -> str:
+    """``44 MB``."""
+    value, unit = float(size), 0
+    while value >= 1000 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.3g} {_UNITS[unit]}"
+
+
+def _document(run: Head) -> dict[str, object]:
+    names = ("study", "seed", "created")
+    more = ("answer", "kernel", "workload", "size_bytes", "base")
+    return {
+        "run": run.id,
+        **{name: getattr(run, name) for name in names},
+        "stopped": run.stopped or UNFINISHED,
+        **{name: getattr(run, name) for name in more},
+        "tags": run.tags.split(),
+    }
+
+
+def _line(run: Head) -> str:
+    parts = [
+        *(run.id, run.study, f"seed {run.seed}", run.created, run.stopped or UNFINISHED, run.kernel),
+        *(
+            run.workload,
+            size_text(run.size_bytes) if run.stopped else "",
+            " ".join(f"#{tag}" for tag in run.tags.split()),
+        ),
+        run.answer,
+    ]
+    return visible_line("  ".join(part for part in parts if part))

@@ -1,0 +1,125 @@
+"""Looking after a store: a copy of it, how large it is, and what runs can go."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import func, select
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.orm import Session
+
+from ajuste.model.error import RequestError, RunError
+from ajuste.store.engine import open_engine, shown, unusable
+from ajuste.store.packing import DamageError
+from ajuste.store.rows import Head, bytes_of, heads
+from ajuste.store.salvage import Findings, inspect_store
+from ajuste.store.schema import SQLITE, ColumnRow, RecordedRow, RunRow, TrialRow
+
+_PARTS: Final = {
+    "outputs": (TrialRow.run_id, (TrialRow.events, TrialRow.console)),
+    "figures": (TrialRow.run_id, (TrialRow.metrics, TrialRow.written, TrialRow.not_supported, TrialRow.reason)),
+    "recordings": (RecordedRow.run_id, (RecordedRow.document,)),
+    "kept figures": (ColumnRow.run_id, (ColumnRow.words, ColumnRow.numbers)),
+    "study and machine": (RunRow.id, (RunRow.resolved, RunRow.environment, RunRow.named)),
+}
+"""By kind of what a run takes room for: whose it is, and the texts."""
+
+
+def back_up(url: str, file: Path) -> Findings:
+    """Copy the store at ``url``, as it is at one moment, to the new ``file``, and verify all that is in the copy.
+
+    Raises RequestError if ``file`` is there already and for a server, RunError where the copy cannot be written or is
+    not sound: then there is none.
+    """
+    _require_file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={shown(url)}")
+    if file.exists():
+        raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
+    original = make_url(url).database or ""
+    if not Path(original).is_file():
+        raise RequestError(f"store {original} not found", hint="run a study first, or set AJUSTE_STORE or AJUSTE_HOME")
+    try:
+        with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")
+        found = inspect_store(f"sqlite:///{file}")
+    except sqlite3.Error as error:
+        _remove(file)
+        raise RunError(f"cannot copy the store to {file}: {error}", hint="check disk space and permissions") from error
+    for end in ("-wal", "-shm"):
+        Path(f"{file}{end}").unlink(missing_ok=True)
+    if found.damaged:
+        _remove(file)
+        raise unusable(url, DamageError(found.damaged[0]), "copied")
+    return found
+
+
+def _remove(file: Path) -> None:
+    for end in ("", "-wal", "-shm", "-journal"):
+        Path(f"{file}{end}").unlink(missing_ok=True)
+
+
+def _require_file(url: str, hint: str) -> None:
+    if make_url(url).get_backend_name() != SQLITE:
+        raise RequestError(f"the store {shown(url)} is on a server; expected a file", hint=hint)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of a store: by run (its id, the newest first) and kind, and of its ``file`` in all (0 on a server)."""
+
+    runs: dict[str, dict[str, int]]
+    file: int
+
+
+def sizes(url: str) -> Sizes:
+    """What takes how much room."""
+    engine = open_engine(url)
+    try:
+        with Session(engine) as session:
+            found: dict[str, dict[str, int]] = {head.id: {} for head in heads(session)}
+            for kind, (whose, columns) in _PARTS.items():
+                for run_id, size in session.execute(
+                    select(whose, func.sum(bytes_of(session, columns))).group_by(whose)
+                ):
+                    found.setdefault(run_id, {})[kind] = int(size or 0)
+    except (DatabaseError, DamageError) as error:
+        raise unusable(url, error, "read") from error
+    finally:
+        engine.dispose()
+    file = Path(make_url(url).database or "")
+    parts = (Path(f"{file}{end}") for end in ("", "-wal"))
+    is_file = make_url(url).get_backend_name() == SQLITE
+    return Sizes(found, sum(part.stat().st_size for part in parts if part.is_file()) if is_file else 0)
+
+
+@dataclass(frozen=True)
+class Unwanted:
+    """Which runs are to go: those that are all of what is asked."""
+
+    failed: bool = False
+    before: datetime | None = None
+    untagged: bool = False
+
+    def among(self, runs: Sequence[Head]) -> Iterator[Head]:
+        for run in runs:
+            old = self.before is None or datetime.fromisoformat(run.created) < self.before
+            if old and (run.stopped == "failed" or not self.failed) and not (run.tags and self.untagged):
+                yield run
+
+
+def shrink(url: str) -> None:
+    """Give the room of what was removed back to the disk. What cannot be now is used again by later runs."""
+    if make_url(url).get_backend_name() != SQLITE:
+        return
+    engine = open_engine(url)
+    with suppress(sqlite3.Error), closing(engine.raw_connection()) as connection, closing(connection.cursor()) as own:
+        own.execute("VACUUM")
+        own.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    engine.dispose()
