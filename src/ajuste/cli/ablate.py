@@ -23,6 +23,7 @@ from ajuste.cli.options import (
     Files,
     Fresh,
     IgnoreFailure,
+    KeepOutput,
     Insecure,
     Jobs,
     Json,
@@ -110,6 +111,7 @@ def ablate(
     name: Annotated[str | None, option("Name for `ajuste report` (default: ablate).", "NAME")] = None,
     as_root: AsRoot = False,
     ignore_failure: IgnoreFailure = False,
+    keep_output: KeepOutput = False,
     accept_risk: AcceptRisk = False,
     save: Save = None,
     dry_run: DryRun = False,
@@ -157,6 +159,7 @@ def ablate(
         name=name or NAME,
         as_root=as_root,
         ignore_failure=ignore_failure,
+        keep_output=keep_output,
     )
     command = command_line()
     silent = as_json or quiet

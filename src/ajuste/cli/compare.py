@@ -23,6 +23,7 @@ from ajuste.cli.options import (
     Files,
     Fresh,
     IgnoreFailure,
+    KeepOutput,
     Insecure,
     Json,
     Memory,
@@ -152,6 +153,7 @@ def compare(
     name: Annotated[str | None, option("Name for `ajuste report` (default: compare).", "NAME")] = None,
     as_root: AsRoot = False,
     ignore_failure: IgnoreFailure = False,
+    keep_output: KeepOutput = False,
     workers: Workers = None,
     cluster: ClusterAddress = None,
     cluster_keys: ClusterKeys = None,
@@ -202,6 +204,7 @@ def compare(
         name=name,
         as_root=as_root,
         ignore_failure=ignore_failure,
+        keep_output=keep_output,
     )
     check_report(report)
     check_save(save)

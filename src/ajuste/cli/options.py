@@ -99,6 +99,9 @@ Timeout = Annotated[str | None, option("Time limit of one trial.", "DURATION")]
 SeedOfOrder = Annotated[int | None, typer.Option(min=0, help="Seed of the order (default: 1).", show_default=False)]
 AsRoot = Annotated[bool, option("Run the command as root, not as the user who called sudo.", None, "--as-root")]
 IgnoreFailure = Annotated[bool, option("Also measure trials that fail.", None, "--ignore-failure")]
+KeepOutput = Annotated[
+    bool, option("Keep all output of the trials; otherwise long output and binary data are cut.", None, "--keep-output")
+]
 Save = Annotated[Path | None, option("Write an equivalent study file.", "FILE")]
 DryRun = Annotated[bool, option("Show the plan; change and measure nothing.", None, "--dry-run")]
 Fresh = Annotated[bool, option("Start a new run; do not resume an interrupted one.", None, "--fresh")]

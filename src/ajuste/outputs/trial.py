@@ -22,6 +22,7 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Status, Trial
 from ajuste.model.tunable import same_value
 from ajuste.outputs.base import base_metrics, shares
+from ajuste.outputs.cut import cut_lines
 from ajuste.outputs.failure import ParseError
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
 from ajuste.outputs.registry import parser
@@ -48,7 +49,7 @@ class TrialReading:
 
     ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
     load, if the shares of the CPU are wanted. ``any_exit``: it does not matter how the workload ended, as long as it
-    did so by itself. ``rounded`` are the tunables of which whatever the kernel makes of a value is taken as the value.
+    did so by itself. ``keep_output``: all that was printed is kept, however long (see ``outputs.cut``). ``rounded`` are the tunables of which whatever the kernel makes of a value is taken as the value.
     """
 
     parser: str = ""
@@ -58,6 +59,7 @@ class TrialReading:
     endless: tuple[bool, ...] = ()
     shares_of: tuple[int, ...] | None = None
     any_exit: bool = False
+    keep_output: bool = False
     rounded: frozenset[str] = frozenset()
 
 
@@ -122,7 +124,7 @@ def trial(
         metrics=findings.metrics,
         not_supported=findings.not_supported,
         written=written,
-        events=observation.lines,
+        events=observation.lines if reading.keep_output else cut_lines(observation.lines),
         console=observation.console,
         started=started,
         host_seconds=observation.host_seconds,

@@ -211,6 +211,10 @@ class WorkloadTable(_Job):
     ignore_failure: Switch = Field(
         default=False, description="Also measure it when its exit code is not 0 or a signal kills it."
     )
+    keep_output: Switch = Field(
+        default=False,
+        description="Keep all that is printed in a trial; otherwise long output and binary data are cut.",
+    )
     as_root: Switch = Field(
         default=False,
         description="Run as root, not as the user who called Ajuste; in a guest, not as an ordinary user.",

@@ -177,6 +177,8 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         "files": sorted(resolved.files),
         "machine": dict(machine or {}),
     }
+    if study.workload.keep_output:  # What others have kept of the same trials is too little.
+        document["keep_output"] = True
     if resolved.search is not None:
         document["search"] = resolved.search.model_dump(mode="json")
         document["levels"] = [factor.levels for factor in resolved.factors]

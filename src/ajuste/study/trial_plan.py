@@ -48,6 +48,7 @@ def reading_of(study: ResolvedStudy, configuration: str) -> TrialReading:
         endless=tuple(load.endless for load in loads),
         shares_of=tuple(load.number for load in loads) if study.shares else None,
         any_exit=study.study.workload.ignore_failure,
+        keep_output=study.study.workload.keep_output,
         rounded=frozenset(write.tunable for write in study.find(configuration).writes if _of_range(study, write)),
     )
 

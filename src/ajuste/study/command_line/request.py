@@ -51,6 +51,7 @@ class Request:
     name: str | None = None
     as_root: bool = False
     ignore_failure: bool = False
+    keep_output: bool = False
 
     @property
     def in_guest(self) -> bool:

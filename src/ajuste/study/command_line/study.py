@@ -148,7 +148,7 @@ def _workload(
     if request.file:
         workload["files"] = list(request.file)
         said |= {("workload", "files", index): f"--file {name}" for index, name in enumerate(request.file)}
-    return workload | {name: True for name in ("as_root", "ignore_failure") if getattr(request, name)}
+    return workload | {name: True for name in ("as_root", "ignore_failure", "keep_output") if getattr(request, name)}
 
 
 def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str, Any]:
