@@ -52,7 +52,9 @@ def test_of_what_is_no_text_only_the_beginning_is_kept(text: str) -> None:
     assert len(lines) < 12_000
 
 
-@pytest.mark.parametrize("text", ["", "rate 7\n" * 5000, "caf\ufffd " * 3 + "latin-1 in a log\n" * 200, "\x1b[31mred\n" * 500])
+@pytest.mark.parametrize(
+    "text", ["", "rate 7\n" * 5000, "caf\ufffd " * 3 + "latin-1 in a log\n" * 200, "\x1b[31mred\n" * 500]
+)
 def test_ordinary_output_is_kept_as_it_was(text: str) -> None:
     output, _, _ = kept(text)
     assert (output.text, output.dropped_bytes) == (text, 0)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import threading
+import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.report.console import Console
-from ajuste.report.progress import Progress
+from ajuste.report.progress import BuildProgress, Progress, SearchProgress
 from verdicts import verdict
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
@@ -111,6 +114,36 @@ def test_it_is_silent_off_a_terminal_and_when_asked(terminal: bool, quiet: bool)
         progress.say("booting")
         progress.trial_started("a", 0)
     assert out.getvalue() == ""
+
+
+def test_off_a_terminal_it_says_in_a_plain_line_now_and_then_what_runs() -> None:
+    out = io.StringIO()
+    assert Progress(min_blocks=1, max_blocks=2).beat_s <= 30
+    progress = Progress(min_blocks=1, max_blocks=2, console=Console(file=out, width=20))
+    progress.beat_s = 0.01
+    progress.trial_started("nice=0\x1b[2J", 0)
+    with progress:
+        until(lambda: out.getvalue().count("\n") >= 2)
+    first, second = out.getvalue().splitlines()[:2]
+    assert first == second == "Running nice=0\\x1b[2J (block 0) · 0 blocks done of at most 2"
+
+
+@pytest.mark.parametrize("kind", [BuildProgress, SearchProgress])
+def test_so_do_builds_and_searches(kind: type[BuildProgress | SearchProgress]) -> None:
+    out = io.StringIO()
+    options = {"allowed": 9} if kind is SearchProgress else {}
+    progress: Any = kind(console=Console(file=out), **options)  # type: ignore[arg-type]
+    progress.beat_s = 0.01
+    progress.say("booting debian:5.10")
+    with progress:
+        until(lambda: "\n" in out.getvalue())
+    assert out.getvalue().startswith("booting debian:5.10")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.01)
 
 
 def test_on_a_terminal_it_shows_and_removes_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.model.verdict import Finding
+from ajuste.outputs.pattern import Pattern
 from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
@@ -157,6 +158,28 @@ def test_a_command_that_fails_ends_the_study_after_the_first_block_with_its_last
     assert (stop.why, notes.blocks) == ("failed", [])
     assert stop.words.startswith("sched_min_granularity_ns=75000000: the workload exited with code 3")
     assert stop.words.endswith("it said last: matrix size=100 repetitions=2 checksum=1")
+
+
+def test_a_run_whose_first_trials_fail_stops_after_the_first(study: ResolvedStudy, store: Store) -> None:
+    target = Played(clear, exit_code=lambda plan: 3)
+    target.parallel = 1
+    stop, _ = carry_out(study, begin(store), store, target)
+    assert stop.why == "failed"
+    assert {plan.id.partition("a")[0] for plan in target.plans} == {"b0p0"}, "one trial, and once more if it may help"
+
+
+def test_a_metric_that_the_output_never_has_ends_the_run_after_the_first_block(
+    study: ResolvedStudy, store: Store
+) -> None:
+    pattern = Pattern(metric="speed", pattern="speed ([0-9]+)")
+    speed = study.deciding[0].model_copy(update={"name": "speed"})
+    asked = study.model_copy(update={"patterns": (pattern,), "deciding": (speed,)})
+    target = Played(clear)
+    stop, _ = carry_out(asked, begin(store), store, target)
+    assert stop.why == "failed"
+    assert 'no line of stdout matches the pattern of "speed"' in stop.words
+    assert stop.words.endswith("it said last: matrix size=100 repetitions=2 checksum=1")
+    assert all(plan.id.startswith("b0") for plan in target.plans)
 
 
 def test_a_failure_can_be_ignored(study: ResolvedStudy, store: Store) -> None:

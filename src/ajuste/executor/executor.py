@@ -83,6 +83,8 @@ class Executor(ABC):
 
     keeps_values = False
     """Whether a trial finds what the one before it has left."""
+    whole_blocks = False
+    """Whether the trials of a block must be asked for together."""
 
     @property
     @abstractmethod

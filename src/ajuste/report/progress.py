@@ -1,4 +1,4 @@
-"""What happens while a study runs: on a terminal a few lines that stay in place, elsewhere nothing."""
+"""What happens while a study runs: on a terminal a few lines that stay in place, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -30,17 +31,25 @@ from ajuste.report.verdicts import effect_style
 
 _LOG: Final = logging.getLogger(__name__)
 
-# A display on standard error: on a terminal a few lines that stay in place, elsewhere nothing.
+# A display on standard error: on a terminal a few lines that stay in place, elsewhere a line now and then.
+
+BEAT_SECONDS: Final = 30.0
+"""On anything but a terminal a line is printed so often: who reads a log, or waits in CI, sees that it goes on."""
 
 
 class Display:
     """Shown from entering to leaving. Safe to call from several threads: what is shown is read and changed under the
-    ``_lock``. On anything but a terminal, and with ``quiet``, nothing is shown.
+    ``_lock``. On anything but a terminal a plain line is printed every ``beat_s``; with ``quiet`` nothing is shown.
     """
+
+    beat_s = BEAT_SECONDS
 
     def __init__(self, console: rich.console.Console | None, *, quiet: bool) -> None:
         self._console: rich.console.Console = console or Console(stderr=True)
+        self._quiet = quiet
         self._shown = self._console.is_terminal and not quiet
+        self._left = threading.Event()
+        self._beating: threading.Thread | None = None
         self._lock = threading.RLock()
         self._live: Live | None = None
         self._said = ""
@@ -51,6 +60,9 @@ class Display:
                 get_renderable=self.renderable, console=self._console, refresh_per_second=4, transient=True
             )
             self._live.start()
+        elif not self._quiet:
+            self._beating = threading.Thread(target=self._beat, name="progress", daemon=True)
+            self._beating.start()
         return self
 
     def __exit__(
@@ -59,6 +71,21 @@ class Display:
         if self._live is not None:
             self._live.stop()
             self._live = None
+        if self._beating is not None:
+            self._left.set()
+            self._beating.join()
+            self._beating = None
+
+    def _beat(self) -> None:
+        while not self._left.wait(self.beat_s):
+            with self._lock:
+                line = " · ".join(self.lines())
+            with suppress(OSError, ValueError):  # Nobody reads it any more.
+                self._console.print(Text(line), soft_wrap=True)
+
+    def lines(self) -> Sequence[str]:
+        """What is said now, a text for each line, without tables."""
+        raise NotImplementedError
 
     def say(self, text: str) -> None:
         """What happens outside trials, in a few words: ``booting debian:5.10``."""
@@ -82,8 +109,7 @@ class Progress(Display):
     """A display on standard error, from entering to leaving. Safe to call from several threads.
 
     ``metric`` is the first deciding one: its estimates are shown. ``max_seconds`` is the budget of time, ``allocation``
-    what later blocks hold; ``clock`` gives seconds that only grow. On anything but a terminal, and with ``quiet``,
-    nothing is shown.
+    what later blocks hold; ``clock`` gives seconds that only grow.
     """
 
     def __init__(
@@ -180,9 +206,12 @@ class Progress(Display):
     def renderable(self) -> RenderableType:
         """The lines as they are now."""
         with self._lock:
-            lines: list[RenderableType] = [Text(self._now_text()), Text(self._blocks_text())]
+            lines: list[RenderableType] = list(map(Text, self.lines()))
             estimates = self._estimates()
         return Group(*lines, estimates) if estimates is not None else Group(*lines)
+
+    def lines(self) -> Sequence[str]:
+        return self._now_text(), self._blocks_text()
 
     def _now_text(self) -> str:
         return self._now(", ".join(f"{visible_line(name)} (block {block})" for name, block in sorted(self._running)))
@@ -225,7 +254,7 @@ class Progress(Display):
         return table
 
 
-# What happens while a kernel is built: on a terminal one line that stays in place, elsewhere nothing.
+# What happens while a kernel is built: one line.
 
 
 _SECONDS_BEFORE_GUESSING = 5.0
@@ -260,9 +289,10 @@ class BuildProgress(Display):
 
     def renderable(self) -> RenderableType:
         with self._lock:
-            if self._began is None:
-                return Text(self._now(""), no_wrap=True, overflow="ellipsis")
-            return Text(self._counted(self._clock() - self._began), no_wrap=True, overflow="ellipsis")
+            return Text(*self.lines(), no_wrap=True, overflow="ellipsis")
+
+    def lines(self) -> Sequence[str]:
+        return [self._now("") if self._began is None else self._counted(self._clock() - self._began)]
 
     def _counted(self, seconds: float) -> str:
         compiled = count_of(self._count, "object")
@@ -274,7 +304,7 @@ class BuildProgress(Display):
         return text
 
 
-# What happens while a search runs: on a terminal a few lines that stay in place, elsewhere nothing.
+# What happens while a search runs: a few lines.
 
 
 _DOING: Final = {
@@ -288,8 +318,7 @@ _DOING: Final = {
 class SearchProgress(Display):
     """A display on standard error, from entering to leaving: what is tried, the best so far, how many trials are left.
 
-    Safe to call from several threads. On anything but a terminal, and with ``quiet``, nothing is shown. ``clock`` gives
-    seconds that only grow.
+    Safe to call from several threads. ``clock`` gives seconds that only grow.
     """
 
     def __init__(
@@ -330,11 +359,12 @@ class SearchProgress(Display):
     def renderable(self) -> RenderableType:
         """The lines as they are now."""
         with self._lock:
-            running = ", ".join(visible_line(name) for name in sorted(self._running))
-            lines = [self._now(running), self._trials()]
-            if self._standing is not None:
-                lines.append(self._best(self._standing))
-        return Group(*map(Text, lines))
+            return Group(*map(Text, self.lines()))
+
+    def lines(self) -> Sequence[str]:
+        running = ", ".join(visible_line(name) for name in sorted(self._running))
+        best = [] if self._standing is None else [self._best(self._standing)]
+        return [self._now(running), self._trials(), *best]
 
     def _trials(self) -> str:
         stands = self._standing

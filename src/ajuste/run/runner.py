@@ -148,11 +148,33 @@ class Runner:
         alike = schedule.last_alike(first)
         last = last if alike is None else min(last, alike)
         slots = [slot for number in range(first, last + 1) for slot in schedule.block(number)]
+        if first == schedule.first == 0 and self._fails_at_once(slots):
+            return last
         for _ in range(MOST_ATTEMPTS):
             self._measure([slot for slot in slots if self._is_wanted(slot)])
         for number in range(max(first, warm_up), last):
             self.watcher.block_done(number, schedule.found)
         return last
+
+    def _fails_at_once(self, slots: Sequence[Slot]) -> bool:
+        """Whether there is no point in going on, as the first trials show: as few at a time as keep all of the
+        executor busy, and what is lost once more at once.
+        """
+        if not any(map(self._is_wanted, slots)):
+            return False
+        executor = self.executors.prepared(self.study.find(slots[0].configuration).machine)
+        if executor.whole_blocks:
+            return False
+        for begin in range(0, len(slots), executor.parallel):
+            some = slots[begin : begin + executor.parallel]
+            for _ in range(MOST_ATTEMPTS):
+                self._measure([one for one in some if self._is_wanted(one) and self._is_lost_so_far(one)])
+            if self._schedule.hopeless() is not None:
+                return True
+        return False
+
+    def _is_lost_so_far(self, slot: Slot) -> bool:
+        return all(map(self._schedule.is_lost, self._history.attempts(slot)))
 
     def _more_blocks(self, first: int) -> int:
         """How many more blocks to measure with block ``first``."""

@@ -18,7 +18,6 @@ from ajuste.model.error import RunError
 from ajuste.model.trial import Configuration, Slot
 from ajuste.model.tuning import Leg
 from ajuste.model.verdict import Verdict
-from ajuste.outputs.trial import is_broken
 from ajuste.run.history import TrialHistory
 from ajuste.run.schedule import BlockWatcher, Schedule
 from ajuste.study.resolve import Resolver
@@ -56,9 +55,9 @@ class SearchSchedule(Schedule):
     def hopeless(self) -> Stop | None:
         """Without the baseline there is nothing to compare with."""
         lost = hopeless(
-            self.history.trials(0), lambda one: one.slot.configuration == self.study.baseline and is_broken(one)
+            self.history.trials(0), lambda one: one.slot.configuration == self.study.baseline and self.is_lost(one)
         )
-        return None if lost is None else Stop("failed", f"{lost.slot.configuration}: {lost.reason}")
+        return None if lost is None else Stop("failed", self._words_of(lost))
 
     def look(self, number: int) -> Stop | None:
         minutes = self.limits.max_minutes

@@ -96,6 +96,8 @@ class BenchExecutor(Executor):
     def machines(self) -> dict[str, dict[str, Any]]:
         return dict(self._known)
 
+    whole_blocks = True
+
     @property
     def parallel(self) -> int:
         return max(1, len(self._there))
