@@ -240,7 +240,7 @@ def test_a_name_that_no_utf_8_can_hold_is_written_out(tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_said(tmp_path: Path) -> None:
     for path, words in (
-        (tmp_path, "not a regular file"),
+        (tmp_path, "has no files"),
         (tmp_path / "none", "No such file"),
         (Path("/dev/zero"), "not a reg"),
     ):

@@ -33,9 +33,9 @@ def trial(configuration: str, block: int, elapsed: float | None, **about: object
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
     """A study of two configurations whose names a spreadsheet would take for formulas, as its report exports it."""
-    trials = [trial("-1", 0, 99.0, warm_up=True), trial("=4", 3, None, status="failed", reason="timeout, 5 s")]
+    trials = [trial("-1", 4, 99.0, warm_up=True), trial("=4", 5, None, status="failed", reason="timeout, 5 s")]
     for block in range(4):
-        trials += [trial("-1", block, OLD[block]), trial("=4", block, NEW[block])]
+        trials += [trial("-1", block, OLD[block]), trial("=4", block, NEW[block], position=1)]
     results = Results(
         **dict.fromkeys(("study", "title", "question", "answer", "run", "digest", "stopped_because", "correction"), ""),
         seed=1,

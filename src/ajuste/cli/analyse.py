@@ -16,7 +16,7 @@ from ajuste.cli.showing import command_line, show_results
 from ajuste.machine.home import ajuste_version, home
 from ajuste.model.error import RequestError
 from ajuste.outputs.collector import utf8
-from ajuste.outputs.files import NAMES, FileRequest, read_files, split_names
+from ajuste.outputs.files import NAMES, FileRequest, files_of, read_files, split_names
 from ajuste.study.command_line.request import share
 
 Names = list[str] | None
@@ -31,7 +31,11 @@ _MOST_CONFIDENCE: Final = 0.9999
 def analyse(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="CSV, or output of hyperfine, fio, perf stat, hackbench, LINPACK, …"),
+        typer.Argument(
+            metavar="FILE...",
+            help="CSV, JSON of Ajuste, or output of hyperfine, fio, perf stat, hackbench, LINPACK, …; a directory or "
+            "pattern of such files is a group.",
+        ),
     ],
     name: Annotated[
         Names, typer.Option(help="Configuration name for each file, in order (repeatable, or separated by commas).")
@@ -71,7 +75,7 @@ def analyse(
 ) -> None:
     """Give verdicts on results measured elsewhere.
 
-    Each file is one configuration; the first is the baseline.
+    Each file, or group of files, is one configuration; the first is the baseline.
     """
     asked = FileRequest(format=format_, lower=lower or (), higher=higher or (), differences=difference or (), runs=runs)
     wanted = Wanted(
@@ -110,5 +114,6 @@ def _check_target(html: Path | None, files: Sequence[Path]) -> None:
         return
     if html.is_dir() or not html.absolute().parent.is_dir():
         raise RequestError(f"--html {html}: expected a file in an existing directory")
-    if any(html.exists() and file.exists() and html.samefile(file) for file in files):
+    inputs = (file for given in files for file in files_of(given))
+    if any(html.exists() and file.exists() and html.samefile(file) for file in inputs):
         raise RequestError(f"--html {html}: this file is an input; expected another file")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -162,8 +163,26 @@ def require_computable(value: float, name: str, place: Place) -> None:
         raise RequestError(f"{name} is {value:g}; expected a number between 1e-100 and 1e100", place=place)
 
 
+def apart(groups: Sequence[tuple[str, MeasuredTable]]) -> list[MeasuredTable]:
+    """The tables of several groups, each with its name, in which no configuration has the name of another group's."""
+    counted = Counter(name for _, table in groups for name in table.configurations)
+
+    def called(group: str, name: str) -> str:
+        return name if counted[name] == 1 else f"{group}: {name}"
+
+    return [
+        replace(
+            table,
+            configurations=tuple(called(group, name) for name in table.configurations),
+            samples={(called(group, name), metric): one for (name, metric), one in table.samples.items()},
+        )
+        for group, table in groups
+    ]
+
+
 def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
     """The tables of all files as one. Values of a configuration in several files are one sample, in the files' order.
+    What was measured in blocks of one file has none in common with another.
 
     Raises RequestError where a summary meets another sample of the same configuration and metric, or where a metric
     has different units.
@@ -173,16 +192,23 @@ def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
     metrics: dict[str, Metric] = {}
     formats: dict[str, None] = {}
     notes: list[str] = []
-    for file, table in tables:
+    for number, (file, table) in enumerate(tables, 1):
         formats.setdefault(table.format)
         configurations |= dict.fromkeys(table.configurations)
         notes += table.notes
         require_so_many(len(configurations), len(metrics | {one.name: one for one in table.metrics}), Place(file))
         for metric in table.metrics:
             _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
-        for cell, sample in table.samples.items():
+        for cell, own in table.samples.items():
+            sample = own if number == 1 else _of_file(own, number)
             samples[cell] = _both(samples[cell], sample, cell, file) if cell in samples else sample
     return MeasuredTable(" and ".join(formats), tuple(configurations), tuple(metrics.values()), samples, tuple(notes))
+
+
+def _of_file(sample: Sample, number: int) -> Sample:
+    if not isinstance(sample, Values):
+        return sample
+    return replace(sample, blocks=tuple(f"{block} of file {number}" for block in sample.blocks))
 
 
 def _require_same_unit(one: Metric, other: Metric, file: Path) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
-from ajuste.outputs import comma_separated, google_benchmark, hyperfine, own_trials, perf, pyperf
-from ajuste.outputs.collector import joined, utf8
+from ajuste.outputs import comma_separated, google_benchmark, hyperfine, own_results, own_trials, perf, pyperf
+from ajuste.outputs.collector import apart, joined, utf8
 from ajuste.outputs.document import DocumentNode, parse_document
 from ajuste.outputs.perf import require_runs
 from ajuste.outputs.programs import fio, hackbench, linpack
@@ -64,6 +65,7 @@ TEXTS: Final[tuple[Format, ...]] = (
 )
 """Asked in this order; the last takes what no other knows."""
 DOCUMENTS: Final[tuple[DocumentFormat, ...]] = (
+    DocumentFormat("ajuste", "Ajuste's JSON", own_results.recognise, own_results.read),
     DocumentFormat("hyperfine", "hyperfine --export-json", hyperfine.recognise, hyperfine.read),
     DocumentFormat("fio", "fio --output-format=json", fio.recognise, fio.read),
     DocumentFormat("google-benchmark", "Google Benchmark's JSON", google_benchmark.recognise, google_benchmark.read),
@@ -127,8 +129,10 @@ class FileRequest:
 
 
 def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequest | None = None) -> MeasuredTable:
-    """All ``files`` as one table. Each that does not name its configurations itself is one, called by ``names`` in the
-    order of the files, or else after the file; files of one name are one configuration.
+    """All ``files`` as one table; a directory or a pattern such as ``before/*.json`` is a group of files. Each that
+    does not name its configurations itself is one, called by ``names`` in the order of the files, or else after the
+    file. Files of a group, or of one name, are measurements of the same; what several others have in common has their
+    names before it.
 
     Raises RequestError with file and line for whatever cannot be read as it is.
     """
@@ -141,9 +145,43 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequ
         raise RequestError("--name: found an empty name; expected a name for each file")
     wanted = asked or FileRequest()
     require_runs(wanted.runs, files[0])
-    chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names(files)]
-    sources = (ResultSource(_text(file), name, file, wanted.runs) for file, name in zip(files, chosen, strict=True))
-    return _directed(joined((source.file, read_source(source, wanted.format)) for source in sources), wanted)
+    chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names([*map(_label, files)])]
+    groups: dict[str, list[Path]] = {}
+    for given, name in zip(files, chosen, strict=True):
+        groups.setdefault(name, []).extend(files_of(given))
+    tables = [(name, _together(name, own, wanted)) for name, own in groups.items()]
+    firsts = [own[0] for own in groups.values()]
+    return _directed(joined(zip(firsts, apart(tables), strict=True)), wanted)
+
+
+def _together(name: str, files: Sequence[Path], wanted: FileRequest) -> MeasuredTable:
+    sources = (ResultSource(_text(file), name, file, wanted.runs) for file in files)
+    return joined((source.file, read_source(source, wanted.format)) for source in sources)
+
+
+def files_of(given: Path) -> list[Path]:
+    """The files that a person means: a file, those in a directory, or those that match a pattern, sorted by name.
+
+    Raises RequestError where there is none.
+    """
+    if given.is_dir():
+        found = [one for one in sorted(given.iterdir()) if not one.name.startswith(".")]
+    elif has_magic(str(given)) and not given.exists():
+        found = [Path(one) for one in sorted(glob(str(given), recursive=True))]  # noqa: PTH207 - also absolute ones
+    else:
+        return [given]
+    files = [one for one in found if one.is_file()]
+    if not files:
+        raise RequestError("has no files; expected at least one", place=Place(given))
+    return files
+
+
+def _label(given: Path) -> Path:
+    """What a person's files are named after: of a pattern, the last part that is none."""
+    if given.exists() or not has_magic(str(given)):
+        return given.resolve() if given.name in ("", "..") else given
+    plain = [part for part in given.parts if not has_magic(part)]
+    return Path(plain[-1]) if plain else given
 
 
 def _text(file: Path) -> str:

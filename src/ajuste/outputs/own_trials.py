@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -40,12 +41,14 @@ def read(text: str, _name: str, file: Path) -> MeasuredTable:
         raise RequestError("two columns have the same metric; expected one", place=Place(file, 1))
     found = Collector(FORMAT, file)
     left_out: Counter[str] = Counter()
+    runs = _Runs()
     for line, row in rows:
         if len(row) != len(head):
             raise RequestError(
                 f"found {len(row)} fields; expected {len(head)}, as in the first line", place=Place(file, line)
             )
         status = row[places["status"]]
+        block = runs.block_of(row[places["block"]], row[places["position"]], row[places["attempt"]])
         if status != "ok" or row[places["warm_up"]] == "yes":
             left_out["warm-up trials" if row[places["warm_up"]] == "yes" else f"{status[:40]} trials"] += 1
             continue
@@ -54,11 +57,30 @@ def read(text: str, _name: str, file: Path) -> MeasuredTable:
                 left_out[f"missing figures of {metric.name}"] += 1
                 continue
             value = number(row[index], metric.name, ",", Place(file, line, metric.name))
-            found.add(_plain(row[0]), metric, value, block=row[places["block"]], line=line)
+            found.add(_plain(row[0]), metric, value, block=block, line=line)
     if left_out:
         said = ", ".join(f"{what} ({count})" for what, count in left_out.items())
         found.notes.append(f"{utf8(file.name)}: left out, because Ajuste marked them: {said}.")
     return found.table()
+
+
+@dataclass
+class _Runs:
+    """Tells the rows of several runs apart that somebody put into one file: their blocks have nothing in common, though
+    they have the same numbers.
+    """
+
+    _number: int = 1
+    _seen: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def block_of(self, block: str, position: str, attempt: str) -> str:
+        """How the block of the next row is called: a place that comes again is of another run."""
+        place = (block, position, attempt)
+        if place in self._seen:
+            self._number += 1
+            self._seen.clear()
+        self._seen.add(place)
+        return block if self._number == 1 else f"{block} of run {self._number}"
 
 
 def _design(head: Sequence[str], file: Path) -> int:
