@@ -17,8 +17,8 @@ from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.claim import lock_name, only_one
 from ajuste.store.engine import connect
+from ajuste.store.head import HEAD
 from ajuste.store.record import KeptRecord
-from ajuste.store.rows import Head
 from ajuste.store.salvage import inspect_store
 from ajuste.store.store import Run, Store
 from postgresql import Server
@@ -294,7 +294,7 @@ def test_a_store_with_other_tables_is_one_clear_error(tmp_path: Path) -> None:
 def test_runs_are_listed_from_an_index_of_their_own(tmp_path: Path) -> None:
     with Store(file_url(tmp_path)) as store:
         begin(store)
-    names = ", ".join(name if name != "check" else '"check"' for name in Head.__dataclass_fields__)
+    names = ", ".join((*HEAD, '"check"'))
     with sqlite3.connect(tmp_path / "a" / "store.sqlite") as other:
         plan = other.execute(f"EXPLAIN QUERY PLAN SELECT {names} FROM runs").fetchall()
     assert "USING COVERING INDEX runs_listed" in plan[0][3]

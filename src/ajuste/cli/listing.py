@@ -17,7 +17,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 
 if TYPE_CHECKING:
-    from ajuste.store.rows import Head
+    from ajuste.store.head import Head
 
 UNFINISHED: Final = "unfinished"
 _AGO: Final = {"d": 1.0, "w": 7.0, "h": 1 / 24}

@@ -15,10 +15,14 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
 from ajuste.report.format import count_of
-from ajuste.store.store import Run, Store
+from ajuste.store.head import quick_heads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ajuste.model.results import Results
+    from ajuste.store.head import Head
+    from ajuste.store.store import Run, Store
 
 
 @example(
@@ -74,10 +78,12 @@ def report(
         raise RequestError(
             "--html, --pictures, --markdown and --trials apply to one run; found several", hint="name one RUN"
         )
+    if not runs:
+        show_list(_listed(place.store_url), wanted, as_json=as_json)
+        return
+    from ajuste.store.store import Store  # The list needs no more than the standard library.
+
     with Store(place.store_url) as store:
-        if not runs:
-            show_list(store.runs(), wanted, as_json=as_json)
-            return
         if len(runs) > 1:
             from ajuste.cli.side_by_side import show_side_by_side
 
@@ -102,6 +108,17 @@ def report(
         written = write_pictures(report_of(results), pictures, form)
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
+
+
+def _listed(url: str) -> Iterable[Head]:
+    """What is listed of all runs that were not deleted, the newest first."""
+    found = quick_heads(url)
+    if found is not None:
+        return [head for head in found if not head.deleted]
+    from ajuste.store.store import Store
+
+    with Store(url) as store:
+        return store.runs()
 
 
 def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:

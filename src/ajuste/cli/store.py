@@ -19,7 +19,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import visible_line
 from ajuste.report.format import count_of
 from ajuste.store.engine import shown
-from ajuste.store.rows import Head
+from ajuste.store.head import Head
 from ajuste.store.salvage import inspect_store
 from ajuste.store.salvage import salvage as salvage_store
 from ajuste.store.store import Store

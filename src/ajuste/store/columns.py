@@ -24,7 +24,7 @@ from sqlalchemy.sql.functions import aggregate_strings
 from ajuste.model.event import Written
 from ajuste.model.measurements import Gathering, Measured, Measurements
 from ajuste.model.trial import Trial
-from ajuste.store.packing import UNREADABLE, DamageError, figures_checks
+from ajuste.store.checks import UNREADABLE, DamageError, figures_checks
 from ajuste.store.rows import (
     FIGURES,
     TRIALS,

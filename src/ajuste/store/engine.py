@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 
 from ajuste.machine.files import make_directory
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.store.packing import DamageError, serialised
+from ajuste.store.checks import DamageError, serialised
+from ajuste.store.head import CHECKED_BYTES, STORE_VERSION
 from ajuste.store.rows import LAYOUT, RUNS, STORE, TrialTally, keep_tally, new_layout, tally
-from ajuste.store.schema import POSTGRESQL, SQLITE, STORE_VERSION, Base, TallyRow, VersionRow
+from ajuste.store.schema import POSTGRESQL, SQLITE, Base, TallyRow, VersionRow
 
 WRITING: Final = "ajuste_writing"
 """The execution option of connections that write: SQLite's lock for it is taken at once, not in the middle."""
@@ -23,8 +24,6 @@ RECOVER: Final = "list the damage with ajuste store check; save all that is inta
 _OTHER_PLACE: Final = "set AJUSTE_STORE or AJUSTE_HOME to another place"
 _URLS: Final = "sqlite:////PATH/store.sqlite or postgresql://USER@HOST/DATABASE"
 _DRIVER: Final = "psycopg"
-_CHECKED_BYTES: Final = 16 << 20
-"""A file up to this size is checked whenever it is opened: that takes some hundredths of a second."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _NOT_ALLOWED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 
@@ -40,7 +39,7 @@ def open_engine(url: str) -> Engine:
         if not current:
             with Session(engine.execution_options(**{WRITING: True})) as session, session.begin():
                 _settle(session, engine)
-        if engine.dialect.name == SQLITE and _size(engine) <= _CHECKED_BYTES:
+        if engine.dialect.name == SQLITE and _size(engine) <= CHECKED_BYTES:
             require_sound(engine)
     except (DatabaseError, DamageError) as error:
         engine.dispose()

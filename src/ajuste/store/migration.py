@@ -16,8 +16,8 @@ from sqlalchemy.orm import Session
 from sqlalchemy.schema import CreateTable
 
 from ajuste.analysis.record import digest_in_order
+from ajuste.store.checks import DamageError, check_of
 from ajuste.store.columns import each_measured
-from ajuste.store.packing import DamageError, check_of
 from ajuste.store.rows import (
     MACHINES,
     RECORDED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -14,18 +14,11 @@ from sqlalchemy.orm import Session
 from ajuste.model.error import RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.packing import (
-    UNREADABLE,
-    DamageError,
-    check_of,
-    figures_checks,
-    outputs_checks,
-    serialised,
-    unescaped,
-)
+from ajuste.store.checks import UNREADABLE, DamageError, check_of, figures_checks, outputs_checks, serialised
+from ajuste.store.head import HEAD, STORE_VERSION, Head, found_of, verify_head
+from ajuste.store.packing import unescaped
 from ajuste.store.schema import (
     SQLITE,
-    STORE_VERSION,
     ColumnRow,
     DigestRow,
     MachineRow,
@@ -53,10 +46,6 @@ FIGURES: Final = (
 """What ``figures_checks`` takes."""
 OUTPUTS: Final = (TrialRow.started, TrialRow.host_seconds, TrialRow.events, TrialRow.console)
 WHOLE: Final = (*FIGURES, TrialRow.check, *OUTPUTS, TrialRow.outputs_check)
-_HEAD: Final = (
-    *("id", "study", "fingerprint", "seed", "created", "ajuste", "begun", "taken_up", "unverified_before"),
-    *("base", "deleted", "stopped", "kernel", "workload", "answer", "tags", "size_bytes"),
-)
 _BODY: Final = ("named", "resolved", "environment", "stopped_because")
 _KEPT: Final[dict[type, tuple[str, ...]]] = {
     MachineRow: ("run_id", "block", "machine"),
@@ -199,7 +188,7 @@ def _others(
         if checks(rows) == [row[place] for row in rows]:
             return
     for row in rows:
-        if _of(lambda row=row: checks([row])[0]) != row[place]:
+        if found_of(lambda row=row: checks([row])[0]) != row[place]:
             yield row
 
 
@@ -216,7 +205,7 @@ def columns_of(row: Any) -> dict[str, Any]:
 def sealed(row: Any) -> Any:
     """``row`` of a small table with its checksum."""
     if isinstance(row, RunRow):
-        row.check = check_of(*(getattr(row, name) for name in _HEAD))
+        row.check = check_of(*(getattr(row, name) for name in HEAD))
         row.body_check = check_of(row.id, *(getattr(row, name) for name in _BODY))
     else:
         row.check = check_of(*(getattr(row, name) for name in _KEPT[type(row)]))
@@ -228,10 +217,10 @@ def verified(row: Any) -> Any:
     if row is None:
         raise DamageError("a counted run is missing")
     if isinstance(row, RunRow):
-        verify_head(*(getattr(row, name) for name in _HEAD), row.check)
-        if _of(lambda: check_of(row.id, *(getattr(row, name) for name in _BODY))) != row.body_check:
+        verify_head(*(getattr(row, name) for name in HEAD), row.check)
+        if found_of(lambda: check_of(row.id, *(getattr(row, name) for name in _BODY))) != row.body_check:
             raise DamageError(f"the record of run {row.id} is damaged: its checksum differs")
-    elif _of(lambda: check_of(*(getattr(row, name) for name in _KEPT[type(row)]))) != row.check:
+    elif found_of(lambda: check_of(*(getattr(row, name) for name in _KEPT[type(row)]))) != row.check:
         what = {TallyRow: "the count", ColumnRow: "a packed column", DigestRow: "the kept digest"}.get(
             type(row), "an entry of the table " + row.__tablename__
         )
@@ -239,37 +228,7 @@ def verified(row: Any) -> Any:
     return row
 
 
-def verify_head(*values: Any) -> None:
-    """Raises DamageError for the short values of a run that do not have the checksum after them."""
-    if _of(lambda: check_of(*values[:-1])) != values[-1]:
-        raise DamageError(f"the entry of run {values[0]} is damaged: its checksum differs")
-
-
-HEADS: Final = (*(getattr(RunRow, name) for name in _HEAD), RunRow.check)
-
-
-@dataclass(frozen=True)
-class Head:
-    """By what a run is found, and what is listed of it."""
-
-    id: str
-    study: str
-    fingerprint: str
-    seed: int
-    created: str
-    ajuste: str
-    begun: int
-    taken_up: int
-    unverified_before: bool
-    base: str
-    deleted: bool
-    stopped: str
-    kernel: str
-    workload: str
-    answer: str
-    tags: str
-    size_bytes: int
-    check: int = field(repr=False)
+HEADS: Final = (*(getattr(RunRow, name) for name in HEAD), RunRow.check)
 
 
 def heads(session: Session) -> list[Head]:
@@ -387,12 +346,3 @@ def new_layout(session: Session) -> None:
 
 def _run_words(run_id: str) -> str:
     return f"run {run_id}" if run_id else "the store"
-
-
-def _of(check: Any) -> int | None:
-    """The checksum, or None of what no row that was written can be: a type, or a text, that a flipped bit made."""
-    try:
-        found: int = check()
-    except UNREADABLE:
-        return None
-    return found

@@ -20,8 +20,9 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.store.checks import UNREADABLE, DamageError
 from ajuste.store.engine import WRITING, connect, open_engine, shown
-from ajuste.store.packing import UNREADABLE, DamageError
+from ajuste.store.head import STORE_VERSION
 from ajuste.store.rows import (
     KINDS,
     RUNS,
@@ -39,7 +40,6 @@ from ajuste.store.rows import (
 )
 from ajuste.store.schema import (
     SQLITE,
-    STORE_VERSION,
     ColumnRow,
     DigestRow,
     MachineRow,

@@ -9,7 +9,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ajuste.store.packing import ExactText
 
-STORE_VERSION = 3
 SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
 _BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite's integers have 64 bits, PostgreSQL's only 32

@@ -20,10 +20,12 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
+from ajuste.store.checks import UNREADABLE, DamageError
 from ajuste.store.claim import going_on
 from ajuste.store.columns import each_measured, each_trial, read_measurements
 from ajuste.store.engine import WRITING, open_engine, require_sound, shown, unusable
-from ajuste.store.packing import UNREADABLE, DamageError, PackedColumn, packed, unpacked
+from ajuste.store.head import Head
+from ajuste.store.packing import PackedColumn, packed, unpacked
 from ajuste.store.rows import (
     MACHINES,
     RECORDED,
@@ -31,7 +33,6 @@ from ajuste.store.rows import (
     STORE,
     TRIALS,
     WHOLE,
-    Head,
     TrialTally,
     all_of,
     all_trials,

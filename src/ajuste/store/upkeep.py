@@ -16,9 +16,10 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 
 from ajuste.model.error import RequestError, RunError
+from ajuste.store.checks import DamageError
 from ajuste.store.engine import open_engine, shown, unusable
-from ajuste.store.packing import DamageError
-from ajuste.store.rows import Head, bytes_of, heads
+from ajuste.store.head import Head
+from ajuste.store.rows import bytes_of, heads
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.schema import SQLITE, ColumnRow, RecordedRow, RunRow, TrialRow
 
