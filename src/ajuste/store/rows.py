@@ -337,6 +337,19 @@ def forget(session: Session, run_id: str) -> None:
     session.delete(head)
 
 
+def forget_deleted(session: Session) -> None:
+    """Remove the runs that were deleted, as far as no other run has their trials."""
+    while True:
+        found = heads(session)
+        bases = {head.base for head in found}
+        unused = [head.id for head in found if head.deleted and head.id not in bases]
+        for run_id in unused:
+            forget(session, run_id)
+        session.flush()
+        if not unused:
+            return
+
+
 def new_layout(session: Session) -> None:
     """Mark an empty store, or one that was migrated, as of this layout."""
     session.execute(delete(VersionRow))

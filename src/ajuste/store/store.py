@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -21,7 +20,7 @@ from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
 from ajuste.store.checks import UNREADABLE, DamageError
-from ajuste.store.claim import going_on
+from ajuste.store.claim import held_on_server
 from ajuste.store.columns import each_measured, each_trial, read_measurements
 from ajuste.store.engine import WRITING, open_engine, require_sound, shown, unusable
 from ajuste.store.head import Head
@@ -40,6 +39,7 @@ from ajuste.store.rows import (
     drop_trials,
     ended,
     forget,
+    forget_deleted,
     heads,
     keep_machine,
     keep_tally,
@@ -53,7 +53,7 @@ from ajuste.store.rows import (
     verified,
     whole_trial,
 )
-from ajuste.store.schema import POSTGRESQL, SQLITE, ColumnRow, DigestRow, MachineRow, RecordedRow, RunRow, TrialRow
+from ajuste.store.schema import SQLITE, ColumnRow, DigestRow, MachineRow, RecordedRow, RunRow, TrialRow
 
 Place: TypeAlias = tuple[int, int, int]
 """Block, position and attempt of a trial."""
@@ -151,14 +151,15 @@ class Store:
 
     def runs_alike(self, fingerprint: str, seed: int) -> list[Run]:
         """All runs of exactly this, the one begun last first."""
-        with self._reading() as session:
-            found = (head for head in heads(session) if (head.fingerprint, head.seed) == (fingerprint, seed))
-            return [_run(session, head.id) for head in found if not head.deleted]
+        return self._chosen(lambda head: (head.fingerprint, head.seed) == (fingerprint, seed))
 
     def runs_named(self, study: str) -> list[Run]:
         """All runs of studies of that name, the one begun last first."""
+        return self._chosen(lambda head: head.study == study)
+
+    def _chosen(self, wanted: Callable[[Head], bool]) -> list[Run]:
         with self._reading() as session:
-            return [_run(session, head.id) for head in heads(session) if head.study == study and not head.deleted]
+            return [_run(session, head.id) for head in heads(session) if wanted(head) and not head.deleted]
 
     def count(self, run: Run) -> int:
         """How many trials a run has, with those of its base."""
@@ -201,21 +202,17 @@ class Store:
         with self._writing() as session:
             for run in runs:
                 change_run(session, run.id, deleted=True)
-            while unused := _unused(session):
-                for run_id in unused:
-                    forget(session, run_id)
-                session.flush()
+            forget_deleted(session)
 
     def forget_if_empty(self, run: Run) -> None:
         """Remove a run of which nothing was measured."""
         with self._writing() as session:
-            if not tally(session, run.id, TRIALS).rows and not _count(session, run):
+            there = select(func.count()).select_from(TrialRow).where(TrialRow.run_id == run.id)
+            if not tally(session, run.id, TRIALS).rows and not session.scalar(there):
                 forget(session, run.id)
 
     def go_on(self, run: Run, *, named: str, resolved: str, study: str = "") -> Run:
-        """Take a run that has not ended up again for a study that measures the same, though its words or analysis may
-        have changed, and its name.
-        """
+        """Take a run that has not ended up again for a study that measures the same, whatever its words and name."""
         new = replace(run, named=named, resolved=resolved, study=study or run.study)
         with self._writing() as session:
             last = session.scalar(select(func.max(RunRow.taken_up))) or 0
@@ -354,25 +351,11 @@ class Store:
             rows = {row.configuration: row.document for own in owned for row in own}
         return {name: Recorded.model_validate_json(document) for name, document in rows.items()}
 
-    @contextmanager
-    def reserved(self, fingerprint: str, seed: int, what: str) -> Iterator[None]:
+    def reserved(self, fingerprint: str, seed: int, what: str) -> AbstractContextManager[None]:
         """Hold this study and seed, for as long as the context lasts, against all who share the store. Raises
         RequestError if it is held elsewhere. A file is a store of one machine, where ``only_one`` is enough.
-
-        Source: PostgreSQL manual, 13.3.5 Advisory Locks: they end with the connection, however that ends.
         """
-        if self._engine.dialect.name != POSTGRESQL:
-            yield
-            return
-        number = int.from_bytes(hashlib.sha256(f"{fingerprint}:{seed}".encode()).digest()[:8], signed=True)
-        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            if not connection.scalar(select(func.pg_try_advisory_lock(number))):
-                raise going_on(what)
-            try:
-                yield
-            finally:
-                with suppress(DatabaseError):  # A connection that was lost holds nothing.
-                    connection.execute(select(func.pg_advisory_unlock(number)))
+        return held_on_server(self._engine, fingerprint, seed, what)
 
     def _following(self, base: str) -> str:
         """The id of another run of what a run has measured."""
@@ -409,17 +392,6 @@ class Store:
             raise unusable(self.url, error, "written") from error
         except UnicodeError as error:  # The database quotes a damaged text in its message.
             raise unusable(self.url, DamageError(f"it has invalid text: {error}"), "written") from error
-
-
-def _unused(session: Session) -> list[str]:
-    """The runs that were deleted, and whose trials no other run has."""
-    found = heads(session)
-    bases = {head.base for head in found}
-    return [head.id for head in found if head.deleted and head.id not in bases]
-
-
-def _count(session: Session, run: Run) -> int:
-    return session.scalar(select(func.count()).select_from(TrialRow).where(TrialRow.run_id == run.id)) or 0
 
 
 def _run(session: Session, run_id: str) -> Run:

@@ -1,0 +1,209 @@
+"""What people do with many runs: list, compare, tag, delete, prune, measure and back up."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ajuste.model.error import RequestError
+from ajuste.store.store import Store
+from ajuste.store.upkeep import back_up
+from small_stores import DECIDED, DIGEST, GOING_ON, Commands, layout_1, small_store, spare_trial
+
+HOSTILE = "\x1b[2J<b>\u202e"
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    made = Commands(tmp_path / "home", monkeypatch)
+    small_store(made.store)
+    made.json("report", DECIDED)  # Keeps its answer.
+    return made
+
+
+def more_runs(commands: Commands) -> dict[str, str]:
+    """By what they are: a failed run on another kernel, and one with a hostile name and answer."""
+    with Store(f"sqlite:///{commands.store}") as store:
+        like = store.find_run(DECIDED)
+        made = {}
+        for name, kernel, stopped in (("lost", "debian:6.12", "failed"), (HOSTILE, "host", "budget")):
+            own = {"kernel": kernel, "workload": f"sh -c {name}", "ajuste": "0", "named": name, "environment": {}}
+            run = store.new_run(study=name, fingerprint=name, seed=1, resolved=like.resolved, **own)  # type: ignore[arg-type]
+            store.add_trials(run, [spare_trial()])
+            store.stop_run(run, stopped, "it had to end")
+            store.keep_answer(run, f"It is {name}.")
+            made[name] = run.id
+    return made
+
+
+def listed(commands: Commands, *words: str) -> list[str]:
+    return [run["run"] for run in commands.json("report", *words)]
+
+
+def test_runs_are_listed_with_what_tells_them_apart(commands: Commands) -> None:
+    more_runs(commands)
+    found = {run["run"]: run for run in commands.json("report")}
+    decided = found[DECIDED]
+    assert (decided["kernel"], decided["workload"], decided["stopped"]) == ("debian:5.10", "matrix", "decided")
+    assert decided["answer"] == commands.json("report", DECIDED)["answer"]
+    assert (decided["tags"], decided["base"]) == ([], "")
+    assert found[GOING_ON]["stopped"] == "unfinished"
+    code, said, _ = commands.run("report")
+    assert code == 0
+    assert len(said.splitlines()) == 4
+    assert decided["answer"] in said
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    assert "\\x1b[2J<b>\\u202e" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("--kernel", "6.12"), {"lost"}),
+        (("--kernel", "5.10"), {DECIDED, GOING_ON}),
+        (("--workload", "sh -c lost"), {"lost"}),
+        (("--find", "IT IS LOST"), {"lost"}),
+        (("--find", DECIDED), {DECIDED}),
+        (("--since", "2026-11-22T16:00+00:00"), {DECIDED, GOING_ON, "lost", HOSTILE}),
+        (("--since", "9000-01-01"), set()),
+        (("--tag", "good"), {DECIDED}),
+        (("--tag", "goo"), set()),
+        (("--kernel", "debian", "--tag", "good"), {DECIDED}),
+    ],
+)
+def test_a_list_is_filtered(commands: Commands, words: tuple[str, ...], found: set[str]) -> None:
+    made = more_runs(commands)
+    commands.json("store", "tag", DECIDED, "good")
+    assert set(listed(commands, *words)) == {made.get(name, name) for name in found}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("report", "--since", "yesterday"), "--since: 'yesterday' is not a time"),
+        (("report", DECIDED, "--tag", "x"), "filters conflict with RUN"),
+        (("report", DECIDED, GOING_ON, "--trials"), "apply to one run"),
+        (("report", DECIDED, "none"), "run 'none' not found"),
+        (("store", "tag", DECIDED, "two words"), "tag 'two words': expected 1 to 40 printable characters"),
+        (("store", "prune"), "a condition is required"),
+        (("store", "prune", "--untagged"), "nobody can be asked"),
+        (("store", "delete", DECIDED), "nobody can be asked"),
+        (("store", "backup", "/no/such/place/b.sqlite"), "expected a file in an existing directory"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_changes_nothing(commands: Commands, words: tuple[str, ...], said: str) -> None:
+    before = commands.json("report")
+    code, _, complained = commands.run(*words)
+    assert (code, said in complained) == (2, True), complained
+    assert commands.json("report") == before
+
+
+def test_tags_are_added_and_removed(commands: Commands) -> None:
+    assert commands.json("store", "tag", DECIDED, "good", "paper")["tags"] == ["good", "paper"]
+    assert commands.json("store", "tag", DECIDED, "new")["tags"] == ["good", "new", "paper"]
+    assert commands.json("store", "tag", DECIDED, "good", "new", "--remove")["tags"] == ["paper"]
+    assert commands.json("report", DECIDED)["digest"] == DIGEST
+    assert "#paper" in commands.run("report")[1]
+    assert commands.json("store", "check")["intact"]
+
+
+def test_two_runs_are_shown_side_by_side(commands: Commands) -> None:
+    with Store(f"sqlite:///{commands.store}") as store:
+        first = store.find_run(DECIDED)
+        environment = {"debian:5.10": {"kernel": f"5.10.0-1{HOSTILE}", "clock": "virtual"}}
+        second = store.new_run(
+            study="again",
+            fingerprint="g",
+            seed=1,
+            ajuste="0",
+            named="again",
+            resolved=first.resolved,
+            environment=environment,
+            base=first.id,
+        )
+        store.stop_run(second, "decided", "the verdict is in")
+    found = commands.json("report", DECIDED, "again")
+    assert [run["run"] for run in found["runs"]] == [DECIDED, f"{DECIDED}.2"]
+    assert [run["digest"] for run in found["runs"]] == [DIGEST, DIGEST]
+    (effect,) = [one for one in found["effects"] if one["metric"] == "involuntary-switches"]
+    assert effect["verdicts"][0] == effect["verdicts"][1]
+    assert found["environment"] == [{"name": "debian:5.10 / kernel", "values": ["5.10.0-0", f"5.10.0-1{HOSTILE}"]}]
+    code, said, _ = commands.run("report", DECIDED, "again")
+    assert code == 0
+    assert said.startswith(f"A  {DECIDED}  small\n   ")
+    assert "What differs between their environments" in said
+    assert "\x1b" not in said
+
+
+def test_prune_deletes_what_meets_all_conditions(commands: Commands) -> None:
+    lost = more_runs(commands)["lost"]
+    commands.json("store", "tag", lost, "kept")
+    assert commands.json("store", "prune", "--failed", "--untagged", "--dry-run")["deleted"] == []
+    assert commands.json("store", "prune", "--failed", "--dry-run") == {"dry_run": True, "deleted": [lost]}
+    assert lost in listed(commands)
+    assert commands.json("store", "prune", "--failed", "--yes")["deleted"] == [lost]
+    assert lost not in listed(commands)
+    assert commands.json("store", "prune", "--older", "1d", "--untagged", "--dry-run")["deleted"] == []
+    assert commands.json("store", "check")["intact"]
+
+
+def test_deleted_runs_leave_no_bytes(commands: Commands) -> None:
+    with Store(f"sqlite:///{commands.store}") as store:
+        run = store.find_run(GOING_ON)
+        store.add_trials(run, [spare_trial().model_copy(update={"attempt": 1, "events": "x" * 4_000_000})])
+    before = commands.store.stat().st_size
+    assert commands.json("store", "delete", GOING_ON, "--yes")["deleted"] == [GOING_ON]
+    assert commands.store.stat().st_size < before - 3_000_000
+    assert commands.json("report", DECIDED)["digest"] == DIGEST
+
+
+def test_the_size_is_told_by_run_and_kind(commands: Commands) -> None:
+    found = commands.json("store", "size")
+    assert {run["run"] for run in found["runs"]} == {DECIDED, GOING_ON}
+    with closing(sqlite3.connect(commands.store)) as connection:
+        query = "SELECT sum(length(CAST(events AS BLOB)) + length(CAST(console AS BLOB))) FROM trials WHERE run_id = ?"
+        ((outputs,),) = connection.execute(query, [DECIDED])
+    (own,) = [run["size_bytes"] for run in found["runs"] if run["run"] == DECIDED]
+    assert own["outputs"] == outputs
+    assert found["file_bytes"] >= sum(sum(run["size_bytes"].values()) for run in found["runs"])
+
+
+def test_a_backup_is_the_store_while_it_is_written_to(commands: Commands, tmp_path: Path) -> None:
+    file = tmp_path / "backup.sqlite"
+    with Store(f"sqlite:///{commands.store}") as store:
+        store.tag(store.find_run(DECIDED), ["new"])  # In SQLite's journal, not yet in the file.
+        said = commands.json("store", "backup", str(file))
+    assert (said["runs"], said["trials"]) == (2, 15)
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith("backup")] == ["backup.sqlite"]
+    with Store(f"sqlite:///{file}") as store:
+        assert {run.id: run.tags for run in store.runs()} == {DECIDED: "new", GOING_ON: ""}
+    code, _, complained = commands.run("store", "backup", str(file))
+    assert (code, "exists; expected a new file" in complained) == (2, True)
+
+
+def test_a_damaged_store_is_not_backed_up(commands: Commands, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(commands.store)) as connection, connection:
+        connection.execute("UPDATE trials SET events = events || 'x' WHERE number = 1")
+    code, _, complained = commands.run("store", "backup", str(tmp_path / "b.sqlite"))
+    assert (code, "damaged" in complained) == (1, True)
+    assert "ajuste store salvage" in complained
+    assert not list(tmp_path.glob("b.sqlite*"))
+
+
+def test_a_server_has_its_own_backup(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="is on a server") as refused:
+        back_up("postgresql://me:secret@host/runs", tmp_path / "b.dump")
+    assert "pg_dump --format=custom" in str(refused.value.hint)
+    assert "secret" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_a_store_of_an_older_layout_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Commands(tmp_path / "other", monkeypatch)
+    layout_1(made.store)
+    assert set(listed(made)) == {DECIDED, GOING_ON}
+    assert json.loads(made.run("report", "--json")[1])
