@@ -19,9 +19,9 @@ _OTHER_SHARE: Final = 0.05
 
 
 def cut_lines(lines: str) -> str:
-    """The agent's ``lines`` with no output that is too long to keep.
+    """The agent's ``lines`` without output that is too long to keep.
 
-    What is left out is counted in its event, and its place has the SHA-256 of the whole: so a digest of the lines is
+    The rest is counted in its event, and its place has the SHA-256 of the whole: so a digest of the lines is
     still one of all that was printed.
     """
     if len(lines) <= LONGEST_OTHER:
@@ -37,7 +37,7 @@ def _cut_line(line: str) -> str:
 
 
 def cut(output: Output) -> Output:
-    """The output with what is left out counted in ``dropped_bytes``: bytes that are not UTF-8 as one each."""
+    """The output with the rest counted in ``dropped_bytes``: bytes that are not UTF-8 as one each."""
     text, longest = output.text, _longest(output.text)
     if len(text) <= longest:
         return output
@@ -45,9 +45,10 @@ def cut(output: Output) -> Output:
     begin = longest - end
     left_out = _size(text[begin : len(text) - end])
     whole = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-    mark = f"\n[{left_out:,} bytes left out; SHA-256 of all: {whole}]\n"
+    dropped = output.dropped_bytes + left_out
+    mark = f"\n[{dropped:,} bytes left out; SHA-256 of what was read: {whole}]\n"
     kept = text[:begin] + mark + (text[-end:] if end else "")
-    return output.model_copy(update={"text": kept, "dropped_bytes": output.dropped_bytes + left_out})
+    return output.model_copy(update={"text": kept, "dropped_bytes": dropped})
 
 
 def _longest(text: str) -> int:
