@@ -30,4 +30,5 @@ def test_a_run_of_one_machine_is_shown_and_gone_on_with_by_another(tmp_path: Pat
 
     (there.directory / "small.toml").write_text(SMALL.replace("max_blocks = 3", "max_blocks = 4").replace("= 3", "= 4"))
     longer = there.json("run", "small.toml")
-    assert (longer["run"], longer["blocks"]) == (measured["run"], 4)
+    assert (longer["run"], longer["blocks"]) == (f"{measured['run']}.2", 4)
+    assert here.json("report", measured["run"]) == measured, "what ended never changes"

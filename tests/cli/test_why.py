@@ -25,7 +25,8 @@ def test_a_study_ends_with_why_and_is_measured_as_it_was_without(tmp_path: Path,
 
     (tmp_path / "small.toml").write_text(text.replace("[analysis]", "[analysis]\nexplain = true"))
     explained = shell.json("run", "small.toml", "--quiet")
-    assert (explained["run"], explained["digest"]) == (plain["run"], plain["digest"])
+    assert (explained["run"], explained["digest"]) == (f"{plain['run']}.2", plain["digest"])
+    assert shell.json("report", plain["run"]) == plain
     assert len(explained["trials"]) == len(plain["trials"]) == 2
 
     explanation = shell.json("why", "small")

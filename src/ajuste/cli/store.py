@@ -122,7 +122,7 @@ _TAG = re.compile(r"[^\s,#]{1,40}")
 
 
 @app.command()
-@example("ajuste store tag granularity baseline", "ajuste store tag granularity --remove baseline")
+@example("ajuste store tag compare baseline", "ajuste store tag compare baseline --remove")
 def tag(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
     words: Annotated[list[str], typer.Argument(metavar="WORD...", help="The tags.", show_default=False)],
@@ -150,7 +150,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 @app.command()
-@example("ajuste store delete granularity")
+@example("ajuste store delete compare --yes")
 def delete(
     runs: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Runs, or studies (their newest runs).", show_default=False)
