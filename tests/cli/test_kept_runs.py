@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -98,3 +99,35 @@ def test_a_name_belongs_to_one_question(ajuste: Shell) -> None:
     assert "choose another name" in refused
     assert [one["run"] for one in ajuste.json("report")] == [run["run"]]
     ajuste(*named, "true")  # the same again
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_a_cleanup_that_fails_loses_nothing(ajuste: Shell) -> None:
+    cleanup = "sh -c 'printf \"\\033[2Jcannot\\nclean\\n\"; exit 4'"
+    _, complained = ajuste("compare", "--blocks", "2", "--cleanup", cleanup, "--", "true", expect=1)
+    assert "the cleanup command failed: /usr/bin/sh ended with exit code 4" in complained
+    assert "it said last: \\x1b[2Jcannot / clean" in complained
+    (run,) = ajuste.json("report")
+    assert f"ajuste report {run['run']} shows what was measured" in complained
+    assert run["stopped"] == "budget"
+    assert ajuste.json("report", run["run"])["blocks"] == 2
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_a_setup_that_fails_says_what_it_said(ajuste: Shell) -> None:
+    _, complained = ajuste("compare", "--setup", "sh -c 'echo no disk; exit 4'", "--", "true", expect=1)
+    assert "the setup command failed: /usr/bin/sh ended with exit code 4; it said last: no disk" in complained
+    assert ajuste.json("report") == []
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_binary_output_makes_no_large_store_unless_it_is_wanted(ajuste: Shell) -> None:
+    command = ("--blocks", "3", "--metric", "bytes,none,stderr=regex:([0-9]+) bytes", "--")
+    command = (*command, "dd", "if=/dev/urandom", "bs=300000", "count=1")
+    small = json.loads(ajuste("compare", "--json", *command)[0])
+    assert small["configurations"][0]["metrics"]["bytes"]["mean"] == 300_000
+    ajuste("compare", "--keep-output", *command)
+    whole, cut = (sum(run["size_bytes"].values()) for run in ajuste.json("store", "size")["runs"])
+    assert whole > 10 * cut
+    (first, *_) = ajuste.json("report", small["run"], "--trials")
+    assert "bytes left out" in first["events"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ajuste.model.event import (
@@ -274,15 +274,28 @@ def is_broken(trial: Trial) -> bool:
     return any(end.signal is not None or bool(end.exit_code) for end in ends)
 
 
-def last_words(trial: Trial) -> str:
-    """The last lines that the workload wrote, its complaints before its output; empty if it said nothing."""
-    said = {"stderr": "", "stdout": ""}
-    for event in _events(trial):
-        if isinstance(event, Output) and event.role == "workload":
-            said[event.stream] += event.text
-    text = said["stderr"].strip() or said["stdout"].strip()
-    lines = [line.strip() for line in text.splitlines()[-LAST_LINES:]]
-    return " / ".join(line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)
+def why_lost(trial: Trial) -> str:
+    """Why a trial says nothing, with the last words of its command."""
+    why = trial.reason or "; ".join(f"{name}: {reason}" for name, reason in trial.not_supported.items())
+    return with_last_words(why, _events(trial))
+
+
+def with_last_words(why: str, events: Iterable[object]) -> str:
+    """``why`` something failed, and the last lines that the workload wrote, or else the last command before or after
+    it: its complaints, or else its output.
+    """
+    said: dict[tuple[bool, int], dict[str, str]] = {}
+    for event in events:
+        if isinstance(event, Output) and event.role != "background" and event.text.strip():
+            said.setdefault((event.role == "workload", event.index), {})[event.stream] = event.text.strip()
+    if not said:
+        return why
+    last = said[max(said)]
+    lines = [line.strip() for line in (last.get("stderr") or last["stdout"]).splitlines()[-LAST_LINES:]]
+    if len(lines) == 1 and lines[0] in why:  # The agent has told it already.
+        return why
+    shown = (line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)
+    return f"{why}; it said last: {' / '.join(shown)}"
 
 
 def _events(trial: Trial) -> list[object]:

@@ -25,7 +25,7 @@ from ajuste.design.stopping import (
 )
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
-from ajuste.outputs.trial import is_broken, last_words
+from ajuste.outputs.trial import is_broken, why_lost
 from ajuste.run.history import TrialHistory
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import ablation_names
@@ -81,7 +81,7 @@ class Schedule(ABC):
     def hopeless(self) -> Stop | None:
         """Whether there is no point in going on after the first block, with what the workload said last."""
         lost = hopeless(self.history.trials(0), self.is_lost)
-        return None if lost is None else Stop("failed", self._words_of(lost))
+        return None if lost is None else Stop("failed", f"{lost.slot.configuration}: {why_lost(lost)}")
 
     def is_lost(self, trial: Trial) -> bool:
         """Whether a trial says nothing, and another one like it would not either: it broke, or its output has not the
@@ -89,12 +89,6 @@ class Schedule(ABC):
         """
         missing = [one.name not in trial.metrics for one in self.study.deciding]
         return is_broken(trial) or all(missing) or (trial.status == "flagged" and any(missing))
-
-    def _words_of(self, lost: Trial) -> str:
-        """Why it is lost, and what its workload said last."""
-        why = lost.reason or "; ".join(f"{name}: {reason}" for name, reason in lost.not_supported.items())
-        said = last_words(lost)
-        return f"{lost.slot.configuration}: {why}" + (f"; it said last: {said}" if said else "")
 
     def block(self, number: int) -> tuple[Slot, ...]:
         """The slots of a block. One that was begun under another analysis or budget, and so planned otherwise, is left

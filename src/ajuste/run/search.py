@@ -18,6 +18,7 @@ from ajuste.model.error import RunError
 from ajuste.model.trial import Configuration, Slot
 from ajuste.model.tuning import Leg
 from ajuste.model.verdict import Verdict
+from ajuste.outputs.trial import why_lost
 from ajuste.run.history import TrialHistory
 from ajuste.run.schedule import BlockWatcher, Schedule
 from ajuste.study.resolve import Resolver
@@ -57,7 +58,7 @@ class SearchSchedule(Schedule):
         lost = hopeless(
             self.history.trials(0), lambda one: one.slot.configuration == self.study.baseline and self.is_lost(one)
         )
-        return None if lost is None else Stop("failed", self._words_of(lost))
+        return None if lost is None else Stop("failed", f"{lost.slot.configuration}: {why_lost(lost)}")
 
     def look(self, number: int) -> Stop | None:
         minutes = self.limits.max_minutes

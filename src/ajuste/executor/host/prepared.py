@@ -17,6 +17,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Failed
 from ajuste.model.plan import Command, Plan, Write
 from ajuste.model.wording import Say
+from ajuste.outputs.trial import with_last_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
 
@@ -86,7 +87,8 @@ class PreparedHost(HostExecutor):
         observation = self.run(Plan(id=name, before=commands, timeout_ns=self._timeout_ns))
         failures = [event.message for event in observation.events if isinstance(event, Failed)]
         if failures or observation.problem:
-            raise RunError(f"the {name} command failed: {'; '.join(failures) or observation.problem}")
+            why = with_last_words("; ".join(failures) or observation.problem, observation.events)
+            raise RunError(f"the {name} command failed: {why}")
 
 
 def prepared_for(
