@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-import typer
-
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 
@@ -65,14 +63,17 @@ def show_list(runs: Iterable[Head], wanted: RunFilter, *, as_json: bool) -> None
     found = list(runs)
     chosen = [run for run in found if wanted.takes(run)]
     if as_json:
-        typer.echo(json.dumps([_document(run) for run in chosen], indent=2))
+        rows = ",\n".join(
+            f"  {json.dumps(_document(run))}" for run in chosen
+        )  # With an indent it takes ten times as long.
+        print(f"[\n{rows}\n]" if rows else "[]")
     elif chosen:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-        typer.echo("\n".join(_line(run)[:width] for run in chosen))
+        print("\n".join(_line(run)[:width] for run in chosen))
     elif found:
-        typer.echo("No run matches.")
+        print("No run matches.")
     else:
-        typer.echo("There are no runs yet. List studies with `ajuste studies`; run one with `ajuste run STUDY`.")
+        print("There are no runs yet. List studies with `ajuste studies`; run one with `ajuste run STUDY`.")
 
 
 def size_text(size: int) -> str:

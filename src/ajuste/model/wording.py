@@ -112,7 +112,7 @@ def visible(text: str) -> str:
     r"""``text`` with every control, format, unassigned and empty character written as ``\xNN`` or ``\uNNNN``; line
     feeds and tabs stay.
     """
-    if text.isprintable() and not _EMPTY.search(text):  # Of this no character is hidden.
+    if _is_plain(text):
         return text
     return "".join(_escaped(character) if _is_hidden(character) else character for character in text)
 
@@ -124,7 +124,7 @@ def visible_line(text: str) -> str:
 
 def visible_json(text: str) -> str:
     """As ``visible``, but in the words of JSON: a document stays the same document."""
-    if text.isascii() and text.isprintable():
+    if _is_plain(text):
         return text
     return "".join(_escaped_in_json(character) if _is_hidden(character) else character for character in text)
 
@@ -134,6 +134,11 @@ def shortened(text: str) -> str:
     words = (word if len(word) <= LONGEST_WORD else f"{word[:LONGEST_VALUE]}…" for word in text[:100_000].split(" "))
     line = " ".join(words)
     return line if len(line) <= 2000 else f"{line[:2000]}…"
+
+
+def _is_plain(text: str) -> bool:
+    """Whether certainly no character is hidden: what is printable is of no hidden category. It is found quickly."""
+    return text.replace("\n", " ").replace("\t", " ").isprintable() and not _EMPTY.search(text)
 
 
 def _is_hidden(character: str) -> bool:

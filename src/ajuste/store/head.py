@@ -5,9 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ajuste.store.checks import UNREADABLE, DamageError, check_of
 
@@ -22,8 +21,7 @@ _TRUTHS: Final = tuple(map(HEAD.index, ("unverified_before", "deleted")))
 _SCHEME: Final = "sqlite:///"
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """By what a run is found, and what is listed of it."""
 
     id: str
@@ -43,7 +41,7 @@ class Head:
     answer: str
     tags: str
     size_bytes: int
-    check: int = field(repr=False)
+    check: int
 
 
 def verify_head(*values: Any) -> None:
