@@ -195,6 +195,26 @@ def test_a_damaged_store_is_not_backed_up(commands: Commands, tmp_path: Path) ->
     assert not list(tmp_path.glob("b.sqlite*"))
 
 
+def test_a_store_of_another_layout_is_backed_up_as_it_is_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Commands(tmp_path / "other", monkeypatch)
+    layout_1(made.store)
+
+    def dump(file: Path) -> list[str]:
+        with closing(sqlite3.connect(file)) as connection:
+            return list(connection.iterdump())
+
+    before = dump(made.store)
+    assert made.json("store", "backup", str(tmp_path / "old.sqlite"))["trials"] == 14
+    assert dump(tmp_path / "old.sqlite") == dump(made.store) == before
+    with closing(sqlite3.connect(made.store)) as connection, connection:
+        connection.execute("UPDATE store_version SET version = 4")
+    code, _, complained = made.run("store", "backup", str(tmp_path / "new.sqlite"))
+    assert (code, "use a newer version of Ajuste" in complained) == (2, True)
+    assert not list(tmp_path.glob("new.sqlite*"))
+
+
 def test_a_server_has_its_own_backup(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="is on a server") as refused:
         back_up("postgresql://me:secret@host/runs", tmp_path / "b.dump")

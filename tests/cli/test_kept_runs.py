@@ -122,8 +122,8 @@ def test_a_setup_that_fails_says_what_it_said(ajuste: Shell) -> None:
 
 @pytest.mark.usefixtures("machine_lock")
 def test_binary_output_makes_no_large_store_unless_it_is_wanted(ajuste: Shell) -> None:
-    command = ("--blocks", "3", "--metric", "bytes,none,stderr=regex:([0-9]+) bytes", "--")
-    command = (*command, "dd", "if=/dev/urandom", "bs=300000", "count=1")
+    asked = ("--blocks", "3", "--metric", "bytes,none,stderr=regex:([0-9]+) bytes", "--")
+    command = (*asked, "dd", "if=/dev/urandom", "bs=300000", "count=1")
     small = json.loads(ajuste("compare", "--json", *command)[0])
     assert small["configurations"][0]["metrics"]["bytes"]["mean"] == 300_000
     ajuste("compare", "--keep-output", *command)

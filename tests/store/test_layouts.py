@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RunError
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Store
 from small_stores import DECIDED, DIGEST, GOING_ON, LAYOUT_2, Commands, layout_1
@@ -77,9 +77,20 @@ def test_a_damaged_run_of_layout_2_is_not_migrated(tmp_path: Path) -> None:
         Store(f"sqlite:///{file}")
 
 
-def test_a_newer_layout_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    file = layout_1(tmp_path / "store.sqlite")
-    with closing(sqlite3.connect(file)) as connection, connection:
+@pytest.mark.parametrize(
+    "words", [("report",), ("report", DECIDED), ("store", "check"), ("store", "size")], ids=" ".join
+)
+def test_a_newer_layout_is_refused_with_a_sentence_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    commands = Commands(tmp_path, monkeypatch)
+    layout_1(commands.store, LAYOUT_2)
+    with closing(sqlite3.connect(commands.store)) as connection, connection:
         connection.execute("UPDATE store_version SET version = 4")
-    with pytest.raises(RequestError, match="has layout 4; expected at most 3"):
-        Store(f"sqlite:///{file}")
+        before = list(connection.iterdump())
+    code, said, complained = commands.run(*words)
+    assert (code, said) == (2, "")
+    assert "has layout 4; expected at most 3" in complained
+    assert "use a newer version of Ajuste" in complained
+    with closing(sqlite3.connect(commands.store)) as connection:
+        assert list(connection.iterdump()) == before

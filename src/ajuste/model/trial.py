@@ -59,8 +59,8 @@ class Slot(BaseModel):
 
 
 class Trial(BaseModel):
-    """What is stored for ever. ``events`` are the agent's lines as they came; ``metrics`` can be computed again
-    from them.
+    """What is stored. ``events`` are the agent's lines as they came, from which ``metrics`` were computed before long
+    output was cut (see ``outputs.cut``).
 
     ``status``: *ok*; *flagged* (measured, but not cleanly: left out of the verdict, and repeated); *failed* (not
     measured).

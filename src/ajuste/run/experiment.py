@@ -19,7 +19,7 @@ from ajuste.kernel.spec import specs_to_build
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.home import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.run.recordings import record_decisive, record_trials, to_record
@@ -157,11 +157,18 @@ def conduct(
             _measure(experiment, run, store, watcher, means)
         except BaseException as failure:
             store.forget_if_empty(run)
-            if isinstance(failure, RunError) and any(one.id == run.id and one.stopped for one in store.runs()):
+            if isinstance(failure, RunError) and _has_ended(run, store):
                 kept = f"ajuste report {run.id} shows what was measured"
                 raise RunError(failure.message, hint=f"{failure.hint}; {kept}" if failure.hint else kept) from failure
             raise
         return store.find_run(run.id)
+
+
+def _has_ended(run: Run, store: Store) -> bool:
+    try:
+        return any(one.id == run.id and one.stopped for one in store.runs())
+    except AjusteError:  # What failed may be the store.
+        return False
 
 
 def _begun(experiment: Experiment, store: Store, alike: Sequence[Run], named: str) -> Run:

@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from sqlalchemy import func, select
@@ -46,19 +47,26 @@ def back_up(url: str, file: Path) -> Findings:
     if not Path(original).is_file():
         raise RequestError(f"store {original} not found", hint="run a study first, or set AJUSTE_STORE or AJUSTE_HOME")
     try:
-        with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
-            source.backup(copy)
-            copy.execute("PRAGMA journal_mode=DELETE")
-        found = inspect_store(f"sqlite:///{file}")
-    except sqlite3.Error as error:
+        _copy(original, file)
+        with TemporaryDirectory(prefix="ajuste-backup-", dir=file.parent) as directory:
+            looked_at = Path(directory) / "store.sqlite"  # Opening one of an older layout would change it.
+            _copy(file, looked_at)
+            found = inspect_store(f"sqlite:///{looked_at}")
+        if found.damaged:
+            raise unusable(url, DamageError(found.damaged[0]), "copied")
+    except (sqlite3.Error, OSError) as error:
         _remove(file)
         raise RunError(f"cannot copy the store to {file}: {error}", hint="check disk space and permissions") from error
-    for end in ("-wal", "-shm"):
-        Path(f"{file}{end}").unlink(missing_ok=True)
-    if found.damaged:
+    except BaseException:
         _remove(file)
-        raise unusable(url, DamageError(found.damaged[0]), "copied")
+        raise
     return found
+
+
+def _copy(original: str | Path, file: Path) -> None:
+    with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
+        source.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")
 
 
 def _remove(file: Path) -> None:
