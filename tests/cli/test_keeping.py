@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RequestError
+from ajuste.store.claim import lock_name, only_one
 from ajuste.store.store import Store
 from ajuste.store.upkeep import back_up
 from small_stores import DECIDED, DIGEST, GOING_ON, Commands, layout_1, small_store, spare_trial
@@ -160,6 +161,17 @@ def test_deleted_runs_leave_no_bytes(commands: Commands) -> None:
     assert commands.json("store", "delete", GOING_ON, "--yes")["deleted"] == [GOING_ON]
     assert commands.store.stat().st_size < before - 3_000_000
     assert commands.json("report", DECIDED)["digest"] == DIGEST
+
+
+def test_a_run_that_is_being_measured_is_not_deleted(commands: Commands) -> None:
+    with Store(f"sqlite:///{commands.store}") as store:
+        run = store.find_run(GOING_ON)
+    state = commands.home / "state"
+    state.mkdir(exist_ok=True)
+    with only_one(state / lock_name(run.fingerprint, run.seed), "a study"):
+        code, _, complained = commands.run("store", "delete", GOING_ON, "--yes")
+    assert (code, "another process runs the study small" in complained) == (2, True)
+    assert GOING_ON in listed(commands)
 
 
 def test_the_size_is_told_by_run_and_kind(commands: Commands) -> None:

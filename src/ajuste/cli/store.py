@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +19,7 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import visible_line
 from ajuste.report.format import count_of
+from ajuste.store.claim import lock_name, only_one
 from ajuste.store.engine import shown
 from ajuste.store.head import Head
 from ajuste.store.salvage import inspect_store
@@ -193,7 +195,9 @@ def prune(
 
 
 def _delete(store: Store, runs: Sequence[Head], *, yes: bool, as_json: bool) -> None:
-    """Delete ``runs``, once a person agrees. Raises RequestError where nobody can be asked."""
+    """Delete ``runs``, once a person agrees. Raises RequestError where nobody can be asked, and for a run that another
+    process measures.
+    """
     what = count_of(len(runs), "run")
     if not yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -204,7 +208,13 @@ def _delete(store: Store, runs: Sequence[Head], *, yes: bool, as_json: bool) -> 
             typer.echo(_named(run), err=True)
         if not typer.confirm(f"Delete {what}?", err=True):
             raise typer.Exit(1)
-    store.delete(runs)
+    with ExitStack() as stack:
+        for run in runs:
+            if not run.stopped:
+                what = f"the study {run.study}"
+                stack.enter_context(only_one(home().state / lock_name(run.fingerprint, run.seed), what))
+                stack.enter_context(store.reserved(run.fingerprint, run.seed, what))
+        store.delete(runs)
     _say_deleted(runs, as_json=as_json, dry_run=False)
 
 
