@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import jinja2
 from markupsafe import Markup, escape
-from plotly.offline import get_plotlyjs
 
 from ajuste.machine.files import make_directory
 from ajuste.model.wording import visible
 from ajuste.report.document import Data, Download, Report, every
 from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import saved_pictures
+from ajuste.report.plots.plot import Figure, figure_json
 
 # HTML ends a script at "</script" wherever it stands; old JavaScript ends a line at U+2028. JSON knows \u for all.
 _JSON_ESCAPES: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -31,7 +31,7 @@ _BREAKS: Final = re.compile(r"([_./](?=\w))")
 
 def render_html(report: Report) -> str:
     """The whole page. Everything in ``report`` is shown as text, whatever it contains."""
-    scripts = {"theme": _asset("theme.js"), "plotly": Markup(get_plotlyjs()), "report": _asset("report.js")}
+    scripts = {"theme": _asset("theme.js"), "plotly": _asset("plotly.min.js"), "report": _asset("report.js")}
     blocks = (*report.lead, *(block for section in report.sections for block in section.blocks))
     files = [file for block in every(blocks) if isinstance(block, Data) for file in block.downloads]
     figures = {picture.plot.name: picture.plot.figure for picture in report.pictures}
@@ -69,9 +69,8 @@ def _embedded(file: Download) -> Markup:
     return _json_text(json.dumps(file.text) if file.kind == "csv" else file.text)
 
 
-def _figures(figures: Mapping[str, Any]) -> str:
-    """Each is plotly's own JSON, put together as text: they may be many megabytes."""
-    return f"{{{','.join(f'{json.dumps(name)}:{figure.to_json()}' for name, figure in figures.items())}}}"
+def _figures(figures: Mapping[str, Figure]) -> str:
+    return f"{{{','.join(f'{json.dumps(name)}:{figure_json(figure)}' for name, figure in figures.items())}}}"
 
 
 def _style() -> str:
