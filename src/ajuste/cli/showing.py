@@ -16,7 +16,6 @@ from ajuste.machine.home import ajuste_version, home
 from ajuste.model.results import Results
 from ajuste.model.wording import Say
 from ajuste.report.console import Console
-from ajuste.report.html import write_report
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
 
@@ -29,6 +28,8 @@ def show_results(results: Results, path: Path, *, as_json: bool, verbose: bool =
     else:
         print_report(report, Console(file=sys.stdout), verbose=verbose, path=path)
     sys.stdout.flush()
+    from ajuste.report.html import write_report  # not before the answer is shown
+
     contents = hashlib.sha256(f"{ajuste_version()} {results.model_dump_json()}".encode()).hexdigest()
     write_report(report, path, contents)
     if path.parent == (place := home()).reports:
