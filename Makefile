@@ -4,6 +4,7 @@ SHELL := /bin/sh
 
 AJUSTE := .venv/bin/ajuste
 SYNCED := .venv/.synced
+PLOTLY := src/ajuste/report/templates/plotly.min.js
 
 # The same sources give the same programs for every user and in every directory: no path of this machine gets into them.
 CARGO_HOME ?= $(HOME)/.cargo
@@ -15,7 +16,7 @@ CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-pat
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: system $(SYNCED) native ## install what is missing, build, and leave .venv/bin/ajuste
+setup: system $(SYNCED) $(PLOTLY) native ## install what is missing, build, and leave .venv/bin/ajuste
 	@.venv/bin/python -m compileall -q src
 
 system:
@@ -26,6 +27,9 @@ $(SYNCED): uv.lock pyproject.toml | system
 	@test -x .venv/bin/uv || .venv/bin/python -m pip install --quiet uv
 	.venv/bin/uv sync --quiet --frozen --inexact --compile-bytecode --python .venv/bin/python
 	@touch $@
+
+$(PLOTLY): $(SYNCED)
+	@cp .venv/lib/python3*/site-packages/plotly/package_data/plotly.min.js $@
 
 native: | system
 	@$(CARGO) build --quiet --release --locked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Literal
@@ -30,7 +31,7 @@ class Measured(_Entry):
     @property
     def mark(self) -> str:
         """What its place on the page is called."""
-        return " ".join(self.command)
+        return shlex.join(self.command)
 
     @property
     def study(self) -> str | None:
@@ -45,7 +46,7 @@ class Shown(_Entry):
 
     @property
     def mark(self) -> str:
-        return " ".join(self.command)
+        return shlex.join(self.command)
 
 
 class Page(_Entry):

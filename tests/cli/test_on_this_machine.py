@@ -213,6 +213,17 @@ def test_what_can_hang_the_machine_needs_to_be_accepted(ajuste: Shell) -> None:
     ajuste("run", name, "--accept-risk")
 
 
+def test_the_time_for_a_study_can_be_limited(ajuste: Shell) -> None:
+    name = study(ajuste, "nice", "[0, 5]", '["sleep", "0.1"]')
+    text = (ajuste.directory / name).read_text()
+    (ajuste.directory / name).write_text(text.replace("blocks = 2", "blocks = 1000"))
+    document = ajuste.json("run", name, "--max-time", "0.5s")
+    assert "reached the limit of 0.5 seconds" in document["stopped_because"]
+    assert document["blocks"] < 10
+    assert " --max-time 0.5s " in document["reproduce"][0]
+    assert "--max-time x: expected a duration" in ajuste("run", name, "--max-time", "x", expect=2)[1]
+
+
 def test_a_plan_shows_values_users_and_commands_and_does_nothing(ajuste: Shell, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     before = EXPIRE.read_text()

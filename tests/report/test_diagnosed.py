@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.report.plotted import checked
 
 from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.results import Results
@@ -74,7 +75,7 @@ def test_page_and_terminal_tell_it(noisy: Results) -> None:
     assert "There is <b>" not in page.partition('<script type="application/json"')[0]
     assert "Checked and not found: order." in page
     course = next(one for one in report_of(noisy).pictures if one.plot.name.startswith("course-"))
-    assert list(course.plot.figure.data[0].y) == pytest.approx([-1, 0, 1])
+    assert list(checked(course.plot).data[0].y) == pytest.approx([-1, 0, 1])
     out = StringIO()
     print_report(report_of(noisy), Console(file=out, width=120), verbose=True)
     assert "Noise: Drift" in out.getvalue()

@@ -34,6 +34,7 @@ def verdict(estimate: float | None, low: float | None, high: float | None, scale
         (verdict(12.3, 10.0, None), "×12.3", "at least ×10.0"),
         (verdict(0.9, None, 1.2), "−10.0 %", "at most +20.0 %"),
         (verdict(1.0, None, None), "0.0 %", "no limits yet"),
+        (verdict(99.7, 1e-20, 2.8e23), "×99.7", "no limits yet"),
         (verdict(None, None, None), "–", "no limits yet"),
         (verdict(float("nan"), 0.9, float("inf")), "–", "at least −10.0 %"),
         (verdict(-0.0021, -0.0031, -0.0011, "difference"), "−2.1 ms", "−3.1 … −1.1 ms"),

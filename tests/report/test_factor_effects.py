@@ -7,6 +7,7 @@ import re
 
 import pytest
 from rich.console import Console
+from tests.report.plotted import checked
 
 from ajuste.analysis.factor_effects import factor_effects
 from ajuste.model.results import Results
@@ -98,7 +99,7 @@ def test_a_screening_tells_effects_and_not_its_configurations(screened: Results)
 def test_the_chart_has_the_largest_effect_on_top_with_its_interval_and_the_zone(screened: Results) -> None:
     metric = next(m for m in screened.metrics if m.name == screened.effects[0].metric)
     (plot,) = pareto_plots(screened, metric, labels_of(screened), "p")
-    drawn = plot.figure.to_dict()
+    drawn = checked(plot).to_dict()
     points = [t for t in drawn["data"] if t["mode"] == "markers"]
     bars = [t for t in drawn["data"] if t["mode"] == "lines" and t["line"]["width"] > 5]
     intervals = [t for t in drawn["data"] if t["mode"] == "lines" and t["line"]["width"] <= 5]
@@ -117,10 +118,10 @@ def test_interactions_are_lines_through_the_cells_with_their_intervals(factorial
     metric = next(m for m in factorial.metrics if m.name == factorial.effects[0].metric)
     (plot,) = interaction_plots(factorial, metric, labels_of(factorial), "i")
     one, two = factorial.factors
-    assert len(plot.figure.data) == min(len(one.levels), len(two.levels))
-    assert sum(len(line.y) for line in plot.figure.data) == len(factorial.cells)
+    assert len(checked(plot).data) == min(len(one.levels), len(two.levels))
+    assert sum(len(line.y) for line in checked(plot).data) == len(factorial.cells)
     estimates = sorted(cell.estimate for cell in factorial.cells if cell.estimate)
-    drawn = sorted(y for line in plot.figure.data for y in line.y)
+    drawn = sorted(y for line in checked(plot).data for y in line.y)
     assert drawn in (pytest.approx(estimates), pytest.approx([100 * (v - 1) for v in estimates]))
 
 

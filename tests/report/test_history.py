@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.report.plotted import checked
 
 from ajuste.model.results import History, Results, VersionChange, VersionPoint
 from ajuste.report.document import Paragraph, Picture, Section
 from ajuste.report.labels import labels_of
+from ajuste.report.plots.plot import figure_json
 from ajuste.report.sections import history_sections
 
 from .simulated import HOSTILE
@@ -74,7 +76,7 @@ def test_no_change_and_no_knowledge_are_told_apart(told: Any) -> None:
 def test_the_picture_has_versions_in_order_the_border_and_the_change(told: Any) -> None:
     results = told(FALL)
     (section,) = history_sections(results, labels_of(results))
-    drawn = pictures(section)[0].plot.figure.to_plotly_json()
+    drawn = checked(pictures(section)[0].plot).to_plotly_json()
     assert list(drawn["layout"]["xaxis"]["ticktext"]) == list(VERSIONS)
     assert drawn["layout"]["shapes"][0]["x0"] == 1.5
     assert list(drawn["data"][1]["text"]) == ["−25 %"]
@@ -83,7 +85,7 @@ def test_the_picture_has_versions_in_order_the_border_and_the_change(told: Any) 
 def test_names_are_text(told: Any) -> None:
     results = told({"flavour": HOSTILE}, {"fixed": {"factor": HOSTILE}})
     (section,) = history_sections(results, labels_of(results))
-    assert "<script>" not in pictures(section)[0].plot.figure.to_json()
+    assert "<script>" not in figure_json(pictures(section)[0].plot.figure)
 
 
 def test_nothing_is_told_where_no_versions_are_compared(grid: Results) -> None:

@@ -193,6 +193,19 @@ def test_trials_without_a_single_figure_still_make_a_report(undecided: Results) 
     assert "no clean trial" in render_html(report_of(undecided.model_copy(update=update)))
 
 
+def test_a_page_of_the_same_contents_stays_and_every_other_is_replaced(granularity: Results, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    for others in ("", "<html>", '<meta name="contents" content="bad0">'):
+        path.write_text(others, encoding="utf-8")
+        write_report(report_of(granularity), path, of="abc1")
+        assert Page(path.read_text(encoding="utf-8")).headings
+    path.write_text(path.read_text(encoding="utf-8") + "<!-- kept -->", encoding="utf-8")
+    write_report(report_of(granularity), path, of="abc1")
+    assert path.read_text(encoding="utf-8").endswith("<!-- kept -->")
+    write_report(report_of(granularity), path)
+    assert not path.read_text(encoding="utf-8").endswith("<!-- kept -->")
+
+
 def test_a_report_is_written_whole_or_not_at_all(
     granularity: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

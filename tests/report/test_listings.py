@@ -6,6 +6,7 @@ import io
 
 import pytest
 from rich.console import Console
+from tests.report.plotted import checked
 from tests.report.simulated import HOSTILE, INVOLUNTARY
 
 from ajuste.model.results import Prediction, PredictionRule, Results, ThreeSigma
@@ -94,6 +95,6 @@ def test_what_a_rule_says_is_text_whatever_it_contains(asked: Results) -> None:
 def test_the_plot_has_each_prediction_and_the_measured_means(asked: Results) -> None:
     plot = predicted_plot(asked, INVOLUNTARY, labels_of(asked), "p")
     assert plot is not None
-    traces = plot.figure.to_plotly_json()["data"]
+    traces = checked(plot).to_plotly_json()["data"]
     assert [list(trace["x"]) for trace in traces[:2]] == [[100, 150], [100]]
     assert list(traces[-1]["x"]) == [133, *[90] * (len(asked.predictions) - 1)]

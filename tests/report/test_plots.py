@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
 import pytest
+from tests.report.plotted import checked
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
@@ -13,8 +15,9 @@ from ajuste.report.labels import labels_of
 from ajuste.report.plots.curve import curve_plot
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.plots.heatmap import heatmap_plot
-from ajuste.report.plots.plot import Plot
+from ajuste.report.plots.plot import Plot, figure_json
 from ajuste.report.plots.trials import small_plot, trials_plot
+from ajuste.report.results import report_of
 
 
 def metric(results: Results, name: str) -> Metric:
@@ -24,10 +27,20 @@ def metric(results: Results, name: str) -> Metric:
 def points(plot: Plot) -> list[tuple[float, float, dict[str, Any]]]:
     return [
         (x, y, trace)
-        for trace in plot.figure.to_dict()["data"]
+        for trace in checked(plot).to_dict()["data"]
         if "markers" in trace["mode"]
         for x, y in zip(trace["x"], trace["y"], strict=True)
     ]
+
+
+@pytest.mark.parametrize("name", ["granularity", "grid", "undecided", "crowded", "timed", "hostile"])
+def test_plotly_knows_every_property_and_changes_no_value(name: str, request: pytest.FixtureRequest) -> None:
+    drawn = [picture.plot for picture in report_of(request.getfixturevalue(name)).pictures]
+    assert drawn
+    for plot in drawn:
+        read, ours = json.loads(checked(plot).to_json()), json.loads(figure_json(plot.figure))
+        assert read["data"] == ours["data"]
+        assert {key: value for key, value in ours["layout"].items() if value != {}} == read["layout"]
 
 
 @pytest.mark.parametrize(
@@ -47,14 +60,14 @@ def test_trials_stand_at_their_block_and_figure(granularity: Results) -> None:
 def test_trials_that_do_not_count_look_different_and_say_why(undecided: Results) -> None:
     plot = trials_plot(undecided, metric(undecided, "elapsed"), labels_of(undecided), "p")
     symbols: dict[str, set[str]] = {}
-    for trace in plot.figure.to_dict()["data"]:
+    for trace in checked(plot).to_dict()["data"]:
         for text in trace["hovertext"]:
             kind = next((k for k in ("failed:", "flagged:", "warm-up") if k in text), "clean")
             symbols.setdefault(kind, set()).add(trace["marker"]["symbol"])
     assert set(symbols) == {"failed:", "flagged:", "warm-up", "clean"}
     assert not symbols["clean"] & (symbols["failed:"] | symbols["flagged:"] | symbols["warm-up"])
     assert {entry.text for entry in plot.legend} >= {"failed, not measured", "flagged, left out and repeated"}
-    assert any("the guest panicked" in text.replace("<br>", " ") for t in plot.figure.data for text in t.hovertext)
+    assert any("the guest panicked" in text.replace("<br>", " ") for t in checked(plot).data for text in t.hovertext)
 
 
 def test_a_trial_without_a_figure_is_not_given_one(undecided: Results) -> None:
@@ -66,20 +79,20 @@ def test_a_trial_without_a_figure_is_not_given_one(undecided: Results) -> None:
 def test_intervals_and_estimates_are_those_of_the_verdicts(granularity: Results) -> None:
     [plot] = forest_plots(granularity, metric(granularity, "elapsed"), labels_of(granularity), "p")
     verdicts = [v for v in granularity.verdicts if v.metric == "elapsed"]
-    lines = [trace for trace in plot.figure.to_dict()["data"] if trace["mode"] == "lines"]
+    lines = [trace for trace in checked(plot).to_dict()["data"] if trace["mode"] == "lines"]
     assert len(lines) == 3
     for verdict, line in zip(verdicts, lines, strict=True):
         assert verdict.low is not None
         assert verdict.high is not None
         assert line["x"] == pytest.approx((100 * (verdict.low - 1), 100 * (verdict.high - 1)))
-    band = plot.figure.layout.shapes[0]
+    band = checked(plot).layout.shapes[0]
     assert (band.x0, band.x1) == pytest.approx((100 / 1.05 - 100, 5))
 
 
 def test_the_band_of_a_difference_is_a_part_of_the_baseline(granularity: Results) -> None:
     [plot] = forest_plots(granularity, metric(granularity, "involuntary-switches"), labels_of(granularity), "p")
     mean = granularity.configurations[0].metrics["involuntary-switches"].mean
-    band = plot.figure.layout.shapes[0]
+    band = checked(plot).layout.shapes[0]
     assert (band.x0, band.x1) == pytest.approx((-0.05 * mean, 0.05 * mean))
 
 
@@ -87,8 +100,8 @@ def test_an_interval_without_limits_reaches_the_edges_with_arrows(undecided: Res
     endless = tuple(v.model_copy(update={"low": None, "high": None}) for v in undecided.verdicts)
     results = undecided.model_copy(update={"verdicts": endless})
     [plot] = forest_plots(results, metric(results, "elapsed"), labels_of(results), "p")
-    left, right = plot.figure.layout.xaxis.range
-    lines = [trace["x"] for trace in plot.figure.to_dict()["data"] if trace["mode"] == "lines"]
+    left, right = checked(plot).layout.xaxis.range
+    lines = [trace["x"] for trace in checked(plot).to_dict()["data"] if trace["mode"] == "lines"]
     assert all(tuple(line) == (left, right) for line in lines)
     symbols = [trace["marker"]["symbol"] for _, _, trace in points(plot)]
     assert symbols.count("triangle-left") == symbols.count("triangle-right") == len(lines)
@@ -101,8 +114,8 @@ def test_an_enormous_interval_does_not_squeeze_the_others(granularity: Results) 
     )
     results = granularity.model_copy(update={"verdicts": verdicts})
     [plot] = forest_plots(results, metric(results, "elapsed"), labels_of(results), "p")
-    left, right = plot.figure.layout.xaxis.range
-    assert plot.figure.layout.xaxis.type == "log"
+    left, right = checked(plot).layout.xaxis.range
+    assert checked(plot).layout.xaxis.type == "log"
     assert right - left < 8
 
 
@@ -119,12 +132,12 @@ def test_a_curve_goes_through_the_means_on_a_logarithmic_axis(granularity: Resul
     factor = granularity.factors[0]
     plot = curve_plot(granularity, metric(granularity, "involuntary-switches"), factor, labels_of(granularity), "p")
     assert plot is not None
-    [line] = [trace for trace in plot.figure.to_dict()["data"] if trace["mode"] == "lines+markers"]
+    [line] = [trace for trace in checked(plot).to_dict()["data"] if trace["mode"] == "lines+markers"]
     assert tuple(line["x"]) == tuple(float(level) for level in factor.levels)
     means = [c.metrics["involuntary-switches"].mean for c in granularity.configurations]
     assert line["y"] == pytest.approx(means)
-    assert plot.figure.layout.xaxis.type == "log"
-    assert plot.figure.layout.yaxis.type == "log"
+    assert checked(plot).layout.xaxis.type == "log"
+    assert checked(plot).layout.yaxis.type == "log"
 
 
 def test_two_factors_give_a_line_for_each_level_of_the_other(grid: Results) -> None:
@@ -133,7 +146,7 @@ def test_two_factors_give_a_line_for_each_level_of_the_other(grid: Results) -> N
     for factor in grid.factors:
         plot = curve_plot(grid, metric(grid, "hackbench.time"), factor, labels, "p")
         assert plot is not None
-        counts.append(sum(trace["mode"] == "lines+markers" for trace in plot.figure.to_dict()["data"]))
+        counts.append(sum(trace["mode"] == "lines+markers" for trace in checked(plot).to_dict()["data"]))
         assert len(plot.legend) == counts[-1]
     assert counts == [5, 6]
 
@@ -147,7 +160,7 @@ def test_levels_that_are_no_numbers_give_no_curve(granularity: Results) -> None:
 def test_the_heat_map_has_each_mean_in_its_cell(grid: Results) -> None:
     plot = heatmap_plot(grid, metric(grid, "hackbench.time"), labels_of(grid), "p")
     assert plot is not None
-    [trace] = plot.figure.to_dict()["data"]
+    [trace] = checked(plot).to_dict()["data"]
     down, across = grid.factors
     for configuration in grid.configurations:
         row = len(down.levels) - 1 - down.levels.index(configuration.levels[down.name])

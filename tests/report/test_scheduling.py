@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
+from tests.report.plotted import checked
 
 from ajuste.analysis.explanation import explanation
 from ajuste.model.results import Results
@@ -102,7 +103,7 @@ def test_a_histogram_is_an_outline_with_gaps(explained: Results) -> None:
     (section,) = scheduling_sections(explained, labels_of(explained))
     pictures = [block for block in section.blocks if isinstance(block, Picture)]
     latency = next(picture for picture in pictures if picture.plot.name.endswith("latency"))
-    trace = latency.plot.figure.to_plotly_json()["data"][1]
+    trace = checked(latency.plot).to_plotly_json()["data"][1]
     corners = dict.fromkeys(zip(trace["x"], (round(44 * share / 100) for share in trace["y"]), strict=True))
     low = [(1024, 0), (1024, 30), (1280, 30), (1280, 10), (1536, 10), (1536, 0)]
     assert list(corners) == [*low, (8192, 0), (8192, 4), (10240, 4), (10240, 0)]

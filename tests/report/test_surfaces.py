@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.report.plotted import checked
 
 from ajuste.model.results import Results
 from ajuste.model.trial import Factor
@@ -50,7 +51,7 @@ def study(truth: float, noise: float) -> Results:
 
 
 def test_the_map_has_every_mean_where_its_levels_are(grid: Results) -> None:
-    heat = the_map(grid).figure.to_plotly_json()["data"][0]
+    heat = checked(the_map(grid)).to_plotly_json()["data"][0]
     centres = [(one + two) / 2 for one, two in itertools.pairwise(heat["x"])]
     assert centres[1:-1] == pytest.approx([math.log10(float(level)) for level in MS[1:-1]], abs=0.1)
     widths = np.diff(heat["x"])
@@ -67,7 +68,7 @@ def test_the_map_marks_the_best_its_set_and_the_baseline(grid: Results) -> None:
     assert texts[0].startswith("best: 16 ms")
     assert f"({len(surface.best_set)} of 30)" in texts[1]
     assert texts[2] == "baseline"
-    hovers = [text for row in the_map(grid).figure.to_plotly_json()["data"][0]["hovertext"] for text in row]
+    hovers = [text for row in checked(the_map(grid)).to_plotly_json()["data"][0]["hovertext"] for text in row]
     assert sum("not distinguishable" in text for text in hovers) == len(surface.best_set) - 1
     assert sum("the baseline" in text for text in hovers) == 1
 
@@ -82,7 +83,7 @@ def test_what_was_not_measured_is_shown_as_interpolated(grid: Results) -> None:
     )
     plot = surface_map(partly, "p", wide=True)
     assert plot is not None
-    measured, *_, guessed, dots, _, _, _ = plot.figure.to_plotly_json()["data"]
+    measured, *_, guessed, dots, _, _, _ = checked(plot).to_plotly_json()["data"]
     assert sum(value is None for row in measured["z"] for value in row) == 3
     inside = [value for row in guessed["z"] for value in row if value is not None]
     assert len(inside) == 3
@@ -94,7 +95,7 @@ def test_what_was_not_measured_is_shown_as_interpolated(grid: Results) -> None:
 def test_a_line_and_its_regions_for_each_level(grid: Results) -> None:
     plot = surface_curves(view(grid), 0, "p")
     assert plot is not None
-    traces = plot.figure.to_plotly_json()["data"]
+    traces = checked(plot).to_plotly_json()["data"]
     lines = [trace for trace in traces if trace["mode"] == "lines+markers"]
     strips = [trace for trace in traces if trace.get("yaxis") == "y2"]
     assert [len(line["x"]) for line in lines] == [6] * 5
@@ -166,7 +167,7 @@ def test_one_factor_has_a_curve_with_the_best_marked() -> None:
     assert "Every other level is worse." in said(results)[0]
     plot = surface_curves(view(results, "elapsed"), 0, "p")
     assert plot is not None
-    (star,) = (t for t in plot.figure.to_plotly_json()["data"] if t.get("marker", {}).get("symbol") == "star")
+    (star,) = (t for t in checked(plot).to_plotly_json()["data"] if t.get("marker", {}).get("symbol") == "star")
     assert star["x"] == [pytest.approx(math.log10(4))]
     assert plot.legend[0].text == "best: 4"
     assert surface_map(view(results, "elapsed"), "p") is None

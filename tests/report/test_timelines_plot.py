@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.report.plotted import checked
 
 from ajuste.model.results import Results
 from ajuste.report.html import render_html
@@ -21,7 +22,7 @@ def drawn(results: Results) -> Plot:
 
 
 def traces(plot: Plot, mode: str) -> list[dict[str, Any]]:
-    return [trace for trace in plot.figure.to_dict()["data"] if trace["mode"] == mode]
+    return [trace for trace in checked(plot).to_dict()["data"] if trace["mode"] == mode]
 
 
 def test_every_line_is_drawn_on_one_axis_of_time(timed: Results) -> None:
@@ -31,7 +32,7 @@ def test_every_line_is_drawn_on_one_axis_of_time(timed: Results) -> None:
     assert {trace.get("xaxis", "x") for trace in lines} == {"x"}
     assert {trace["yaxis"] for trace in lines} == {"y", "y2", "y3"}
     assert sum(trace["line"]["width"] > 2 for trace in lines) == 3 * len(timed.configurations)
-    assert plot.figure.layout.xaxis.range == (0, 40)
+    assert checked(plot).layout.xaxis.range == (0, 40)
 
 
 def test_a_delay_lies_on_the_line_of_its_trial(timed: Results) -> None:
@@ -41,7 +42,7 @@ def test_a_delay_lies_on_the_line_of_its_trial(timed: Results) -> None:
 
 
 def test_units_are_those_that_are_easiest_to_read(timed: Results) -> None:
-    titles = [annotation.text for annotation in drawn(timed).figure.layout.annotations]
+    titles = [annotation.text for annotation in checked(drawn(timed)).layout.annotations]
     assert titles == [
         "<b>vmstat nr_written</b><br>growth since the workload's start, in pages",
         "<b>meminfo Dirty</b><br>in MiB",

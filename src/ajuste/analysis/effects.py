@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from ajuste.analysis.pairs import Pairs
 from ajuste.analysis.quantiles import interval_between, quantile_bounds
 from ajuste.analysis.sequence import Interval, mean_interval
+from ajuste.model.distributions import student_cdf, student_quantile
 from ajuste.model.metric import Metric, Scale
 
 SMALLEST_RELATIVE_STEP = 1e-9
@@ -162,7 +162,7 @@ class FixedContrast:
         """Half the width of the two-sided interval of confidence 1 − ``alpha``; infinite where nothing can be said."""
         if not math.isfinite(self.error) or self.freedom <= 0:
             return math.inf
-        return self.error * float(stdtrit(self.freedom, 1 - alpha / 2)) if self.error > 0 else 0.0
+        return self.error * student_quantile(self.freedom, 1 - alpha / 2) if self.error > 0 else 0.0
 
     @property
     def p_value(self) -> float:
@@ -171,7 +171,7 @@ class FixedContrast:
             return math.nan
         if self.error == 0:
             return 1.0 if self.difference == 0 else 0.0
-        return float(2 * stdtr(self.freedom, -abs(self.difference) / self.error))
+        return 2 * student_cdf(self.freedom, -abs(self.difference) / self.error)
 
 
 def paired(baseline: Array, other: Array) -> FixedContrast:

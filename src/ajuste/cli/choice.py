@@ -7,11 +7,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.search.goal import Search
-from ajuste.executor.cluster.channel import Channel, channel_to
-from ajuste.executor.cluster.connection import Cluster
 from ajuste.kernel.spec import (
     KernelToBuild,
     parse_source,
@@ -34,6 +33,10 @@ from ajuste.study.job import DiskTable
 from ajuste.study.overrides import Where, relocated, with_parameters, without_levels
 from ajuste.study.read import find_study, read_study
 from ajuste.study.schema import Study, TargetTable
+
+if TYPE_CHECKING:
+    from ajuste.executor.cluster.channel import Channel
+    from ajuste.executor.cluster.connection import Cluster
 
 
 def chosen_study(
@@ -124,6 +127,8 @@ def chosen_cluster(
         channel = chosen_channel("--cluster", address, keys, insecure=insecure)
     if study.target.clock == "wall":
         _require_machines(study, workers)
+    from ajuste.executor.cluster.connection import Cluster  # few experiments have one
+
     return Cluster(channel, workers or 0)
 
 
@@ -143,6 +148,8 @@ def _require_machines(study: Study, workers: int | None) -> None:
 
 def chosen_channel(option: str, address: str, keys: Path | None, *, insecure: bool) -> Channel:
     """The way to the scheduler at ``address``. Raises RequestError."""
+    from ajuste.executor.cluster.channel import channel_to
+
     return channel_to(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)
 
 

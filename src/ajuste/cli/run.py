@@ -31,12 +31,15 @@ from ajuste.cli.options import (
     Without,
     Workers,
     example,
+    option,
 )
 from ajuste.executor.host.disk import disk_for_run
 from ajuste.kernel.spec import TO_BUILD
 from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
+from ajuste.study.command_line.request import seconds
 from ajuste.study.job import DiskTable
+from ajuste.study.overrides import with_time
 
 
 @example(
@@ -51,6 +54,7 @@ def run(
     target: Target = None,
     parameter: Parameter = None,
     without: Without = None,
+    max_time: Annotated[str | None, option("Stop after this time, decided or not.", "DURATION")] = None,
     disk: Disk = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's run.")] = False,
     report: Report = None,
@@ -73,6 +77,12 @@ def run(
     """
     check_report(report)
     known = catalogue()
+    given = {
+        "--kernel": _several(kernel),
+        "--parameter": parameter,
+        "--without": without,
+        "--max-time": [max_time] if max_time is not None else None,
+    }
     with ExitStack() as stack:
 
         def opened(table: DiskTable) -> str:
@@ -80,11 +90,13 @@ def run(
 
         chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without)
         require_disk_wanted(chosen, disk)
+        if max_time is not None:
+            chosen = with_time(chosen, seconds("--max-time", max_time))
         measure(
             chosen,
             known,
             Showing(report, quiet, as_json, verbose),
-            named=_named(study, {"--kernel": _several(kernel), "--parameter": parameter, "--without": without}),
+            named=_named(study, given),
             means=RunOptions(
                 home(),
                 jobs=jobs,

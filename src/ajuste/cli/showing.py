@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 import sys
 from pathlib import Path
@@ -11,25 +12,28 @@ import typer
 
 from ajuste.cli.log import without_log
 from ajuste.machine.cache import REPORTS, make_room
-from ajuste.machine.home import home
+from ajuste.machine.home import ajuste_version, home
 from ajuste.model.results import Results
 from ajuste.model.wording import Say
 from ajuste.report.console import Console
-from ajuste.report.html import write_report
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
 
 
 def show_results(results: Results, path: Path, *, as_json: bool, verbose: bool = False) -> None:
-    """Write the report to ``path``, and print the results: the answer first, the details if ``verbose``."""
+    """Print the results, the answer first, the details if ``verbose``; then write the report to ``path``."""
     report = report_of(results)
-    write_report(report, path)
-    if path.parent == (place := home()).reports:
-        make_room(REPORTS, place)
     if as_json:
         typer.echo(results.model_dump_json(indent=2))
     else:
         print_report(report, Console(file=sys.stdout), verbose=verbose, path=path)
+    sys.stdout.flush()
+    from ajuste.report.html import write_report  # not before the answer is shown
+
+    contents = hashlib.sha256(f"{ajuste_version()} {results.model_dump_json()}".encode()).hexdigest()
+    write_report(report, path, contents)
+    if path.parent == (place := home()).reports:
+        make_room(REPORTS, place)
 
 
 # What happens now, for whoever watches a command.

@@ -1,22 +1,36 @@
-"""What is known of a tunable, for people: the list of many and the sheet of one."""
+"""Tunables with the values that they have on this machine or in a guest: the sheet of one and the list of all."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.catalogue.place import ALWAYS_ON, kernels, kind, location, span
-from ajuste.executor.host.current import Current, Here
+from ajuste.catalogue.place import ALWAYS_ON, initial_value, kernels, kind, location, span
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.host.current import Current, Here, current_values, tunables_here
+from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.machine import HostMachine
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import home
+from ajuste.model.error import AjusteError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import location_words
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
 from ajuste.model.wording import visible_line
+from ajuste.report.console import Console
+
+if TYPE_CHECKING:
+    from ajuste.executor.executor import Executor
 
 _SHOWN = 16
 """Instances whose values are shown."""
@@ -46,19 +60,82 @@ class TunableSheet:
         return locks[0] if locks and self.current.value is not None else ""
 
 
-def print_list(found: list[Tunable], console: Console, *, grouped: bool) -> None:
-    """Name, title and kernels of each, under a heading for each subsystem if ``grouped`` (they come in that order)."""
-    width = max(len(tunable.name) for tunable in found)
-    if not grouped:
-        console.print(_rows(found, width))
-        return
-    for subsystem, group in groupby(found, key=lambda tunable: tunable.subsystem):
-        console.print(subsystem, style="bold")
-        console.print(Padding(_rows(list(group), width), (0, 0, 1, 2)))
-    console.print("ajuste tunables show NAME explains one, with its value; --kernel K shows it for that kernel")
+# The sheet of one.
 
 
-def print_sheet(sheet: TunableSheet, console: Console) -> None:
+def show_sheet(tunable: Tunable, kernel: str | None, cpus: int, *, as_json: bool) -> None:
+    """``tunable`` with its value in a guest with ``kernel`` and so many ``cpus``, or on this machine."""
+    sheet = _guest(tunable, kernel, cpus) if kernel else _host(tunable)
+    if as_json:
+        print(json.dumps(_document(sheet), indent=2, ensure_ascii=False))
+    else:
+        _print_sheet(sheet, Console())
+
+
+def _host(tunable: Tunable) -> TunableSheet:
+    try:
+        with HostExecutor() as target:
+            found = tunables_here(target, catalogue(), [tunable], HostMachine())
+            return _sheet(found[0].tunable, target, "this machine", of=tunable, found=found)
+    except AjusteError as error:
+        # The explanation is worth showing where this machine cannot be asked.
+        return TunableSheet(
+            tunable=tunable, on="this machine", current=Current(problem=f"not readable: {error.message}")
+        )
+
+
+def _guest(tunable: Tunable, kernel: str, cpus: int) -> TunableSheet:
+    with Console(stderr=True).telling() as say:
+        image = fetch_kernel(kernel, home(), say=say)
+        clock: Any = "virtual" if cpus == 1 else "wall"
+        say(f"booting {kernel}")
+        with GuestExecutor(image, clock=clock, cpus=cpus, files=GuestFiles(), home=home(), say=say) as guest:
+            return _sheet(catalogue().example(tunable), guest, kernel, of=tunable)
+
+
+def _sheet(asked: Tunable, target: Executor, on: str, *, of: Tunable, found: Sequence[Here] = ()) -> TunableSheet:
+    """The sheet ``of`` an entry with the value of ``asked``, or with all that was ``found`` here."""
+    version = KernelVersion.parse(target.hello.kernel)
+    other = None if of.place_in(version) else catalogue().counterpart(of, version)
+    wanted = [*(() if found else (asked,)), *((catalogue().example(other),) if other else ())]
+    values = current_values(target, wanted) | {here.tunable.name: here.current for here in found}
+    return TunableSheet(
+        tunable=of,
+        on=on,
+        kernel=target.hello.kernel,
+        cpus=target.hello.cpus,
+        read_as=asked.name,
+        current=values[asked.name],
+        initial=initial_value(of, version, target.hello.cpus),
+        instead=(other, values[catalogue().example(other).name]) if other else None,
+        found=tuple(found),
+    )
+
+
+def _document(sheet: TunableSheet) -> dict[str, Any]:
+    instead = None
+    if sheet.instead:
+        other, current = sheet.instead
+        instead = {"title": other.title, "unit": other.unit, **_value_document(other.name, current)}
+    return {
+        "tunable": sheet.tunable.model_dump(mode="json"),
+        "kernels": kernels(sheet.tunable),
+        "on": sheet.on,
+        "kernel": sheet.kernel,
+        "cpus": sheet.cpus,
+        **_value_document(sheet.read_as, sheet.current),
+        "initial": sheet.initial,
+        "instead": instead,
+        "locked": sheet.locked or None,
+        "instances": [_here_document(here) for here in sheet.found] if len(sheet.found) > 1 else None,
+    }
+
+
+def _value_document(name: str, current: Current) -> dict[str, str | None]:
+    return {"name": name, "value": current.value, "problem": current.problem or None, "path": current.path or None}
+
+
+def _print_sheet(sheet: TunableSheet, console: Console) -> None:
     """All of the entry, with the value on top."""
     tunable = sheet.tunable
     console.print(Text(tunable.name, style="bold") + Text(f"  {tunable.title}"))
@@ -69,16 +146,6 @@ def print_sheet(sheet: TunableSheet, console: Console) -> None:
     for label, text in _lines(sheet):
         table.add_row(label, text)
     console.print(table)
-
-
-def _rows(found: list[Tunable], width: int) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, min_width=width)
-    table.add_column(overflow="fold")
-    table.add_column(style="dim", overflow="fold")
-    for tunable in found:
-        table.add_row(tunable.name, tunable.title, kernels(tunable))
-    return table
 
 
 def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
@@ -196,3 +263,60 @@ def _with_unit(value: str, tunable: Tunable) -> str:
 
 def _cpus(number: int) -> str:
     return "1 CPU" if number == 1 else f"{number} CPUs"
+
+
+# The list of ``ajuste tunables --here``: every setting of this machine with its value.
+
+
+def list_here(as_json: bool) -> None:
+    """A document, a line for each with tabs between, or a table in a terminal: name, value, why it is locked."""
+    with HostExecutor() as target:
+        found = tunables_here(target, catalogue(), list(catalogue().tunables.values()), HostMachine())
+    if as_json:
+        print(json.dumps({"tunables": [_here_document(here) for here in found]}, indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    if not console.is_terminal:
+        for here in found:
+            print("\t".join((here.tunable.name, _shown_value(here), _reason(here))))
+        return
+    for subsystem, group in groupby(found, key=lambda here: here.tunable.subsystem):
+        console.print(subsystem, style="bold")
+        console.print(Padding(_here_table(list(group)), (0, 0, 1, 2)))
+
+
+def _here_document(here: Here) -> dict[str, str | None]:
+    """One of them for a program: ``value`` is as the kernel shows it, ``locked`` says why it cannot be changed."""
+    return {
+        "name": here.tunable.name,
+        "subsystem": here.tunable.subsystem,
+        "value": here.current.value,
+        "unit": here.tunable.unit,
+        "path": here.current.path or None,
+        "problem": here.current.problem or None,
+        "locked": here.locked or None,
+    }
+
+
+def _shown_value(here: Here) -> str:
+    """The value on one line; empty if there is none."""
+    return visible_line(" ".join((here.current.value or "").split()))
+
+
+def _reason(here: Here) -> str:
+    """Why there is no value, or why it cannot be changed; empty if all is well."""
+    if here.current.value is None:
+        return visible_line(here.current.problem)
+    return f"locked: {visible_line(here.locked)}" if here.locked else ""
+
+
+def _here_table(found: list[Here]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for here in found:
+        told = Text(_shown_value(here), style="bold")
+        if _reason(here):
+            told += Text(f"  {_reason(here)}" if told else _reason(here), style="yellow")
+        table.add_row(here.tunable.name, told)
+    return table

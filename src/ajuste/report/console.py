@@ -24,7 +24,10 @@ class Console(rich.console.Console):
 
     @contextmanager
     def telling(self) -> Iterator[Callable[[str], None]]:
-        """Shows what happens now, beside something that turns; nothing remains of it."""
+        """Shows what happens now, beside something that turns; nothing remains of it, and nothing is shown in a log."""
+        if not self.is_terminal:
+            yield lambda _: None
+            return
         with self.status("") as status:
             yield lambda text: status.update(Text(visible_line(text)))
 

@@ -16,22 +16,24 @@ from typing import Any, Final
 
 import jinja2
 from markupsafe import Markup, escape
-from plotly.offline import get_plotlyjs
 
 from ajuste.machine.files import make_directory
 from ajuste.model.wording import visible
 from ajuste.report.document import Data, Download, Report, every
 from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import saved_pictures
+from ajuste.report.plots.plot import Figure, figure_json
 
 # HTML ends a script at "</script" wherever it stands; old JavaScript ends a line at U+2028. JSON knows \u for all.
 _JSON_ESCAPES: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_HEAD: Final = 2_000
+_CONTENTS: Final = re.compile('<meta name="contents" content="([0-9a-f]+)">')
 _BREAKS: Final = re.compile(r"([_./](?=\w))")
 
 
-def render_html(report: Report) -> str:
-    """The whole page. Everything in ``report`` is shown as text, whatever it contains."""
-    scripts = {"theme": _asset("theme.js"), "plotly": Markup(get_plotlyjs()), "report": _asset("report.js")}
+def render_html(report: Report, of: str = "") -> str:
+    """The whole page. Everything in ``report`` is shown as text, whatever it contains. ``of`` names its contents."""
+    scripts = {"theme": _asset("theme.js"), "plotly": _asset("plotly.min.js"), "report": _asset("report.js")}
     blocks = (*report.lead, *(block for section in report.sections for block in section.blocks))
     files = [file for block in every(blocks) if isinstance(block, Data) for file in block.downloads]
     figures = {picture.plot.name: picture.plot.figure for picture in report.pictures}
@@ -40,6 +42,7 @@ def render_html(report: Report) -> str:
         .get_template("report.html.j2")
         .render(
             report=report,
+            of=of,
             contents=[(f"{section.name}-title", section.short) for section in report.sections if section.short],
             saved={picture.plot.name: picture for picture in saved_pictures(report)},
             embedded={file.name: _embedded(file) for file in files},
@@ -51,10 +54,14 @@ def render_html(report: Report) -> str:
     )
 
 
-def write_report(report: Report, path: Path) -> None:
-    """Write ``report`` to ``path``, whole or not at all; its directory is made if it is missing."""
+def write_report(report: Report, path: Path, of: str = "") -> None:
+    """Write ``report`` to ``path``, whole or not at all; its directory is made if it is missing. A page of the same
+    contents, which ``of`` names, stays as it is.
+    """
+    if of and _contents(path) == of:
+        return
     make_directory(path.parent)
-    text = render_html(report)
+    text = render_html(report, of)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
@@ -65,13 +72,22 @@ def write_report(report: Report, path: Path) -> None:
         raise
 
 
+def _contents(path: Path) -> str:
+    """What a page says that it shows; empty if it cannot be read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            found = _CONTENTS.search(file.read(_HEAD))
+    except OSError:
+        return ""
+    return found[1] if found else ""
+
+
 def _embedded(file: Download) -> Markup:
     return _json_text(json.dumps(file.text) if file.kind == "csv" else file.text)
 
 
-def _figures(figures: Mapping[str, Any]) -> str:
-    """Each is plotly's own JSON, put together as text: they may be many megabytes."""
-    return f"{{{','.join(f'{json.dumps(name)}:{figure.to_json()}' for name, figure in figures.items())}}}"
+def _figures(figures: Mapping[str, Figure]) -> str:
+    return f"{{{','.join(f'{json.dumps(name)}:{figure_json(figure)}' for name, figure in figures.items())}}}"
 
 
 def _style() -> str:

@@ -66,6 +66,8 @@ def tally(verdicts: Iterable[Finding]) -> list[tuple[Word, int]]:
 Kind = Literal["percent", "factor", "difference"]
 
 _NO_LIMITS: Final = "no limits yet"
+_TELLING: Final = 1e6
+"""Limits of a factor that are further apart than this tell nothing."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class EffectStyle:
         """``−52.1 … −50.4 %``; ``at least …`` or ``at most …`` where one side is not known."""
         low, high = known(verdict.low), known(verdict.high)
         if low is None and high is None:
+            return _NO_LIMITS
+        if self.kind == "factor" and low is not None and high is not None and high > _TELLING * low:
             return _NO_LIMITS
         if low is None or high is None:
             return self._with_unit(f"at least {self.figure(low)}" if low is not None else self._at_most(high))

@@ -22,9 +22,9 @@ from ajuste.study.resolved import ResolvedStudy
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
 COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
 """How a run is named that no study file is behind: by its whole command."""
-CHOICES: Final = ("--kernel", "--parameter", "--without")
-"""In how a run is named whose study was given several kernels, other parameters or fewer levels: the words of the
-command, quoted for a shell.
+CHOICES: Final = ("--kernel", "--parameter", "--without", "--max-time")
+"""In how a run is named whose study was given several kernels, other parameters, fewer levels or another time: the
+words of the command, quoted for a shell.
 """
 TUNE: Final = "ajuste tune "
 """How a search is named: by its whole command."""

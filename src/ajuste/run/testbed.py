@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.executor.cluster.connection import Cluster, Connection
 from ajuste.executor.executor import Executor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.host.caller import host_site
@@ -38,6 +37,7 @@ from ajuste.study.settings import SCHED_EXT, varies
 from ajuste.study.site import GUEST, Site
 
 if TYPE_CHECKING:
+    from ajuste.executor.cluster.connection import Cluster
     from ajuste.executor.guest.guest import GuestOptions
 
 _LOG: Final = logging.getLogger(__name__)
@@ -128,6 +128,8 @@ class BenchTestbed(HostTestbed):
     explains = False
 
     def __init__(self, means: RunOptions, cluster: Cluster) -> None:
+        from ajuste.executor.cluster.connection import Connection
+
         super().__init__(means)
         self.connected = self._connection = Connection(cluster, means.home, means.say)
 
@@ -248,6 +250,8 @@ class ClusterTestbed(GuestTestbed):
     """Guests on workers."""
 
     def __init__(self, means: RunOptions, cluster: Cluster) -> None:
+        from ajuste.executor.cluster.connection import Connection
+
         super().__init__(means)
         self.connected = self._connection = Connection(cluster, means.home, means.say)
 

@@ -1,4 +1,4 @@
-"""The same study with other values of its workload's parameters, as chosen on a command line."""
+"""The same study with other parameters, levels, places or time, as chosen on a command line."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue
             raise RequestError(failure.message, hint=failure.hint, place=place) from None
     workload = study.workload.model_copy(update={"parameters": {**study.workload.parameters, **given}})
     return study.model_copy(update={"workload": workload})
+
+
+def with_time(study: Study, most_s: float) -> Study:
+    """``study`` with so many seconds to measure at most, instead of its own limit."""
+    return study.model_copy(update={"budget": study.budget.model_copy(update={"max_minutes": most_s / 60})})
 
 
 # The same study without some levels of its factors, as chosen on a command line.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import nctdtr, stdtr, stdtrit
 
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.summary import distances_from_median
 from ajuste.model.diagnostic import Kind
+from ajuste.model.distributions import noncentral_student_cdf, student_cdf, student_quantile
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.wording import change
 
@@ -157,7 +157,7 @@ BATCH: Final = 10
 LEVEL: Final = 0.05
 HARM: Final = 0.06
 """From this error rate on a defect counts as harmful: a fifth more than was promised."""
-_CRITICAL: Final = float(stdtrit(2 * BATCH - 2, 1 - LEVEL / 2))
+_CRITICAL: Final = student_quantile(2 * BATCH - 2, 1 - LEVEL / 2)
 _DRAWS: Final = 2_000
 _MOST_WINDOWS: Final = 5_000
 
@@ -170,7 +170,7 @@ def error_of_bias(bias: float, sd: float) -> float:
     if shift > 30:
         return 1.0
     freedom = 2 * BATCH - 2
-    return float(1 - nctdtr(freedom, shift, _CRITICAL) + nctdtr(freedom, shift, -_CRITICAL))
+    return 1 - noncentral_student_cdf(freedom, shift, _CRITICAL) + noncentral_student_cdf(freedom, shift, -_CRITICAL)
 
 
 def error_of_trend(slope: float, sd: float) -> float:
@@ -185,7 +185,7 @@ def error_of_autocorrelation(rho: float) -> float:
     The variance of the difference of means over what the formula claims, from the correlation matrix of the 2n trials;
     the t statistic is wider by its root.
     """
-    return float(2 * stdtr(2 * BATCH - 2, -_CRITICAL / math.sqrt(inflation(rho))))
+    return 2 * student_cdf(2 * BATCH - 2, -_CRITICAL / math.sqrt(inflation(rho)))
 
 
 def inflation(rho: float) -> float:
@@ -205,7 +205,7 @@ def error_of_unequal_spread(ratio: float) -> float:
     """
     q = ratio**2
     freedom = (BATCH - 1) * (1 + q) ** 2 / (1 + q**2)
-    return float(2 * stdtr(freedom, -_CRITICAL))
+    return 2 * student_cdf(freedom, -_CRITICAL)
 
 
 def error_of_shape(values: Floats, seed: int = 1) -> float:
@@ -230,5 +230,16 @@ def _significant(ones: Floats, others: Floats) -> NDArray[np.bool_]:
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = np.abs(ones.mean(axis=1) - others.mean(axis=1)) / np.sqrt(both)
         freedom = both**2 / ((first**2 + second**2) / (BATCH - 1))
-        found = statistic > stdtrit(freedom, 1 - LEVEL / 2)
+        found = statistic > _critical_values()(freedom)
     return np.asarray(np.where(both > 0, found, ones.mean(axis=1) != others.mean(axis=1)))
+
+
+@cache
+def _critical_values() -> np.polynomial.Chebyshev:
+    """The critical value for any of the degrees of freedom that Welch's test can have, to 10 digits."""
+    domain = [BATCH - 1, 2 * BATCH - 2]
+
+    def critical(freedom: Floats) -> Floats:
+        return np.array([student_quantile(one, 1 - LEVEL / 2) for one in freedom])
+
+    return np.polynomial.Chebyshev.interpolate(critical, 12, domain)

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from scipy import stats
 
 from ajuste.analysis.precision import blocks_needed
 from ajuste.analysis.sequence import fewest, half_width
+from ajuste.model.distributions import chi_squared_quantile
 
 
 class _Part(BaseModel):
@@ -124,7 +124,7 @@ def blocks_for(spread: NoiseSpread, effect_percent: float) -> NeededBlocks:
     # degrees of freedom (same source).
     freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)
     sides = [(1 + _RANGE) / 2, (1 - _RANGE) / 2]
-    low, high = (spread.variance * freedom / float(stats.chi2.ppf(side, freedom)) for side in sides)
+    low, high = (spread.variance * freedom / chi_squared_quantile(freedom, side) for side in sides)
     blocks = (blocks_needed(effect_percent / 100, variance, ALPHA) for variance in (spread.variance, low, high))
     return NeededBlocks(effect_percent, *blocks)
 
@@ -144,7 +144,10 @@ def drift_percent(began_s: NDArray[np.float64], values: NDArray[np.float64]) -> 
     """
     if len(values) < 3 or np.ptp(began_s) == 0:
         return 0.0
-    line = stats.linregress(began_s, np.log(values))
-    if not abs(line.slope) > _DRIFT_ERRORS * line.stderr:
+    slope, _ = np.polyfit(began_s, np.log(values), 1)
+    times = began_s - np.mean(began_s)
+    left = np.log(values) - np.mean(np.log(values)) - slope * times
+    error = math.sqrt(float(left @ left) / (len(values) - 2) / float(times @ times))
+    if not abs(slope) > _DRIFT_ERRORS * error:
         return 0.0
-    return 100 * math.expm1(float(line.slope) * float(np.ptp(began_s)))
+    return 100 * math.expm1(float(slope) * float(np.ptp(began_s)))

@@ -24,8 +24,7 @@ Frame = tuple[float, float, float, float]
 
 def draw(plot: Plot, title: str) -> Figure:
     """The picture of ``plot`` in the colours of the light theme, with ``title`` and legend."""
-    document = plot.figure.to_plotly_json()
-    layout, traces = document["layout"], document["data"]
+    layout, traces = plot.figure["layout"], plot.figure["data"]
     width, height = _WIDTHS[plot.wide] / _INCH, plot.height / _INCH
     figure = Figure(figsize=(width, height), facecolor=role("card"))
     axes = _axes(figure, layout, traces)

@@ -212,7 +212,7 @@ def zone_shapes(axis: EffectAxis) -> list[dict[str, Any]]:
             "x0": axis.band[0],
             "x1": axis.band[1],
             "fillcolor": variable("band"),
-            "line_width": 0,
+            "line": {"width": 0},
         },
         {**common, "type": "line", "x0": nothing, "x1": nothing, "line": {"color": variable("muted"), "width": 1}},
     ]

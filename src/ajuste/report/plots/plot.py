@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import html
+import json
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
-
-import plotly.graph_objects as go
+from typing import Any, Final, TypeAlias
 
 from ajuste.model.wording import visible_line
 from ajuste.report.palette import SERIES, SYMBOLS, variable
 
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', sans-serif"
 _CLEAR: Final = "rgba(0,0,0,0)"
+
+Figure: TypeAlias = dict[str, Any]
+"""A figure as plotly's JavaScript takes it: ``data`` and ``layout``."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Plot:
     name: str
     title: str
     description: str
-    figure: go.Figure
+    figure: Figure
     height: int
     legend: tuple[LegendEntry, ...] = ()
     legend_title: str = ""
@@ -72,9 +75,22 @@ def plain_lines(text: str, width: int) -> str:
     return "<br>".join(html.escape(line, quote=False) for line in lines)
 
 
-def figure(traces: list[Any], **layout: Any) -> go.Figure:
-    """A figure in the look of the report. ``layout`` is plotly's, with magic underscores."""
-    return go.Figure(data=traces, layout={**layout, "template": _template()})
+def figure(traces: list[dict[str, Any]], **layout: Any) -> Figure:
+    """A figure in the look of the report. ``layout`` is plotly's."""
+    return {"data": traces, "layout": {**layout, "template": _template()}}
+
+
+def figure_json(drawn: Figure) -> str:
+    """As JSON, where what is no number is ``null``: plotly draws nothing there."""
+    return json.dumps(_numbers(drawn), allow_nan=False, separators=(",", ":"))
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _numbers(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_numbers(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def level_axis(labels: list[str], width: int = 18) -> dict[str, Any]:
@@ -97,7 +113,7 @@ def spaced(places: Sequence[float], apart: float) -> frozenset[float]:
 
 
 @cache
-def _template() -> go.layout.Template:
+def _template() -> dict[str, Any]:
     axis = {
         "gridcolor": variable("grid"),
         "linecolor": variable("line"),
@@ -112,8 +128,8 @@ def _template() -> go.layout.Template:
         "exponentformat": "none",
         "separatethousands": True,
     }
-    return go.layout.Template(
-        layout={
+    return {
+        "layout": {
             "font": {"family": _FONT, "size": 13, "color": variable("ink")},
             "paper_bgcolor": _CLEAR,
             "plot_bgcolor": _CLEAR,
@@ -131,4 +147,4 @@ def _template() -> go.layout.Template:
             "xaxis": axis,
             "yaxis": axis,
         }
-    )
+    }
