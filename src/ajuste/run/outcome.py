@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from ajuste.analysis.explanation import explanations
-from ajuste.analysis.results import assemble
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
 from ajuste.kernel.spec import BUILT, TO_BUILD
@@ -34,7 +32,22 @@ _STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "t
 
 
 def results_of(run: Run, store: Store) -> Results:
-    """Everything that is known of ``run``, as one document."""
+    """Everything that is known of ``run``, as one document. Of a run that ended it is what was first said of it, also
+    by an Ajuste that would say it otherwise now.
+    """
+    if (kept := store.results(run)) is not None:
+        with suppress(ValueError):  # Another Ajuste may have written it otherwise.
+            return Results.model_validate_json(kept)
+    results = _computed(run, store)
+    if run.stopped:
+        with suppress(RunError):  # A store that can only be read can be shown as well.
+            store.keep_results(run, results.answer, results.model_dump_json())
+    return results
+
+
+def _computed(run: Run, store: Store) -> Results:
+    from ajuste.analysis.explanation import explanations  # what is kept is shown without any statistics
+
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     results = _assembler(resolved)(
         resolved,
@@ -51,9 +64,6 @@ def results_of(run: Run, store: Store) -> Results:
     )
     if left_out := _left_out(run.environment):
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})
-    if run.stopped and not run.answer and results.answer:
-        with suppress(RunError):  # A store that can only be read can be shown as well.
-            store.keep_answer(run, results.answer)
     recorded = store.recorded(run)
     if resolved.baseline not in recorded:
         return results
@@ -70,6 +80,8 @@ def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
 def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
     """What makes the results. A search's needs much that takes long to load."""
     if resolved.search is None:
+        from ajuste.analysis.results import assemble
+
         return assemble
     from ajuste.analysis.search.results import assemble_search
 

@@ -35,7 +35,7 @@ from ajuste.store.rows import (
     size_of_trials,
     tally,
 )
-from ajuste.store.schema import Base, DigestRow, MachineRow, RecordedRow, RunRow
+from ajuste.store.schema import Base, DigestRow, MachineRow, RecordedRow, ResultsRow, RunRow
 from ajuste.study.resolved import ResolvedStudy
 
 _AT_ONCE: Final = 1_000
@@ -69,6 +69,7 @@ def _from_layout_2(session: Session) -> None:
     for name in _NEW:
         column = compiler.get_column_specification(table.columns[name])
         session.execute(text(f"ALTER TABLE runs ADD COLUMN {column}"))
+    Base.metadata.tables[ResultsRow.__tablename__].create(connection)
     for index in table.indexes:
         index.create(connection, checkfirst=True)
     checks = []

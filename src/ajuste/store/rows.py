@@ -23,6 +23,7 @@ from ajuste.store.schema import (
     DigestRow,
     MachineRow,
     RecordedRow,
+    ResultsRow,
     RunRow,
     TallyRow,
     TrialRow,
@@ -50,11 +51,18 @@ _BODY: Final = ("named", "resolved", "environment", "stopped_because")
 _KEPT: Final[dict[type, tuple[str, ...]]] = {
     MachineRow: ("run_id", "block", "machine"),
     DigestRow: ("run_id", "trials", "total", "digest"),
+    ResultsRow: ("run_id", "trials", "total", "recorded", "document"),
     ColumnRow: ("run_id", "place", "trials", "total", "columns", "name", "words", "numbers"),
     RecordedRow: ("run_id", "configuration", "document"),
     TallyRow: ("run_id", "kind", "rows", "total"),
 }
 """By table what its one checksum is of."""
+_KEPT_WORDS: Final[dict[type, str]] = {
+    TallyRow: "the count",
+    ColumnRow: "a packed column",
+    DigestRow: "the kept digest",
+    ResultsRow: "the kept results",
+}
 KINDS: Final[dict[type, str]] = {MachineRow: MACHINES, RecordedRow: RECORDED}
 """How the rows of a small table are counted."""
 
@@ -122,7 +130,7 @@ def drop_trials(session: Session, run_id: str, places: Iterable[tuple[int, int, 
     checks = list(session.scalars(select(TrialRow.check).where(*these)))
     session.execute(delete(TrialRow).where(*these))
     keep_tally(session, run_id, TRIALS, counted.plus((), minus=checks))
-    for kept in (ColumnRow, DigestRow):
+    for kept in (ColumnRow, DigestRow, ResultsRow):
         session.execute(delete(kept).where(kept.run_id == run_id))
 
 
@@ -221,9 +229,7 @@ def verified(row: Any) -> Any:
         if found_of(lambda: check_of(row.id, *(getattr(row, name) for name in _BODY))) != row.body_check:
             raise DamageError(f"the record of run {row.id} is damaged: its checksum differs")
     elif found_of(lambda: check_of(*(getattr(row, name) for name in _KEPT[type(row)]))) != row.check:
-        what = {TallyRow: "the count", ColumnRow: "a packed column", DigestRow: "the kept digest"}.get(
-            type(row), "an entry of the table " + row.__tablename__
-        )
+        what = _KEPT_WORDS.get(type(row), f"an entry of the table {row.__tablename__}")
         raise DamageError(f"{what} of {_run_words(row.run_id)} is damaged: its checksum differs")
     return row
 

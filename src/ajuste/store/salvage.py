@@ -44,6 +44,7 @@ from ajuste.store.schema import (
     DigestRow,
     MachineRow,
     RecordedRow,
+    ResultsRow,
     RunRow,
     TallyRow,
     TrialRow,
@@ -57,7 +58,7 @@ _MOST: Final = 100
 _MOST_MISSED: Final = 1_000
 """So many places after one another are tried where nothing can be read, the later ones ever further apart."""
 _PATIENCE: Final = 64
-SMALL: Final = (MachineRow, RecordedRow, DigestRow, ColumnRow)
+SMALL: Final = (MachineRow, RecordedRow, DigestRow, ColumnRow, ResultsRow)
 Row = TypeVar("Row", bound=DeclarativeBase)
 
 

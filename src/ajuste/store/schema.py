@@ -129,6 +129,20 @@ class DigestRow(Base):
     check: Mapped[int] = mapped_column(_BIG)
 
 
+class ResultsRow(Base):
+    """What was said of a run that ended: the document, compressed by zlib. It holds as long as its tally is of so many
+    ``trials`` and this ``total``, and so many ``recorded``.
+    """
+
+    __tablename__ = "results"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    trials: Mapped[int]
+    total: Mapped[int] = mapped_column(_BIG)
+    recorded: Mapped[int] = mapped_column(_BIG)
+    document: Mapped[bytes] = mapped_column(LargeBinary)
+    check: Mapped[int] = mapped_column(_BIG)
+
+
 class ColumnRow(Base):
     """One of the ``columns`` of the figures of a run that ended (see ``packing``), which hold as long as its digest."""
 

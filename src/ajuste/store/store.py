@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -53,7 +54,7 @@ from ajuste.store.rows import (
     verified,
     whole_trial,
 )
-from ajuste.store.schema import SQLITE, ColumnRow, DigestRow, MachineRow, RecordedRow, RunRow, TrialRow
+from ajuste.store.schema import SQLITE, ColumnRow, DigestRow, MachineRow, RecordedRow, ResultsRow, RunRow, TrialRow
 
 Place: TypeAlias = tuple[int, int, int]
 """Block, position and attempt of a trial."""
@@ -187,9 +188,20 @@ class Store:
             size = size_of_trials(session, run.id)
             change_run(session, run.id, stopped=stopped, stopped_because=because, size_bytes=size)
 
-    def keep_answer(self, run: Run, answer: str) -> None:
-        """Keep what a run that ended has said, for lists."""
+    def results(self, run: Run) -> str | None:
+        """What was said of a run that ended, as a document, if it has all that was known then and no more."""
+        with self._reading() as session:
+            kept = session.get(ResultsRow, run.id)
+            if kept is None or (verified(kept).trials, kept.total, kept.recorded) != _known(session, run):
+                return None
+            return zlib.decompress(kept.document).decode()
+
+    def keep_results(self, run: Run, answer: str, document: str) -> None:
+        """Keep what a run that ended has said: all of it, and the answer for lists."""
         with self._writing() as session:
+            trials, total, recorded = _known(session, run)
+            own = {"run_id": run.id, "trials": trials, "total": total, "recorded": recorded}
+            session.merge(sealed(ResultsRow(**own, document=zlib.compress(document.encode()))))
             change_run(session, run.id, answer=answer)
 
     def tag(self, run: Run | Head, tags: Iterable[str]) -> None:
@@ -397,3 +409,9 @@ class Store:
 def _run(session: Session, run_id: str) -> Run:
     row = verified(session.get(RunRow, run_id))
     return Run(**{name: getattr(row, name) for name in Run.__dataclass_fields__})
+
+
+def _known(session: Session, run: Run) -> tuple[int, int, int]:
+    """What the results of a run are of: how many trials, and the sums of the checksums of them and of recordings."""
+    trials = all_trials(session, run.id)
+    return trials.rows, trials.total, sum(tally(session, owner, RECORDED).total for owner in owners(session, run.id))

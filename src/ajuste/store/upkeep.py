@@ -22,13 +22,14 @@ from ajuste.store.engine import open_engine, shown, unusable
 from ajuste.store.head import Head
 from ajuste.store.rows import bytes_of, heads
 from ajuste.store.salvage import Findings, inspect_store
-from ajuste.store.schema import SQLITE, ColumnRow, RecordedRow, RunRow, TrialRow
+from ajuste.store.schema import SQLITE, ColumnRow, RecordedRow, ResultsRow, RunRow, TrialRow
 
 _PARTS: Final = {
     "outputs": (TrialRow.run_id, (TrialRow.events, TrialRow.console)),
     "figures": (TrialRow.run_id, (TrialRow.metrics, TrialRow.written, TrialRow.not_supported, TrialRow.reason)),
     "recordings": (RecordedRow.run_id, (RecordedRow.document,)),
     "kept figures": (ColumnRow.run_id, (ColumnRow.words, ColumnRow.numbers)),
+    "results": (ResultsRow.run_id, (ResultsRow.document,)),
     "study and machine": (RunRow.id, (RunRow.resolved, RunRow.environment, RunRow.named)),
 }
 """By kind of what a run takes room for: whose it is, and the texts."""
