@@ -61,7 +61,7 @@ _KEPT_WORDS: Final[dict[type, str]] = {
     TallyRow: "the count",
     ColumnRow: "a packed column",
     DigestRow: "the kept digest",
-    ResultsRow: "the kept results",
+    ResultsRow: "the kept report",
 }
 KINDS: Final[dict[type, str]] = {MachineRow: MACHINES, RecordedRow: RECORDED}
 """How the rows of a small table are counted."""

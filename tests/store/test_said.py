@@ -1,0 +1,63 @@
+"""What was said of a run that ended is what is said of it from then on."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from ajuste.analysis import results
+from ajuste.model.scheduling import Recorded
+from ajuste.store.store import Store
+from small_stores import DECIDED, GOING_ON, Commands, small_store
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    made = Commands(tmp_path / "home", monkeypatch)
+    small_store(made.store)
+    return made
+
+
+@pytest.fixture
+def said(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The results as they were first shown. From then on nothing can be computed."""
+    first = commands.json("report", DECIDED)
+
+    def fail(*_: Any, **__: Any) -> NoReturn:
+        raise AssertionError("it is computed")
+
+    monkeypatch.setattr(results, "assemble", fail)
+    return first
+
+
+def test_it_is_shown_again_without_computing_it(commands: Commands, said: Any) -> None:
+    assert commands.json("report", DECIDED) == said
+    assert "cuts involuntary context switches from 101 to" in commands.run("report", DECIDED)[1]
+
+
+def test_a_run_that_can_go_on_is_computed_each_time(commands: Commands, said: Any) -> None:
+    code, _, complained = commands.run("report", GOING_ON)
+    assert code == 1
+    assert "it is computed" in complained
+
+
+def test_what_is_recorded_later_belongs_to_what_is_said(commands: Commands, said: Any) -> None:
+    with Store(f"sqlite:///{commands.store}") as store:
+        recorded = Recorded(configuration=said["configurations"][0]["name"], block=0, seed=7, problem="Permission denied")
+        store.keep_recorded(store.find_run(DECIDED), recorded)
+    assert "it is computed" in commands.run("report", DECIDED)[2]
+
+
+def test_a_flipped_bit_of_it_is_named(commands: Commands, said: Any) -> None:
+    with closing(sqlite3.connect(commands.store)) as connection, connection:
+        ((document,),) = connection.execute("SELECT document FROM results").fetchall()
+        damaged = document[:100] + bytes([document[100] ^ 1]) + document[101:]
+        connection.execute("UPDATE results SET document = ?", [damaged])
+    code, shown, complained = commands.run("report", DECIDED)
+    assert (code, shown) == (1, "")
+    assert f"the kept report of run {DECIDED} is damaged" in complained
+    assert any("the kept report" in one for one in commands.run("store", "check")[1].splitlines())
