@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from ajuste.kernel.apt import machine_mirrors, origins
+
 from ajuste.kernel.source import kernel_sources
 
 DEBIAN = kernel_sources()["debian"]

@@ -1,0 +1,115 @@
+"""What is in package files. Nothing of them is run, and nothing is written outside of the directory that is given.
+
+Source: deb(5).
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+from typing import IO, Final, cast
+
+import zstandard
+from debian.arfile import ArError, ArFile
+
+from ajuste.model.error import RunError
+
+_DATA: Final = "data.tar"
+_MOST_BYTES: Final = 16 << 30
+"""No package of Debian unpacks to more."""
+_DAMAGED: Final = (ArError, tarfile.TarError, lzma.LZMAError, zlib.error, zstandard.ZstdError, EOFError, ValueError)
+
+
+def unpack(packages: Iterable[Path], into: Path) -> None:
+    """Extract the files of packages with their modes (without setuid and the like) and times.
+
+    Raises RunError for a file that is no package, or that has names which lead out of the directory.
+    """
+    links: list[tuple[Path, str]] = []
+    into.mkdir(exist_ok=True)
+    for package in packages:
+        try:
+            with ExitStack() as opened, tarfile.open(fileobj=_open_data(package, opened), mode="r|") as tar:
+                links += _extract(tar, into)
+        except _DAMAGED as error:
+            raise RunError(f"could not extract {package.name}: {error or type(error).__name__}") from None
+    # Last of all: while files are written there is no link that they could follow.
+    for place, target in links:
+        if place.is_symlink() or place.is_file():
+            place.unlink()
+        if not place.is_dir():
+            place.symlink_to(target)
+
+
+def _open_data(package: Path, opened: ExitStack) -> IO[bytes]:
+    archive = ArFile(fileobj=opened.enter_context(package.open("rb")))
+    member = next((one for one in archive.getmembers() if one.name.startswith(_DATA)), None)
+    if member is None:
+        raise ValueError(f"it has no {_DATA}")
+    stream = cast("IO[bytes]", member)
+    match member.name.removeprefix(_DATA):
+        case ".xz" | ".lzma":
+            return opened.enter_context(lzma.open(stream))
+        case ".gz":
+            return opened.enter_context(cast("IO[bytes]", gzip.open(stream)))
+        case ".bz2":
+            return opened.enter_context(bz2.open(stream))
+        case ".zst":
+            return opened.enter_context(zstandard.ZstdDecompressor().stream_reader(stream))
+        case "":
+            return stream
+    raise ValueError(f"{member.name} has an unknown compression")
+
+
+def _extract(tar: tarfile.TarFile, into: Path) -> list[tuple[Path, str]]:
+    """All but symbolic links, which are given with what they lead to."""
+    links: list[tuple[Path, str]] = []
+    directories: list[tuple[Path, tarfile.TarInfo]] = []
+    size_bytes = 0
+    for member in tar:
+        place = into / _inside(member.name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        size_bytes += member.size
+        if size_bytes > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+        if member.isdir():
+            place.mkdir(exist_ok=True)
+            directories.append((place, member))
+        elif member.issym():
+            links.append((place, member.linkname))
+        elif member.islnk():
+            place.unlink(missing_ok=True)
+            os.link(into / _inside(member.linkname), place, follow_symlinks=False)
+        elif member.isfile():
+            place.unlink(missing_ok=True)
+            content = tar.extractfile(member)
+            assert content is not None
+            with place.open("xb") as file:
+                shutil.copyfileobj(content, file)
+            _describe(place, member)
+        else:
+            raise ValueError(f"{member.name!r} is no file, directory or link")
+    for place, member in reversed(directories):
+        _describe(place, member)
+    return links
+
+
+def _describe(place: Path, member: tarfile.TarInfo) -> None:
+    # What is kept must stay removable.
+    place.chmod(member.mode & 0o755 | (0o700 if member.isdir() else 0o600))
+    os.utime(place, (member.mtime, member.mtime))
+
+
+def _inside(name: str) -> PurePosixPath:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise ValueError(f"the name {name[:100]!r} leads out of the package")
+    return path
