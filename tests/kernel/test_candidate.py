@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 from itertools import pairwise
 
-from ajuste.kernel.archive.lists import Package
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.candidate import assemble, upstream_of
 from ajuste.kernel.source import kernel_sources
 

@@ -134,9 +134,9 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
 
 def _codename() -> str:
     try:
-        return platform.freedesktop_os_release().get("VERSION_CODENAME", "other")
+        return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     except OSError:
-        return "other"
+        return ""
 
 
 def _suites_for_others(source: QemuSource) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ Source: deb(5).
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
@@ -14,6 +15,7 @@ import tarfile
 import zlib
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
@@ -26,6 +28,7 @@ _DATA: Final = "data.tar"
 _MOST_BYTES: Final = 16 << 30
 """No package of Debian unpacks to more."""
 _DAMAGED: Final = (ArError, tarfile.TarError, lzma.LZMAError, zlib.error, zstandard.ZstdError, EOFError, ValueError)
+_OF_THE_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 
 
 def unpack(packages: Iterable[Path], into: Path) -> None:
@@ -33,24 +36,23 @@ def unpack(packages: Iterable[Path], into: Path) -> None:
 
     Raises RunError for a file that is no package, or that has names which lead out of the directory.
     """
-    links: list[tuple[Path, str]] = []
+    tree = _Tree(into)
     into.mkdir(exist_ok=True)
     for package in packages:
         try:
             with ExitStack() as opened, tarfile.open(fileobj=_open_data(package, opened), mode="r|") as tar:
-                links += _extract(tar, into)
-        except _DAMAGED as error:
-            raise RunError(f"could not extract {package.name}: {error or type(error).__name__}") from None
-    # Last of all: while files are written there is no link that they could follow.
-    for place, target in links:
-        if place.is_symlink() or place.is_file():
-            place.unlink()
-        if not place.is_dir():
-            place.symlink_to(target)
+                tree.extract(tar)
+        except (*_DAMAGED, OSError) as error:
+            if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+                raise
+            raise RunError(f"could not extract {package.name}: {str(error) or type(error).__name__}") from None
+    tree.finish()
 
 
 def _open_data(package: Path, opened: ExitStack) -> IO[bytes]:
     archive = ArFile(fileobj=opened.enter_context(package.open("rb")))
+    if sum(60 + one.size for one in archive.getmembers()) > package.stat().st_size:
+        raise ValueError("it is cut off")
     member = next((one for one in archive.getmembers() if one.name.startswith(_DATA)), None)
     if member is None:
         raise ValueError(f"it has no {_DATA}")
@@ -69,37 +71,50 @@ def _open_data(package: Path, opened: ExitStack) -> IO[bytes]:
     raise ValueError(f"{member.name} has an unknown compression")
 
 
-def _extract(tar: tarfile.TarFile, into: Path) -> list[tuple[Path, str]]:
-    """All but symbolic links, which are given with what they lead to."""
-    links: list[tuple[Path, str]] = []
-    directories: list[tuple[Path, tarfile.TarInfo]] = []
-    size_bytes = 0
-    for member in tar:
-        place = into / _inside(member.name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        size_bytes += member.size
-        if size_bytes > _MOST_BYTES:
-            raise ValueError(f"it has more than {_MOST_BYTES} bytes")
-        if member.isdir():
-            place.mkdir(exist_ok=True)
-            directories.append((place, member))
-        elif member.issym():
-            links.append((place, member.linkname))
-        elif member.islnk():
+@dataclass
+class _Tree:
+    """What is extracted into a directory. Links come last: while files are written there is none to follow."""
+
+    into: Path
+    links: list[tuple[Path, str]] = field(default_factory=list)
+    directories: list[tuple[Path, tarfile.TarInfo]] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def extract(self, tar: tarfile.TarFile) -> None:
+        """All but symbolic links."""
+        for member in tar:
+            place = self.into / _inside(member.name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self.size_bytes += member.size
+            if self.size_bytes > _MOST_BYTES:
+                raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+            if member.isdir():
+                place.mkdir(exist_ok=True)
+                self.directories.append((place, member))
+            elif member.issym():
+                self.links.append((place, member.linkname))
+            elif member.islnk():
+                place.unlink(missing_ok=True)
+                place.hardlink_to(self.into / _inside(member.linkname))
+            elif member.isfile():
+                place.unlink(missing_ok=True)
+                content = tar.extractfile(member)
+                assert content is not None
+                with place.open("xb") as file:
+                    shutil.copyfileobj(content, file)
+                _describe(place, member)
+            else:
+                raise ValueError(f"{member.name!r} is no file, directory or link")
+
+    def finish(self) -> None:
+        """Make the links, and give directories the times that they have in the package."""
+        for place, target in self.links:
+            if place.is_dir() and not place.is_symlink():
+                continue
             place.unlink(missing_ok=True)
-            os.link(into / _inside(member.linkname), place, follow_symlinks=False)
-        elif member.isfile():
-            place.unlink(missing_ok=True)
-            content = tar.extractfile(member)
-            assert content is not None
-            with place.open("xb") as file:
-                shutil.copyfileobj(content, file)
+            place.symlink_to(target)
+        for place, member in reversed(self.directories):
             _describe(place, member)
-        else:
-            raise ValueError(f"{member.name!r} is no file, directory or link")
-    for place, member in reversed(directories):
-        _describe(place, member)
-    return links
 
 
 def _describe(place: Path, member: tarfile.TarInfo) -> None:
