@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 from pysequoia import SignatureMode, Tsk, sign
-
-from loopback import Server, serving
+from tests.loopback import Server, serving
 
 
 def make_bzimage(release: str, padding: int = 4096) -> bytes:

@@ -14,9 +14,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.loopback import Server, serving
 
 from ajuste.kernel.archive.download import Differs, Downloader, DownloadError, Expected, Gone, Unreachable
-from loopback import Server, serving
 
 CONTENT = bytes(range(256)) * 4000
 LISTED = Expected(len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
