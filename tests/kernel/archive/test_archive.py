@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import lzma
+import platform
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from debian.deb822 import Deb822
 from pysequoia import Tsk
 from tests.debian_archive import archive_key, signed
 from tests.kernel.archive.test_deb import look
+from tests.loopback import self_signed, serving
 
 from ajuste.kernel.archive.archive import Archive as Lists
 from ajuste.kernel.archive.archive import PackageGone
@@ -205,6 +207,19 @@ def test_a_redirecting_mirror(lists: Lists, archive: Archive) -> None:
     archive.server.redirects["/debian/dists/bookworm/InRelease"] = f"{base}/debian/dists/bookworm/../bookworm/InRelease"
     lists.refresh()
     assert "2.0-1" in versions(lists)
+
+
+def test_a_machine_without_certificates_is_told_which_package_has_them(
+    lists: Lists, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.publish()
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "fedora"})
+    with serving(archive.root, self_signed(tmp_path)) as secure:
+        monkeypatch.setenv("AJUSTE_MIRROR", f"{secure.url}/debian")
+        monkeypatch.setenv("AJUSTE_SECURITY_MIRROR", f"{secure.url}/debian-security")
+        with pytest.raises(RunError, match="certificate verify failed") as caught:
+            lists.refresh()
+        assert caught.value.hint == "install the certificates of the web: dnf install ca-certificates"
 
 
 def test_damaged_lists_are_one_error_and_then_fetched_again(lists: Lists, archive: Archive) -> None:

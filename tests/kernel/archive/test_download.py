@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-from tests.loopback import Server, serving
+from tests.loopback import Server, self_signed, serving
 
-from ajuste.kernel.archive.download import Differs, Downloader, DownloadError, Expected, Gone, Unreachable
+from ajuste.kernel.archive.download import Differs, Downloader, DownloadError, Expected, Gone, Unreachable, Untrusted
 
 CONTENT = bytes(range(256)) * 4000
 LISTED = Expected(len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
@@ -165,26 +158,7 @@ class TestHttps:
     @pytest.fixture
     def secure(self, mirror: Server, tmp_path: Path) -> Iterator[Server]:
         """Its certificate is in ``tmp_path / "certificate"``."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-        now = datetime.now(UTC)
-        certificate = (
-            x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=1))
-            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .sign(key, hashes.SHA256())
-        )
-        (tmp_path / "certificate").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        (tmp_path / "key").write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-        )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(tmp_path / "certificate", tmp_path / "key")
-        with serving(mirror.root, context) as server:
+        with serving(mirror.root, self_signed(tmp_path)) as server:
             yield server
 
     def test_a_mirror_whose_certificate_is_known(
@@ -194,7 +168,7 @@ class TestHttps:
         assert save(f"{secure.url}/file", target) == CONTENT
 
     def test_one_whose_certificate_is_not_is_refused(self, secure: Server, target: Path) -> None:
-        with pytest.raises(Unreachable, match="certificate verify failed"):
+        with pytest.raises(Untrusted, match="certificate verify failed"):
             save(f"{secure.url}/file", target)
 
     def test_a_redirect_to_plain_http_is_refused(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
+from ssl import SSLCertVerificationError
 from typing import IO, Final
 from urllib import request
 from urllib.error import HTTPError, URLError
@@ -35,6 +36,10 @@ class Differs(DownloadError):
 
 class Unreachable(DownloadError):
     """The mirror does not answer, or breaks off."""
+
+
+class Untrusted(Unreachable):
+    """The mirror's certificate is not signed by anybody this machine knows."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,8 @@ class Downloader:
         except URLError as error:
             if isinstance(error.reason, FileNotFoundError):
                 raise Gone(f"{shown(url)} not found") from None
-            raise Unreachable(f"{shown(url)}: {error.reason}") from None
+            known = not isinstance(error.reason, SSLCertVerificationError)
+            raise (Unreachable if known else Untrusted)(f"{shown(url)}: {error.reason}") from None
         except (OSError, HTTPException, ValueError) as error:
             raise Unreachable(f"{shown(url)}: {error or type(error).__name__}") from None
         return answer
