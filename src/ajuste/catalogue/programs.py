@@ -41,7 +41,7 @@ def install_hint(*packages: str) -> str:
 
 
 def search_hint(program: str) -> str:
-    """A hint for a program whose package nobody knows."""
+    """A hint for a program whose package is unknown."""
     manager = _manager()
     if manager is None:
         return "install it, or change the command"
