@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.kernel.archive.archive import Archive
-from ajuste.kernel.archive.deb import unpack
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import require_space, write_record
 from ajuste.kernel.candidate import Candidate
@@ -132,6 +131,8 @@ def unpacked(
 
     Raises PackageGone where the mirror does not have one, RunError for a lack of space for ``what`` and other failures.
     """
+    from ajuste.kernel.archive.deb import unpack
+
     size_bytes = sum(package.size_bytes for package in packages)
     require_space(root, size_bytes + sum(package.installed_bytes for package in packages) + spare_bytes, what)
     say(f"downloading {packages[0]} ({size_bytes / 1e6:.0f} MB)")

@@ -239,7 +239,8 @@ class Archive:
 
 def _hint(error: DownloadError) -> str:
     if isinstance(error, Untrusted):
-        return f"install the certificates of the web: {install_command(['ca-certificates'])}"
+        command = install_command(["ca-certificates"])
+        return f"install the certificates of the web ({command}), or set SSL_CERT_FILE to a file that has the mirror's"
     return "check the network, or set AJUSTE_MIRROR to the address of another mirror"
 
 

@@ -1,4 +1,7 @@
-"""Files over HTTP, or of a mirror on this disk. Nothing is kept that is longer or another than expected."""
+"""Files over HTTP, or of a mirror on this disk. Nothing is kept that is longer or another than expected.
+
+What speaks HTTP is loaded when it is needed: most commands take what they need from the cache.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPMessage
 from pathlib import Path
-from ssl import SSLCertVerificationError
-from typing import IO, Final
-from urllib import request
-from urllib.error import HTTPError, URLError
+from typing import IO, TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from http.client import HTTPException, HTTPMessage
+    from urllib import request
 
 SCHEMES: Final = ("https", "http", "file")
 _TIMEOUT_S: Final = 30.0
@@ -54,6 +57,8 @@ class Downloader:
     """Reads from mirrors. ``proxies`` by scheme, instead of those that the environment names."""
 
     def __init__(self, proxies: Mapping[str, str]) -> None:
+        from urllib import request
+
         self._opener = request.OpenerDirector()
         for handler in (
             request.ProxyHandler({**request.getproxies(), **proxies}),
@@ -62,7 +67,7 @@ class Downloader:
             request.FileHandler(),
             request.HTTPErrorProcessor(),
             request.HTTPDefaultErrorHandler(),
-            _Redirects(),
+            _redirects(),
         ):
             self._opener.add_handler(handler)
 
@@ -102,6 +107,8 @@ class Downloader:
         """Parts of a file with their places, up to one byte beyond ``most_bytes``. Where the mirror breaks off, it is
         asked for the rest, and begins from 0 if it does not know of such requests.
         """
+        from http.client import HTTPException
+
         at = 0
         broken: OSError | HTTPException | None = None
         for _ in range(_ATTEMPTS):
@@ -120,6 +127,10 @@ class Downloader:
         raise Unreachable(f"{shown(url)}: the mirror broke off after {at} bytes" + (f" ({broken})" if broken else ""))
 
     def _answer(self, url: str, at: int) -> IO[bytes]:
+        from http.client import HTTPException
+        from ssl import SSLCertVerificationError
+        from urllib.error import HTTPError, URLError
+
         asked = _request(url)
         if at:
             asked.add_header("Range", f"bytes={at}-")
@@ -141,16 +152,21 @@ class Downloader:
         return answer
 
 
-class _Redirects(request.HTTPRedirectHandler):
+def _redirects() -> request.HTTPRedirectHandler:
     """From HTTPS only to HTTPS, and never to a file of this machine."""
+    from urllib import request
+    from urllib.error import URLError
 
-    def redirect_request(
-        self, req: request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> request.Request | None:
-        scheme = urlsplit(newurl).scheme
-        if scheme != "https" and (req.type == "https" or scheme != "http"):
-            raise URLError(f"the mirror redirects to {shown(newurl)}, which is not {req.type.upper()}")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+    class Redirects(request.HTTPRedirectHandler):
+        def redirect_request(
+            self, req: request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        ) -> request.Request | None:
+            scheme = urlsplit(newurl).scheme
+            if scheme != "https" and (req.type == "https" or scheme != "http"):
+                raise URLError(f"the mirror redirects to {shown(newurl)}, which is not {req.type.upper()}")
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    return Redirects()
 
 
 def shown(url: str) -> str:
@@ -161,6 +177,8 @@ def shown(url: str) -> str:
 
 def _request(url: str) -> request.Request:
     """User and password are for the mirror alone, and not for where it redirects to."""
+    from urllib import request
+
     asked = request.Request(shown(url), headers={"User-Agent": "ajuste"})  # noqa: S310 - the caller knows its scheme
     login = urlsplit(url).netloc.rpartition("@")[0]
     if login:

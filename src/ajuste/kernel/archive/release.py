@@ -10,8 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from debian.deb822 import Release as Deb822Release
-
 from ajuste.kernel.archive.download import DownloadError, Expected
 from ajuste.model.error import RequestError
 
@@ -77,6 +75,7 @@ def read_release(content: bytes, suite: str, keys: Sequence[Cert]) -> Release:
 
     Raises Refused.
     """
+    from debian.deb822 import Release as Deb822Release
     from pysequoia import verify
 
     try:
