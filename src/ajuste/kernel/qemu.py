@@ -31,12 +31,11 @@ from ajuste.machine.cache import make_room
 from ajuste.machine.files import read_kept, sha256_of
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import Say
 
 RECORD = "qemu.json"
 PROGRAM = "qemu-system-x86_64"
-_HINT = "install QEMU: {install}; or set AJUSTE_QEMU to a qemu-system-x86_64"
 # Libraries that the machine may lack, and rounding.
 _SPARE_BYTES = 64_000_000
 
@@ -75,7 +74,12 @@ def fetch_qemu(home: Home, say: Say = _silent, *, refresh: bool = False) -> Qemu
             # The other process may just have fetched it.
             if not refresh and (image := _from_cache(root, _silent)):
                 return image
-            return _from_mirror(root, home, say, refresh)
+            try:
+                return _from_mirror(root, home, say, refresh)
+            except AjusteError as failure:
+                install = f"install QEMU: {install_command(['qemu-system-x86'])}; or set AJUSTE_QEMU to a {PROGRAM}"
+                hint = f"{failure.hint}; or {install}" if failure.hint else install
+                raise type(failure)(failure.message, hint=hint) from failure
 
 
 def cached_qemu(home: Home) -> QemuImage | None:
@@ -115,10 +119,7 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
     if not choices:
         missing = sorted(set(archive.missing_suites()).intersection(suites))
         lacking = f"; could not fetch the lists of {', '.join(missing)}" if missing else ""
-        raise RequestError(
-            f"found no QEMU of at least {source.minimum} in {', '.join(suites)}{lacking}",
-            hint=_HINT.format(install=install_command(["qemu-system-x86"])),
-        )
+        raise RequestError(f"found no QEMU of at least {source.minimum} in {', '.join(suites)}{lacking}")
     gone = ""
     for packages in choices:
         directory = root / packages[0].version.rpartition(":")[2]
@@ -151,8 +152,7 @@ def _suites_for_others(source: QemuSource) -> tuple[str, ...]:
         return source.suites["other"]
     here = f"glibc {version}" if name == "glibc" else "another C library"
     raise RequestError(
-        f"the QEMU of {source.source} requires glibc {source.oldest_libc} or later; this machine has {here}",
-        hint=_HINT.format(install=install_command(["qemu-system-x86"])),
+        f"the QEMU of {source.source} requires glibc {source.oldest_libc} or later; this machine has {here}"
     )
 
 
@@ -212,10 +212,7 @@ def _describe(entry: Path, package: Package) -> None:
     said = run_with_libraries([entry / PROGRAM, "--version"], libraries)
     version = said.stdout.partition("version ")[2].split(" ")[0].strip()
     if said.returncode != 0 or not version[:1].isdigit():
-        raise RunError(
-            f"the fetched {package} does not start on this machine: {said.stderr.strip()[:300]}",
-            hint=_HINT.format(install=install_command(["qemu-system-x86"])),
-        )
+        raise RunError(f"the fetched {package} does not start on this machine: {said.stderr.strip()[:300]}")
     record = QemuImage(
         binary=Path(PROGRAM),
         firmware=Path("firmware"),
