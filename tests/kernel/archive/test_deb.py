@@ -145,6 +145,7 @@ def test_a_file_in_the_place_of_a_link_or_a_link_in_the_place_of_a_file_is_the_l
         lambda _: b"no package",
         lambda c: c[:100],
         lambda c: c[:-600],
+        lambda c: c.replace(b"4         `", b"-60       `", 1),
         lambda _: ar({"debian-binary": b"2.0\n"}),
         lambda _: ar({"debian-binary": b"2.0\n", "data.tar.br": b"?"}),
         lambda _: ar({"debian-binary": b"2.0\n", "data.tar.xz": b"not packed"}),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bz2
 import errno
 import gzip
+import io
 import lzma
 import os
 import shutil
@@ -49,8 +50,17 @@ def unpack(packages: Iterable[Path], into: Path) -> None:
     tree.finish()
 
 
+class _Forwards(io.BufferedReader):
+    """A file in which members of negative size, which lead back to the same one, are an error."""
+
+    def seek(self, target: int, whence: int = 0, /) -> int:
+        if whence == io.SEEK_CUR and target < 0:
+            raise ValueError("it has a part of negative size")
+        return super().seek(target, whence)
+
+
 def _open_data(package: Path, opened: ExitStack) -> IO[bytes]:
-    archive = ArFile(fileobj=opened.enter_context(package.open("rb")))
+    archive = ArFile(fileobj=opened.enter_context(_Forwards(io.FileIO(package))))
     if sum(60 + one.size for one in archive.getmembers()) > package.stat().st_size:
         raise ValueError("it is cut off")
     member = next((one for one in archive.getmembers() if one.name.startswith(_DATA)), None)
