@@ -94,7 +94,7 @@ class Archive:
                 raise RunError(f"could not fetch any package list: {first}", hint=_hint(first))
             if failures:
                 kept = [suite for suite in failures if suite not in missing]
-                self._say(f"could not fetch all package lists: {first}" + (f"; {self._age(kept)}" if kept else ""))
+                self._say(f"could not fetch all package lists: {first}" + (f"; {self._fetched(kept)}" if kept else ""))
             stamp = _Stamp(settings=self._settings(), addresses=addresses, time_s=time.time(), complete=not failures)
             self._stamp.write_text(stamp.model_dump_json(), encoding="utf-8")
 
@@ -177,6 +177,7 @@ class Archive:
                 f"the lists of {suite} on the mirror are of {release.date:%Y-%m-%d}, older than those already here"
             )
         if before and before.sha256 == release.plain.sha256:
+            os.utime(self._file(suite))
             return
         ending, packed = next(iter(release.lists.items()))
         if release.plain.size_bytes > _LARGEST_LIST_BYTES:
@@ -213,9 +214,10 @@ class Archive:
                     ) from None
         return answers
 
-    def _age(self, suites: Iterable[str]) -> str:
-        days = {listed.date.date() for suite in suites if (listed := read_listed(self._file(suite)))}
-        return f"using those of {min(days)}" if days else ""
+    def _fetched(self, suites: Iterable[str]) -> str:
+        """When the lists that are here were last the mirror's."""
+        oldest = min(self._file(suite).stat().st_mtime for suite in suites)
+        return f"using those fetched on {datetime.fromtimestamp(oldest, UTC):%Y-%m-%d}"
 
     def _lock(self, *, shared: bool) -> AbstractContextManager[None]:
         return locked(
