@@ -6,6 +6,7 @@ import hashlib
 import lzma
 import os
 import platform
+import resource
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -239,6 +240,18 @@ def test_damaged_lists_are_one_error_and_then_fetched_again(lists: Lists, archiv
     assert caught.value.hint == "run the command again to fetch them again"
     lists.refresh()
     assert "2.0-1" in versions(lists)
+
+
+def test_lists_that_cannot_be_written_are_one_error_and_leave_nothing(lists: Lists, archive: Archive) -> None:
+    archive.publish()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6000, hard))
+    try:
+        with pytest.raises(RunError, match=f"cannot write the package lists of bullseye in {lists.directory}: "):
+            lists.refresh()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in lists.directory.iterdir()] == ["lock"]
 
 
 class TestDownload:

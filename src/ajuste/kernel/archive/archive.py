@@ -31,7 +31,7 @@ from ajuste.kernel.archive.lists import (
     write_list,
 )
 from ajuste.kernel.archive.release import MOST_BYTES, Refused, Release, read_keys, read_release, require_valid
-from ajuste.kernel.cache import keeping_in, require_space
+from ajuste.kernel.cache import keeping_in, out_of_space, require_space
 from ajuste.kernel.source import KernelSource
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.lock import locked
@@ -190,7 +190,12 @@ class Archive:
         finally:
             file.unlink(missing_ok=True)
         listed = Listed(date=release.date, sha256=release.plain.sha256)
-        write_list(self._file(suite), listed, read_packages(text))
+        try:
+            write_list(self._file(suite), listed, read_packages(text))
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise out_of_space(self.directory, "package lists") from None
+            raise RunError(f"cannot write the package lists of {suite} in {self.directory}: {error}") from None
 
     def _file(self, suite: str) -> Path:
         return self.directory / f"{suite}.sqlite"

@@ -110,9 +110,17 @@ create table package (
 
 
 def write_list(file: Path, listed: Listed, packages: Iterable[Package]) -> None:
-    """Put the ``packages`` of a suite where ``file`` is, in one step."""
+    """Put the ``packages`` of a suite where ``file`` is, in one step. Raises sqlite3.Error where that cannot be."""
     made = file.with_name(f".{file.name}")
     made.unlink(missing_ok=True)
+    try:
+        _write(made, listed, packages)
+        made.replace(file)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _write(made: Path, listed: Listed, packages: Iterable[Package]) -> None:
     with closing(sqlite3.connect(made)) as database:
         # A file that was not written to its end is never put in place.
         database.execute("pragma journal_mode = off")
@@ -123,7 +131,6 @@ def write_list(file: Path, listed: Listed, packages: Iterable[Package]) -> None:
         database.executemany("insert into package values (?, ?, ?, ?, ?, ?, ?)", rows)
         database.execute("create index by_name on package (name)")
         database.commit()
-    made.replace(file)
 
 
 def read_listed(file: Path) -> Listed | None:
