@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ajuste.machine.home import Home, home
 
-FETCHED = ("apt", "kernels", "qemu", "sources")
+FETCHED = ("lists", "kernels", "qemu", "sources")
 """What is shared with the ordinary cache: it would only be downloaded again."""
 
 

@@ -85,6 +85,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
-    """An archive that this machine's apt is configured for (unsigned, so that has to be allowed)."""
-    return archive_of_this_machine(tmp_path, monkeypatch)
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
+    """A signed archive, which the settings name as the mirror."""
+    with archive_of_this_machine(tmp_path, monkeypatch) as made:
+        yield made

@@ -1,14 +1,21 @@
-"""A small Debian archive on disk, which this machine's apt is made to believe is its mirror."""
+"""A small signed Debian archive, which a server on this machine's loopback gives out, well or badly."""
 
 from __future__ import annotations
 
 import hashlib
+import lzma
 import struct
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
+from pysequoia import SignatureMode, Tsk, sign
+from tests.loopback import Server, serving
 
 
 def make_bzimage(release: str, padding: int = 4096) -> bytes:
@@ -28,6 +35,7 @@ class Archive:
     """Suites with packages. Call ``publish`` after adding some."""
 
     root: Path
+    server: Server
     stanzas: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, suite: str, name: str, version: str, files: dict[str, bytes], depends: str = "") -> Path:
@@ -65,39 +73,63 @@ class Archive:
         }
         return self.add(suite, f"linux-image-{release}" + ("-unsigned" if unsigned else ""), version, files)
 
-    def publish(self) -> None:
+    def publish(
+        self, *, date: datetime | None = None, valid_until: datetime | None = None, signer: Tsk | None = None
+    ) -> None:
+        """Write signed lists of all suites, as of now unless a ``date`` is given."""
+        date = date or datetime.now(UTC)
         for suite, stanzas in self.stanzas.items():
-            dist = self._base(suite) / "dists" / suite
+            dist = self.dist(suite)
             lists = dist / "main/binary-amd64"
             lists.mkdir(parents=True, exist_ok=True)
-            content = "\n".join(stanzas).encode()
-            (lists / "Packages").write_bytes(content)
-            digest = hashlib.sha256(content).hexdigest()
-            (dist / "Release").write_text(
+            plain = "\n".join(stanzas).encode()
+            packed = lzma.compress(plain)
+            (lists / "Packages.xz").write_bytes(packed)
+            described = (
                 f"Origin: Debian\nSuite: {suite}\nCodename: {suite}\nArchitectures: amd64\nComponents: main\n"
-                f"SHA256:\n {digest} {len(content)} main/binary-amd64/Packages\n"
+                f"Date: {date:%a, %d %b %Y %H:%M:%S} UTC\n"
             )
+            if valid_until:
+                described += f"Valid-Until: {valid_until:%a, %d %b %Y %H:%M:%S} UTC\n"
+            described += "SHA256:\n"
+            for name, content in (("Packages", plain), ("Packages.xz", packed)):
+                described += f" {hashlib.sha256(content).hexdigest()} {len(content)} main/binary-amd64/{name}\n"
+            (dist / "InRelease").write_bytes(signed(described, signer or archive_key()))
+
+    def dist(self, suite: str) -> Path:
+        return self._base(suite) / "dists" / suite
 
     def remove(self) -> None:
         """As if the network were gone."""
-        self.root.rename(self.root.with_name("gone"))
+        self.server.stop()
 
     def _base(self, suite: str) -> Path:
         return self.root / ("debian-security" if suite.endswith("-security") else "debian")
 
 
-def archive_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
-    """An archive that this machine's apt is configured for (unsigned, so that has to be allowed)."""
+@cache
+def archive_key() -> Tsk:
+    """The key that signs the archive of every test."""
+    return Tsk.generate("Archive of a test <archive@example.org>")
+
+
+def signed(text: str, key: Tsk) -> bytes:
+    """``text`` with its signature around it, as in an InRelease."""
+    return bytes(sign(key.signer(), text.encode(), mode=SignatureMode.CLEAR))
+
+
+@contextmanager
+def archive_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
+    """An archive that the settings name as the mirror, with its key; nothing of this machine's apt is used."""
     root = tmp_path / "mirror"
     root.mkdir()
-    sources = tmp_path / "machine-sources.list"
-    sources.write_text(
-        f"deb copy:{root}/debian bullseye main\ndeb copy:{root}/debian-security bullseye-security main\n"
-    )
-    configuration = tmp_path / "machine-apt.conf"
-    configuration.write_text(
-        f'Dir::Etc::sourcelist "{sources}";\nDir::Etc::sourceparts "/dev/null";\n'
-        'Acquire::AllowInsecureRepositories "true";\nAPT::Get::AllowUnauthenticated "true";\n'
-    )
-    monkeypatch.setenv("APT_CONFIG", str(configuration))
-    return Archive(root)
+    keys = tmp_path / "archive-keys.pgp"
+    keys.write_bytes(bytes(archive_key().extract_certificate()))
+    (tmp_path / "machine-apt.conf").write_text('Dir::Etc::parts "/dev/null";\nDir::Etc::main "/dev/null";\n')
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "machine-apt.conf"))
+    monkeypatch.setenv("AJUSTE_MIRROR_KEYS", str(keys))
+    with serving(root) as server:
+        monkeypatch.setenv("AJUSTE_MIRROR", f"{server.url}/debian")
+        monkeypatch.setenv("AJUSTE_SECURITY_MIRROR", f"{server.url}/debian-security")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield Archive(root, server)

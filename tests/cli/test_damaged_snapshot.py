@@ -18,7 +18,7 @@ def ajuste(tmp_path: Path) -> Shell:
     """With machines of its own that have booted, and the ordinary kernels."""
     place = tmp_path / "home"
     (place / "cache").mkdir(parents=True)
-    for name in ("kernels", "qemu", "apt"):
+    for name in ("kernels", "qemu", "lists"):
         (home().cache / name).mkdir(parents=True, exist_ok=True)
         (place / "cache" / name).symlink_to(home().cache / name)
     (tmp_path / "small.toml").write_text(SMALL)

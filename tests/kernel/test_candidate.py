@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.kernel.apt import Package
+from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.candidate import assemble, upstream_of
 from ajuste.kernel.source import kernel_sources
 
@@ -16,7 +16,7 @@ DEBIAN = kernel_sources()["debian"]
 
 
 def package(name: str, version: str) -> Package:
-    return Package(name=name, version=version, size_bytes=10, installed_bytes=20, depends="", suites=("sid",))
+    return Package(name=name, version=version, size_bytes=10, installed_bytes=20, depends="", path="", sha256="0" * 64)
 
 
 VERSIONS = st.builds(

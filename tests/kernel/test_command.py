@@ -65,7 +65,7 @@ def test_what_was_fetched_is_listed_as_such_and_without_a_mirror_too(kernels: Ar
         ("debian:5.10/rt", "5.10.0-3-rt-amd64", False),
     ]
     kernels.remove()
-    (tmp_path / "home/cache/apt").rename(tmp_path / "no-lists")
+    (tmp_path / "home/cache/lists").rename(tmp_path / "no-lists")
     assert [(k["spec"], k["cached"]) for k in listed()] == [("debian:5.10", True)]
 
 

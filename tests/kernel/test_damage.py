@@ -140,7 +140,7 @@ def test_without_a_mirror_a_damaged_kernel_is_one_error_with_a_hint(
 ) -> None:
     flip(2000)(kernel.vmlinuz)
     archive.remove()
-    shutil.rmtree(place.cache / "apt")
+    shutil.rmtree(place.cache / "lists")
     with pytest.raises(AjusteError) as caught:
         fetch_kernel("debian:5.10", place)
     assert caught.value.hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from ajuste.kernel.qemu import cached_qemu, fetch_qemu
 from ajuste.machine.home import Home
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
 
 if TYPE_CHECKING:
@@ -70,6 +71,40 @@ def test_none_for_this_machine_says_which_suites_were_looked_at(
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"VERSION_CODENAME": "trixie"})
     with pytest.raises(RequestError, match="found no QEMU of at least 10 in trixie, trixie-security"):
         fetch_qemu(place)
+
+
+@pytest.mark.parametrize(
+    ("library", "here"), [("glibc 2.31", "this machine has glibc 2.31"), (None, "this machine has another C library")]
+)
+def test_a_machine_whose_c_library_is_too_old_is_told_what_to_install(
+    bookworm: Archive, place: Home, monkeypatch: pytest.MonkeyPatch, library: str | None, here: str
+) -> None:
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "alpine"})
+    monkeypatch.setattr(os, "confstr", lambda _: library)
+    with pytest.raises(RequestError, match=f"requires glibc 2.36 or later; {here}") as caught:
+        fetch_qemu(place)
+    assert caught.value.hint == "install QEMU: apk add qemu-system-x86_64; or set AJUSTE_QEMU to a qemu-system-x86_64"
+    assert bookworm.server.asked == []
+
+
+def test_another_distribution_with_a_new_c_library_has_the_one_that_runs_on_most(
+    bookworm: Archive, place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "fedora", "VERSION_CODENAME": ""})
+    monkeypatch.setattr(os, "confstr", lambda _: "glibc 2.41")
+    assert fetch_qemu(place).package == "qemu-system-x86 1:10.0.2+ds-2~bpo12+1"
+
+
+def test_one_that_does_not_start_is_told(archive: Archive, place: Home) -> None:
+    program = b"#!/bin/sh\necho 'version GLIBC_2.99 not found' >&2; exit 1\n"
+    archive.add("bookworm", "qemu-system-x86", "1:10.0.2-1", {"usr/bin/qemu-system-x86_64": program})
+    archive.add("bookworm", "qemu-system-data", "1:10.0.2-1", {"usr/share/qemu/pvh.bin": b"pvh"})
+    archive.add("bookworm", "seabios", "1.16.2-1", {"usr/share/seabios/bios.bin": b"bios"})
+    archive.publish()
+    with pytest.raises(RunError, match=r"does not start on this machine: version GLIBC_2.99 not found") as caught:
+        fetch_qemu(place)
+    assert "AJUSTE_QEMU" in (caught.value.hint or "")
+    assert cached_qemu(place) is None
 
 
 def compile_c(source: str, output: Path, *options: str) -> bytes:

@@ -28,7 +28,7 @@ def test_profiles_are_of_the_distribution_that_a_kernel_is_from(kernel: str, sui
 def test_it_is_fetched_once_and_unpacked_into_the_cache(tmp_path: Path) -> None:
     own = home({"AJUSTE_HOME": str(tmp_path)})
     own.cache.mkdir(parents=True)
-    (own.cache / "apt").symlink_to(home().cache / "apt")
+    (own.cache / "lists").symlink_to(home().cache / "lists")
     said: list[str] = []
     tree = fetch_tuned("bullseye", own, said.append)
     assert tree.package.startswith("tuned 2.15")
@@ -43,7 +43,7 @@ def test_it_is_fetched_once_and_unpacked_into_the_cache(tmp_path: Path) -> None:
 def test_a_suite_that_has_none_is_told(tmp_path: Path) -> None:
     own = home({"AJUSTE_HOME": str(tmp_path)})
     own.cache.mkdir(parents=True)
-    (own.cache / "apt").symlink_to(home().cache / "apt")
+    (own.cache / "lists").symlink_to(home().cache / "lists")
     with pytest.raises(RequestError, match="tuned not found in nowhere") as raised:
         fetch_tuned("nowhere", own, print)
-    assert "apt-get install tuned" in (raised.value.hint or "")
+    assert "apt install tuned" in (raised.value.hint or "")

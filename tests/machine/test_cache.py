@@ -154,6 +154,15 @@ def test_the_session_of_a_machine_that_shares_the_home_is_its_own(place: Home) -
     assert session.exists()
 
 
+def test_the_package_lists_of_an_earlier_version_are_removed(place: Home) -> None:
+    add(place.cache / "apt" / "debian")
+    add(place.cache / "lists" / "debian")
+    assert kept(place, LEFTOVERS).count == 1
+    remove_leftovers(place)
+    assert [*(place.cache / "apt").iterdir()] == []
+    assert (place.cache / "lists/debian/content").is_file()
+
+
 def ajuste(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return warm.run(words, home, {**os.environ, "AJUSTE_HOME": str(home)})
 

@@ -57,9 +57,9 @@ def available_kernels(home: Home, say: Say, *, every: bool = False, refresh: boo
 
 def _listed(source: KernelSource, home: Home, say: Say, refresh: bool, anyway: bool) -> list[Candidate]:
     try:
-        apt = package_lists(source, home, say)
-        apt.refresh(force=refresh)
-        return find_candidates(apt, source)
+        archive = package_lists(source, home, say)
+        archive.refresh(force=refresh)
+        return find_candidates(archive, source)
     except AjusteError as error:
         if refresh or not anyway:
             raise

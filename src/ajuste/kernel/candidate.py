@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from debian.debian_support import Version
 
-from ajuste.kernel.apt import Apt, Package
+from ajuste.kernel.archive.archive import Archive
+from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.source import KernelSeries, KernelSource
 from ajuste.model.kernel import KernelVersion
 
@@ -55,11 +56,11 @@ def upstream_of(version: str) -> str:
     return Version(version).upstream_version or version
 
 
-def find_candidates(apt: Apt, source: KernelSource) -> list[Candidate]:
-    """All kernels of ``source`` that apt's lists have, newest first."""
-    names = apt.names("linux-")
+def find_candidates(archive: Archive, source: KernelSource) -> list[Candidate]:
+    """All kernels of ``source`` that the package lists have, newest first."""
+    names = archive.names("linux-")
     wanted = {name for release in _releases(names, source) for name in _part_names(release, source)}
-    return assemble(apt.packages(wanted.intersection(names)), source)
+    return assemble(archive.packages(wanted.intersection(names)), source)
 
 
 def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""Kernels by their spec: from the cache, or else from the machine's package mirror."""
+"""Kernels by their spec: from the cache, or else from the distribution's archive."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from ajuste.kernel.apt import Apt, PackageGone, machine_mirrors, origins
+from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.building.built import find_built
 from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, keeping_in, put_in_place, read_entry
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
@@ -79,9 +79,9 @@ def _from_mirror_alone(
         return image or _from_mirror(spec, wanted, home, say, refresh, thoroughly)
 
 
-def package_lists(source: KernelSource, home: Home, say: Say) -> Apt:
-    """The private apt of a source."""
-    return Apt(home.cache / "apt" / source.name, origins(source, machine_mirrors(source)), source.keyring_package, say)
+def package_lists(source: KernelSource, home: Home, say: Say) -> Archive:
+    """The packages of a source."""
+    return Archive(home.cache / "lists" / source.name, source, say)
 
 
 def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
@@ -111,12 +111,12 @@ def _from_mirror(
     spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool, thoroughly: bool
 ) -> KernelImage:
     source = kernel_sources()[wanted.source]
-    apt = package_lists(source, home, say)
-    apt.refresh(force=refresh)
-    known = find_candidates(apt, source)
+    archive = package_lists(source, home, say)
+    archive.refresh(force=refresh)
+    known = find_candidates(archive, source)
     candidates = [c for c in known if wanted.names(c.release, c.upstream, c.flavour)]
     if not candidates:
-        raise _not_found(spec, wanted, source, apt, known)
+        raise _not_found(spec, wanted, source, archive, known)
     gone = ""
     for candidate in candidates[:MOST_ATTEMPTS]:
         directory = directory_of(home, candidate.release, candidate.version)
@@ -124,20 +124,20 @@ def _from_mirror(
         if entry and entry.damage(thoroughly=thoroughly) is None:
             return entry.image
         try:
-            return _fetch(candidate, directory, apt, home, say)
+            return _fetch(candidate, directory, archive, home, say)
         except PackageGone as error:
             gone = str(error)
-            say(f"{candidate.packages[0]} not found on the mirror: trying the next newest")
+            say(f"{error}: trying the next newest")
     raise RunError(
         f"could not download {spec}: tried {len(candidates)} listed kernels; the last gave: {gone}",
         hint="try again with --refresh, or choose another kernel from ajuste kernel list --all",
     )
 
 
-def _fetch(candidate: Candidate, directory: Path, apt: Apt, home: Home, say: Say) -> KernelImage:
+def _fetch(candidate: Candidate, directory: Path, archive: Archive, home: Home, say: Say) -> KernelImage:
     """Download and extract beside the cache, then put it there in one step."""
     what = f"the kernel {candidate.release}"
-    with unpacked(candidate.packages, directory.parent, apt, what, say, spare_bytes=_SPARE_BYTES) as temporary:
+    with unpacked(candidate.packages, directory.parent, archive, what, say, spare_bytes=_SPARE_BYTES) as temporary:
         arrange(temporary / TREE, candidate, temporary / "kernel")
         put_in_place(temporary / "kernel", directory, aside=temporary / "damaged")
     entry = read_entry(directory)
@@ -149,11 +149,11 @@ def _fetch(candidate: Candidate, directory: Path, apt: Apt, home: Home, say: Say
 
 
 def _not_found(
-    spec: str, wanted: PackagedKernel, source: KernelSource, apt: Apt, known: list[Candidate]
+    spec: str, wanted: PackagedKernel, source: KernelSource, archive: Archive, known: list[Candidate]
 ) -> RequestError:
     version = wanted.version or wanted.release
     suites = {suite for series in source.series if series.may_have(version) for suite in series.suites}
-    lacking = sorted(suites.intersection(apt.missing_suites()))
+    lacking = sorted(suites.intersection(archive.missing_suites()))
     text = f"kernel {spec} not found in the package lists of {source.name}"
     if lacking:
         text += f"; could not fetch the lists of {', '.join(lacking)}"

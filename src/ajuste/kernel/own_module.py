@@ -15,7 +15,9 @@ from debian.deb822 import PkgRelation
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ajuste.kernel.apt import Apt, Package, PackageGone
+from ajuste.catalogue.programs import install_hint
+from ajuste.kernel.archive.archive import Archive, PackageGone
+from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.building.make import REPRODUCIBLE, first_error
 from ajuste.kernel.building.toolchain import compiler
 from ajuste.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
@@ -31,7 +33,7 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say
 from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 
-# What modules for a distribution's kernel are built with: its headers, from the machine's package mirror.
+# What modules for a distribution's kernel are built with: its headers, from the distribution's archive.
 
 
 RECORD = "headers.json"
@@ -72,9 +74,9 @@ def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, 
         with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching headers")):
             if headers := _read(directory, image, to_build=to_build):
                 return headers
-            apt = package_lists(source, home, say)
-            apt.refresh()
-            packages = _packages(f"linux-headers-{image.release}", version, apt)
+            archive = package_lists(source, home, say)
+            archive.refresh()
+            packages = _packages(f"linux-headers-{image.release}", version, archive)
             if not packages:
                 raise RequestError(
                     f"package linux-headers-{image.release} {version} not found in the lists of "
@@ -82,7 +84,7 @@ def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, 
                     "for this kernel requires it",
                     hint=f"fetch a newer kernel: ajuste kernel fetch {image.spec} --refresh",
                 )
-            _fetch(packages, directory, image, apt, say)
+            _fetch(packages, directory, image, archive, say)
     headers = _read(directory, image, to_build=to_build)
     if headers is None:
         raise RunError(f"cannot read back the headers stored in {directory}")
@@ -107,12 +109,12 @@ def _place(directory: Path, release: str) -> Path:
     return directory / "usr/src" / f"linux-headers-{release}"
 
 
-def _packages(name: str, version: str, apt: Apt) -> list[Package]:
+def _packages(name: str, version: str, archive: Archive) -> list[Package]:
     """``name`` in that version, with the headers and tools it depends on; nothing if a part is missing."""
     found: dict[str, Package] = {}
     wanted = [name]
     while wanted:
-        offered = apt.packages(wanted)
+        offered = archive.packages(wanted)
         level = [package for part in wanted if (package := _best(part, version, offered))]
         if len(level) < len(wanted):
             return []
@@ -135,10 +137,12 @@ def _parts(package: Package) -> list[str]:
     return [first["name"] for first, *_ in relations if first["name"].startswith(_PARTS)]
 
 
-def _fetch(packages: list[Package], directory: Path, image: KernelImage, apt: Apt, say: Say) -> None:
+def _fetch(packages: list[Package], directory: Path, image: KernelImage, archive: Archive, say: Say) -> None:
     """Download and unpack beside the cache, then put it there in one step."""
     try:
-        with unpacked(packages, directory.parent, apt, "kernel headers", say, spare_bytes=_SPARE_BYTES) as temporary:
+        with unpacked(
+            packages, directory.parent, archive, "kernel headers", say, spare_bytes=_SPARE_BYTES
+        ) as temporary:
             tree = temporary / TREE
             place = _place(tree, image.release)
             if not (place / "Makefile").is_file():
@@ -200,10 +204,9 @@ def _is_whole(entry: Path) -> bool:
 def _require_programs(name: str) -> None:
     lacking = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
     if lacking:
-        packages = " ".join(sorted(set(lacking.values())))
         raise RequestError(
             f"building the kernel module {name} requires {', '.join(sorted(lacking))}, not found on this machine",
-            hint=f"install them: apt install {packages} (in Ajuste's source tree: setup/system kernel)",
+            hint=install_hint(*sorted(set(lacking.values()))),
         )
 
 

@@ -11,24 +11,27 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from debian.deb822 import PkgRelation
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ajuste.kernel.apt import Apt, Package, PackageGone
+from ajuste.catalogue.programs import install_command, install_hint
+from ajuste.kernel.archive.archive import Archive, PackageGone
+from ajuste.kernel.archive.deb import unpack
+from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import QemuSource, kernel_sources, qemu_source
-from ajuste.kernel.unpack import TREE, unpack, unpacked
+from ajuste.kernel.unpack import TREE, unpacked
 from ajuste.machine.cache import QEMU as CACHED
 from ajuste.machine.cache import make_room
 from ajuste.machine.files import read_kept, sha256_of
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import Say
 
 RECORD = "qemu.json"
@@ -56,7 +59,7 @@ def _silent(_: str) -> None:
 
 
 def fetch_qemu(home: Home, say: Say = _silent, *, refresh: bool = False) -> QemuImage:
-    """QEMU ≥ 10 from the cache, which needs no network, or else from the machine's package mirror.
+    """QEMU ≥ 10 from the cache, which needs no network, or else from the distribution's archive.
 
     With ``refresh`` the newest that the mirror has. Raises RequestError where there is none for this machine or the
     disk is too full, RunError where fetching fails.
@@ -71,7 +74,12 @@ def fetch_qemu(home: Home, say: Say = _silent, *, refresh: bool = False) -> Qemu
             # The other process may just have fetched it.
             if not refresh and (image := _from_cache(root, _silent)):
                 return image
-            return _from_mirror(root, home, say, refresh)
+            try:
+                return _from_mirror(root, home, say, refresh)
+            except AjusteError as failure:
+                install = f"install QEMU: {install_command(['qemu-system-x86'])}; or set AJUSTE_QEMU to a {PROGRAM}"
+                hint = f"{failure.hint}; or {install}" if failure.hint else install
+                raise type(failure)(failure.message, hint=hint) from failure
 
 
 def cached_qemu(home: Home) -> QemuImage | None:
@@ -104,12 +112,12 @@ def _read(directory: Path) -> QemuImage | None:
 
 def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
     source = qemu_source()
-    suites = source.suites.get(_codename(), source.suites["other"])
-    apt = package_lists(kernel_sources()[source.source], home, say)
-    apt.refresh(force=refresh)
-    choices = _choose(apt, source, suites)
+    suites = source.suites.get(_codename()) or _suites_for_others(source)
+    archive = package_lists(kernel_sources()[source.source], home, say)
+    archive.refresh(force=refresh)
+    choices = _choose(archive, source, suites)
     if not choices:
-        missing = sorted(set(apt.missing_suites()).intersection(suites))
+        missing = sorted(set(archive.missing_suites()).intersection(suites))
         lacking = f"; could not fetch the lists of {', '.join(missing)}" if missing else ""
         raise RequestError(f"found no QEMU of at least {source.minimum} in {', '.join(suites)}{lacking}")
     gone = ""
@@ -118,23 +126,39 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
         if (image := _read(directory)) and find_any_damage(directory) is None:
             return image
         try:
-            return _fetch(packages, directory, apt, suites, home, say)
+            return _fetch(packages, directory, archive, suites, home, say)
         except PackageGone as error:
             gone = str(error)
-            say(f"{packages[0]} not found on the mirror: trying the next newest")
+            say(f"{error}: trying the next newest")
     raise RunError(f"could not download QEMU {source.minimum}: {gone}", hint="try again with --refresh")
 
 
 def _codename() -> str:
     try:
-        return platform.freedesktop_os_release().get("VERSION_CODENAME", "other")
+        return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     except OSError:
-        return "other"
+        return ""
 
 
-def _choose(apt: Apt, source: QemuSource, suites: tuple[str, ...]) -> list[list[Package]]:
+def _suites_for_others(source: QemuSource) -> tuple[str, ...]:
+    """Those whose QEMU runs with the C library of this machine, which is none of the distribution's own. Raises
+    RequestError where there are none.
+    """
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    except (OSError, ValueError):
+        name, version = "", ""
+    if name == "glibc" and Version(version) >= Version(source.oldest_libc):
+        return source.suites["other"]
+    here = f"glibc {version}" if name == "glibc" else "another C library"
+    raise RequestError(
+        f"the QEMU of {source.source} requires glibc {source.oldest_libc} or later; this machine has {here}"
+    )
+
+
+def _choose(archive: Archive, source: QemuSource, suites: tuple[str, ...]) -> list[list[Package]]:
     """The program's package and its companions, for each version that will do, newest first."""
-    known = [p for p in apt.packages([source.package, *source.companions]) if set(p.suites).intersection(suites)]
+    known = [p for p in archive.packages([source.package, *source.companions]) if set(p.suites).intersection(suites)]
     known.sort(key=lambda p: Version(p.version), reverse=True)
     programs = [p for p in known if p.name == source.package and _upstream(p) >= Version(source.minimum)]
     found = []
@@ -154,12 +178,12 @@ def _upstream(package: Package) -> Version:
 
 
 def _fetch(
-    packages: list[Package], directory: Path, apt: Apt, suites: tuple[str, ...], home: Home, say: Say
+    packages: list[Package], directory: Path, archive: Archive, suites: tuple[str, ...], home: Home, say: Say
 ) -> QemuImage:
-    with unpacked(packages, directory.parent, apt, "QEMU", say, spare_bytes=_SPARE_BYTES) as temporary:
+    with unpacked(packages, directory.parent, archive, "QEMU", say, spare_bytes=_SPARE_BYTES) as temporary:
         entry = temporary / "qemu"
         _arrange(temporary / TREE, entry)
-        add_missing_libraries(entry / PROGRAM, entry / "lib", packages[0], apt, suites, temporary, say)
+        add_missing_libraries(entry / PROGRAM, entry / "lib", packages[0], archive, suites, temporary, say)
         _describe(entry, packages[0])
         put_in_place(entry, directory, aside=temporary / "damaged")
     image = _read(directory)
@@ -228,6 +252,8 @@ def run_with_libraries(
 
 def missing_libraries(program: Path, libraries: Path | None) -> list[str]:
     """The names of shared libraries that are neither on this machine nor in ``libraries``. Source: ldd(1)."""
+    if shutil.which("ldd") is None:
+        raise RequestError(f"ldd not found; it says what {program.name} requires", hint=install_hint("libc-bin"))
     listing = run_with_libraries(["ldd", program], libraries).stdout
     return sorted(set(re.findall(r"^\s*(\S+) => not found", listing, re.MULTILINE)))
 
@@ -236,10 +262,10 @@ def add_missing_libraries(
     program: Path,
     into: Path,
     package: Package,
-    apt: Apt,
+    archive: Archive,
     suites: tuple[str, ...],
     temporary: Path,
-    say: Callable[[str], None],
+    say: Say,
 ) -> None:
     """Put what ``program`` of ``package`` lacks into the directory ``into``, which is made only if there is something.
 
@@ -250,7 +276,7 @@ def add_missing_libraries(
     level, seen = [package], {package.name, *_C_LIBRARY}
     tree = temporary / "libraries"
     while missing:
-        level = _dependencies(level, seen, apt, suites)
+        level = _dependencies(level, seen, archive, suites)
         if not level:
             raise RunError(f"{package} requires libraries not found on this machine: {', '.join(missing)}")
         seen.update(p.name for p in level)
@@ -258,14 +284,16 @@ def add_missing_libraries(
         into.mkdir(exist_ok=True)
         fetched = temporary / f"packages-{len(seen)}"
         fetched.mkdir()
-        unpack(apt.download(level, fetched), tree)
+        unpack(archive.download(level, fetched), tree)
         while found := [file for name in missing if (file := _find(tree, name))]:
             for file in found:
                 shutil.copy(file, into / file.name)
             missing = missing_libraries(program, into)
 
 
-def _dependencies(packages: Iterable[Package], seen: set[str], apt: Apt, suites: tuple[str, ...]) -> list[Package]:
+def _dependencies(
+    packages: Iterable[Package], seen: set[str], archive: Archive, suites: tuple[str, ...]
+) -> list[Package]:
     """The newest versions of the libraries that ``packages`` depend on, without those ``seen``."""
     names = {
         alternative["name"]
@@ -275,7 +303,7 @@ def _dependencies(packages: Iterable[Package], seen: set[str], apt: Apt, suites:
         if alternative["name"].startswith("lib")
     }
     newest: dict[str, Package] = {}
-    for found in apt.packages(names - seen):
+    for found in archive.packages(names - seen):
         known = newest.get(found.name)
         if set(found.suites).intersection(suites) and (
             known is None or Version(known.version) < Version(found.version)

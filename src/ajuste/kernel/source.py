@@ -29,10 +29,13 @@ class Flavour(_Table):
 
 
 class Repository(_Table):
-    """An archive with several suites. ``known_by`` are suites by which a machine's own mirror of it is recognised."""
+    """An archive with several suites. ``setting`` is the environment variable that names another mirror of it,
+    ``known_by`` are suites by which the mirror that a machine's apt has is recognised.
+    """
 
     name: str
     uri: str
+    setting: str
     suites: tuple[str, ...] = Field(min_length=1)
     known_by: tuple[str, ...] = ()
 
@@ -69,14 +72,16 @@ class KernelSeries(_Table):
 
 
 class KernelSource(_Table):
-    """A distribution whose kernels can be fetched. ``origin`` is what its release files have as Origin."""
+    """A distribution whose kernels can be fetched. ``origin`` is what its release files have as Origin, ``keyring`` the
+    file of the catalogue with the keys that sign them, ``keyrings`` where a machine may have newer ones.
+    """
 
     name: str
     title: str
     origin: str
     default_flavour: str
+    keyring: str
     keyrings: tuple[Path, ...]
-    keyring_package: str
     flavours: dict[str, Flavour]
     repositories: tuple[Repository, ...]
     series: tuple[KernelSeries, ...]
@@ -94,12 +99,15 @@ class KernelSource(_Table):
 
 
 class QemuSource(_Table):
-    """Packages of QEMU. ``suites`` by the code name of the machine's own distribution, or ``other``."""
+    """Packages of QEMU. ``suites`` by the code name of the machine's own distribution, or ``other``, whose programs
+    require glibc ``oldest_libc``.
+    """
 
     source: str
     minimum: str
     package: str
     companions: tuple[str, ...]
+    oldest_libc: str
     suites: dict[str, tuple[str, ...]]
 
 

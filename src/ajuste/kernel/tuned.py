@@ -9,12 +9,13 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ajuste.kernel.apt import PackageGone
+from ajuste.catalogue.programs import install_hint
+from ajuste.kernel.archive.archive import PackageGone
+from ajuste.kernel.archive.deb import unpack
 from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, require_space, write_inventory
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import kernel_sources
 from ajuste.kernel.spec import PackagedKernel, parse_spec
-from ajuste.kernel.unpack import unpack
 from ajuste.machine.files import read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
@@ -26,7 +27,6 @@ from ajuste.profile.source import TunedTree
 _SOURCE: Final = "debian"
 _RECORD: Final = "package.json"
 _BYTES: Final = 4_000_000
-_HINT: Final = "or install it: apt-get install tuned"
 
 
 class _Record(BaseModel):
@@ -46,7 +46,7 @@ def suite_of_kernel(kernel: str) -> str:
 
 
 def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
-    """tuned of that suite (of an empty one: the newest), from the cache or else from the machine's package mirror.
+    """tuned of that suite (of an empty one: the newest), from the cache or else from the distribution's archive.
 
     Raises RequestError where there is none or the disk is too full, RunError where fetching fails.
     """
@@ -61,10 +61,12 @@ def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
             try:
                 _fetch(folder, suite, home, say)
             except AjusteError as failure:
-                raise type(failure)(f"tuned is not installed, and {failure.message}", hint=_HINT) from None
+                raise type(failure)(
+                    f"tuned is not installed, and {failure.message}", hint=install_hint("tuned")
+                ) from None
         if tree := _read(folder):
             return tree
-    raise RunError(f"cannot read back the tuned stored in {folder}", hint=_HINT)
+    raise RunError(f"cannot read back the tuned stored in {folder}", hint=install_hint("tuned"))
 
 
 def _read(folder: Path) -> TunedTree | None:
@@ -86,12 +88,11 @@ def _gone_or_damaged(folder: Path) -> bool:
 
 
 def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
-    apt = package_lists(kernel_sources()[_SOURCE], home, say)
-    apt.refresh()
-    known = [package for package in apt.packages(["tuned"]) if not suite or suite in package.suites]
+    archive = package_lists(kernel_sources()[_SOURCE], home, say)
+    archive.refresh()
+    known = [package for package in archive.packages(["tuned"]) if not suite or suite in package.suites]
     if not known:
-        suites = ", ".join(dict.fromkeys(source.suite for source in apt.sources))
-        raise RequestError(f"tuned not found in {suite or suites}", hint=_HINT)
+        raise RequestError(f"tuned not found in {suite or ', '.join(archive.suites)}", hint=install_hint("tuned"))
     package = max(known, key=lambda one: Version(one.version))
     require_space(folder.parent, _BYTES + package.installed_bytes, "tuned")
     say(f"downloading {package}")
@@ -100,9 +101,9 @@ def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
         (temporary / "packages").mkdir()
         try:
             (temporary / "entry" / "tree").mkdir(parents=True)
-            unpack(apt.download([package], temporary / "packages"), temporary / "entry" / "tree")
+            unpack(archive.download([package], temporary / "packages"), temporary / "entry" / "tree")
         except PackageGone as gone:
-            raise RunError(f"not found on the mirror: {gone}") from None
+            raise RunError(str(gone)) from None
         record = _Record(package=str(package), suite=suite or (package.suites[0] if package.suites else ""))
         (temporary / "entry" / _RECORD).write_text(record.model_dump_json(), encoding="utf-8")
         write_inventory(temporary / "entry")

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import shutil
 import struct
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from ajuste.kernel.apt import Apt, Package
-from ajuste.kernel.cache import out_of_space, require_space, write_record
+from ajuste.kernel.archive.archive import Archive
+from ajuste.kernel.archive.lists import Package
+from ajuste.kernel.cache import require_space, write_record
 from ajuste.kernel.candidate import Candidate
 from ajuste.machine.files import sha256_of
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
-
-
-def unpack(packages: Iterable[Path], into: Path) -> None:
-    """Extract package files; nothing of them is run. Source: dpkg-deb(1)."""
-    if shutil.which("dpkg-deb") is None:
-        raise RequestError(
-            "dpkg-deb not found; it is required to extract packages", hint="install it: apt install dpkg"
-        )
-    for package in packages:
-        extraction = subprocess.run(
-            ["dpkg-deb", "-x", package, into], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-        )
-        if extraction.returncode == 0:
-            continue
-        if "No space left" in extraction.stderr or "quota" in extraction.stderr:
-            raise out_of_space(into, package.name)
-        raise RunError(f"could not extract {package.name}: {extraction.stderr.strip()[:300]}")
+from ajuste.model.wording import Say
 
 
 def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
@@ -138,7 +122,7 @@ TREE: Final = "tree"
 
 @contextmanager
 def unpacked(
-    packages: Sequence[Package], root: Path, apt: Apt, what: str, say: Callable[[str], None], *, spare_bytes: int
+    packages: Sequence[Package], root: Path, archive: Archive, what: str, say: Say, *, spare_bytes: int
 ) -> Iterator[Path]:
     """A directory in ``root``, gone afterwards, whose ``tree`` has what all ``packages`` unpack to.
 
@@ -147,6 +131,8 @@ def unpacked(
 
     Raises PackageGone where the mirror does not have one, RunError for a lack of space for ``what`` and other failures.
     """
+    from ajuste.kernel.archive.deb import unpack
+
     size_bytes = sum(package.size_bytes for package in packages)
     require_space(root, size_bytes + sum(package.installed_bytes for package in packages) + spare_bytes, what)
     say(f"downloading {packages[0]} ({size_bytes / 1e6:.0f} MB)")
@@ -155,7 +141,7 @@ def unpacked(
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as name:
         temporary = Path(name)
         (temporary / "packages").mkdir()
-        files = apt.download(packages, temporary / "packages")
+        files = archive.download(packages, temporary / "packages")
         say(f"extracting {packages[0]}")
         unpack(files, temporary / TREE)
         yield temporary

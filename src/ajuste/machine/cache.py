@@ -79,7 +79,7 @@ KINDS: Final = {
         Kind(SOURCES, "kernel sources", _in_cache("sources"), limit_bytes=16 * _GIB),
         Kind(QEMU, "fetched QEMU", _in_cache("qemu"), limit_bytes=_GIB),
         Kind(TUNED, "fetched tuned profiles", _in_cache("tuned"), limit_bytes=_GIB // 4),
-        Kind(LISTS, "package lists", _in_cache("apt"), limit_bytes=2 * _GIB, locks=_lock_inside),
+        Kind(LISTS, "package lists", _in_cache("lists"), limit_bytes=2 * _GIB, locks=_lock_inside),
         Kind(COMPILER, "ccache, with its own limit", lambda home: home.cache, "ccache", locks=_build_locks),
         Kind(CLUSTER, "files sent to workers", _in_cache("cluster"), limit_bytes=2 * _GIB),
         Kind(REPORTS, "HTML reports; `ajuste report` writes them again", lambda home: home.reports, "*.html", _GIB),
@@ -196,6 +196,8 @@ def _leftovers(home: Home) -> list[Entry]:
         locks = _build_locks(root, home) if name == BUILT else (root / ".lock",)
         found += [_entry(path, (path, *locks)) for pattern in _HALF_MADE for path in root.glob(pattern)]
     found += [_entry(path, (path,)) for path in home.booted.glob("*.new")]
+    # Where package lists were before Ajuste read them itself.
+    found += [_entry(path, (path / "lock",)) for path in (home.cache / "apt").glob("[!.]*")]
     before_s = time.time() - _JUST_MADE_SECONDS
     return [entry for entry in found if entry and (entry.used_s < before_s or not entry.locks)]
 

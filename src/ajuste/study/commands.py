@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from ajuste.catalogue.level import arguments, modules
 from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.programs import install_hint, search_hint
 from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, Scratch
@@ -236,11 +237,7 @@ class Commands:
             found = self._find(name)
             if found is None:
                 package = package or self._package(name)
-                hint = (
-                    f"install it: apt install {package}"
-                    if package
-                    else f"install it; find its package with `apt-file search bin/{name}`"
-                )
+                hint = install_hint(package) if package else search_hint(name)
                 raise RequestError(f'the program "{name}" was not found', hint=hint, place=self._study.place(*path))
             self._found[name] = found
         return self._found[name]

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
 
 from ajuste.executor.guest import emulator
-from ajuste.executor.guest.emulator import choose_emulator, installed_emulator
+from ajuste.executor.guest.emulator import PROGRAM, choose_emulator, installed_emulator
 from ajuste.kernel.qemu import QemuImage
 from ajuste.machine.home import Home
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, RunError
 
 
 @pytest.fixture
@@ -54,6 +55,28 @@ def test_one_is_fetched_only_where_the_installed_one_will_not_do(
     chosen = choose_emulator(clock, cpus, place, print, {})  # type: ignore[arg-type]
     assert chosen.version == expected
     assert (chosen.firmware is not None) == (expected == "10.0.2")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [(None, "QEMU was not found, and "), ("6.2.0", "QEMU is 6.2.0, older than 7.2, and ")]
+)
+def test_without_one_and_without_a_network_it_is_told_what_to_install(
+    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, said: str
+) -> None:
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "arch"})
+    path = tmp_path / "bin"
+    path.mkdir()
+    if version:
+        pretended(path, version).rename(path / PROGRAM)
+    monkeypatch.setenv("PATH", str(path))
+    for mirror in ("AJUSTE_MIRROR", "AJUSTE_SECURITY_MIRROR"):
+        monkeypatch.setenv(mirror, "http://127.0.0.1:1/debian")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(RunError, match=f"^{said}could not fetch any package list: .*Connection refused") as caught:
+        choose_emulator("virtual", 1, place, print, {})
+    assert caught.value.hint is not None
+    assert "check the network" in caught.value.hint
+    assert "or install QEMU: pacman -S qemu-system-x86; or set AJUSTE_QEMU" in caught.value.hint
 
 
 def test_the_named_one_is_taken_or_refused(place: Home, tmp_path: Path) -> None:

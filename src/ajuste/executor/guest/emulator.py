@@ -16,7 +16,7 @@ from ajuste.kernel.qemu import fetch_qemu
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.results import Clock
 from ajuste.model.wording import Say
 
@@ -75,7 +75,11 @@ def choose_emulator(
         emulator = installed_emulator(Path(found))
         if emulator.release >= oldest:
             return emulator
-    fetched = fetch_qemu(home, say)
+    try:
+        fetched = fetch_qemu(home, say)
+    except AjusteError as failure:
+        lacking = f"is {emulator.version}, older than {oldest[0]}.{oldest[1]}" if found else "was not found"
+        raise type(failure)(f"QEMU {lacking}, and {failure.message}", hint=failure.hint) from failure
     return Emulator(
         binary=fetched.binary, version=fetched.version, firmware=fetched.firmware, libraries=fetched.libraries
     )

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ajuste.catalogue.programs import install_hint
 from ajuste.executor.guest.cpio import Regular, write_archive
 from ajuste.executor.guest.tree import FileTree, check_self_contained, interpreters_of
 from ajuste.kernel.spec import BUILT
@@ -83,7 +84,7 @@ def _add_program(tree: FileTree, program: Path, packages: dict[str, str]) -> Non
         package = packages.get(program.name)
         raise RequestError(
             f"program {program} not found on this machine",
-            hint=f"install it: apt install {package}" if package else "install it, or change the command",
+            hint=install_hint(package) if package else "install it, or change the command",
         )
     if not is_library(program) and not os.access(program, os.X_OK):
         raise RequestError(f"{program} is not executable", hint=f"make it executable: chmod +x {program}")

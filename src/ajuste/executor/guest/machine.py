@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import psutil
 
+from ajuste.catalogue.programs import install_hint
 from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line
 from ajuste.executor.guest.qmp import Monitor, MonitorClosed
 from ajuste.machine.session import MachineSession
@@ -230,9 +231,7 @@ class RunningMachine:
                     process_group=0,
                 )
         except FileNotFoundError as error:
-            raise RequestError(
-                f"program {error.filename} not found", hint="install it: apt install util-linux"
-            ) from error
+            raise RequestError(f"program {error.filename} not found", hint=install_hint("util-linux")) from error
 
     def _did_not_start(self) -> DidNotStart:
         self._kill()

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.catalogue.programs import install_hint
 from ajuste.design.stopping import Pace, StoppingLimits, in_a_moment
 from ajuste.executor.executor import Begun, Executor, TrialDone, TrialRequest
 from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
@@ -93,7 +94,7 @@ class HostExecutor(Executor):
 
     def __enter__(self) -> Self:
         if shutil.which("setpriv") is None:
-            raise RequestError("program setpriv not found", hint="install it: apt install util-linux")
+            raise RequestError("program setpriv not found", hint=install_hint("util-linux"))
         with ExitStack() as stack:
             if self._journals is not None:
                 self._lock = stack.enter_context(MachineLock("experiment"))

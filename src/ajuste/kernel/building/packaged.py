@@ -14,7 +14,9 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ajuste.kernel.apt import Apt, Package, PackageGone
+from ajuste.kernel.archive.archive import Archive, PackageGone
+from ajuste.kernel.archive.deb import unpack
+from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.building.built import Manifest, digest_of, list_files
 from ajuste.kernel.cache import (
     CHECKSUMS,
@@ -30,7 +32,6 @@ from ajuste.kernel.candidate import upstream_of
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import kernel_sources
 from ajuste.kernel.spec import PackagedKernel
-from ajuste.kernel.unpack import unpack
 from ajuste.machine.cache import SOURCES, make_room
 from ajuste.machine.files import read_kept
 from ajuste.machine.home import Home
@@ -162,10 +163,10 @@ def _is_complete(folder: Path) -> bool:
     return (folder / "tree/Makefile").is_file() and (folder / CHECKSUMS).is_file()
 
 
-def _fetch(root: Path, wanted: PackagedKernel, apt: Apt, say: Say, *, refresh: bool) -> PackagedSource:
-    apt.refresh(force=refresh)
-    names = [name for name in apt.names(PREFIX) if name.removeprefix(PREFIX).replace(".", "").isdigit()]
-    packages = apt.packages(names)
+def _fetch(root: Path, wanted: PackagedKernel, archive: Archive, say: Say, *, refresh: bool) -> PackagedSource:
+    archive.refresh(force=refresh)
+    names = [name for name in archive.names(PREFIX) if name.removeprefix(PREFIX).replace(".", "").isdigit()]
+    packages = archive.packages(names)
     meant = sorted((p for p in packages if _is_meant(wanted, p.version)), key=lambda p: Version(p.version))
     if not meant:
         there = sorted({upstream_of(p.version).rpartition(".")[0] for p in packages}, key=Version)
@@ -179,14 +180,14 @@ def _fetch(root: Path, wanted: PackagedKernel, apt: Apt, say: Say, *, refresh: b
         if found := _read(folder):
             return found
         try:
-            return _unpacked(package, folder, apt, say)
+            return _unpacked(package, folder, archive, say)
         except PackageGone as error:
             gone = str(error)
-            say(f"{package} not found on the mirror: trying the next newest")
+            say(f"{error}: trying the next newest")
     raise RunError(f"could not download a source of {wanted}; the last attempt gave: {gone}")
 
 
-def _unpacked(package: Package, folder: Path, apt: Apt, say: Say) -> PackagedSource:
+def _unpacked(package: Package, folder: Path, archive: Archive, say: Say) -> PackagedSource:
     """Download and extract beside the cache, then put it there in one step."""
     require_space(folder.parent, 2 * package.size_bytes + _TREE_BYTES, f"the source {package}")
     for leftover in folder.parent.glob(".fetching-*"):
@@ -196,7 +197,7 @@ def _unpacked(package: Package, folder: Path, apt: Apt, say: Say) -> PackagedSou
         (temporary / "packages").mkdir()
         (temporary / "entry").mkdir()
         say(f"downloading {package} ({package.size_bytes / 1e6:.0f} MB)")
-        unpack(apt.download([package], temporary / "packages"), temporary / "package")
+        unpack(archive.download([package], temporary / "packages"), temporary / "package")
         say(f"extracting {package}")
         _extract(temporary / "package/usr/src" / f"{package.name}.tar.xz", temporary / "entry")
         (temporary / "entry" / package.name).rename(temporary / "entry/tree")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.building.built import LINK, PROGRAM, SourceOrigin
 from ajuste.kernel.building.workspace import Edit, Edits
 from ajuste.model.error import Place, RequestError, RunError
@@ -143,7 +144,7 @@ def try_patches(patches: Sequence[PatchFile], origin: SourceOrigin) -> tuple[Edi
     if not patches:
         return {}, []
     if shutil.which("patch") is None:
-        raise RequestError("the program patch was not found", hint="install it: apt install patch")
+        raise RequestError("the program patch was not found", hint=install_hint("patch"))
     touched = sorted(frozenset().union(*(patch.touched for patch in patches)))
     with tempfile.TemporaryDirectory(prefix="ajuste-patch-") as name:
         root = Path(name)

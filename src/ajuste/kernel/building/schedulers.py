@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.configuration import Options
 from ajuste.kernel.building.make import jobs_here, run_make_in
@@ -36,7 +37,7 @@ _SUFFIXES: Final = ("-21", "-20", "-19", "-18", "-17", "")
 _PROGRAMS: Final = ("clang", "ld.lld", "llvm-ar", "llvm-strip")
 _TUNABLE: Final = "sched_ext"
 _ELF: Final = b"\x7fELF"
-_PACKAGES: Final = "clang-19 llvm-19 lld-19"
+_PACKAGES: Final = ("clang-19", "llvm-19", "lld-19")
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def require_llvm() -> Llvm:
             return Llvm(suffix, (said.stdout.splitlines() or ["clang"])[0])
     raise RequestError(
         f"{CONFIG} builds schedulers, which requires {', '.join(_PROGRAMS)} of LLVM 17 or later",
-        hint=f"install them: apt install {_PACKAGES} (in Ajuste's source tree: setup/system sched-ext)",
+        hint=install_hint(*_PACKAGES),
     )
 
 

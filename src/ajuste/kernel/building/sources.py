@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from ajuste.catalogue.programs import install_command, install_hint
 from ajuste.kernel.building.built import (
     LINK,
     PLAIN,
@@ -110,7 +111,7 @@ def revision_source(directory: Path, revision: str) -> RevisionSource:
     """Raises RequestError where ``directory`` is no repository or has no such ``revision``."""
     repository = directory.expanduser().absolute()
     if shutil.which("git") is None:
-        raise RequestError("git was not found", hint="install it: apt install git")
+        raise RequestError("git was not found", hint=install_hint("git"))
     if not repository.is_dir():
         raise RequestError(f"directory {repository} not found", hint="write git:DIR or git:DIR@REVISION")
     try:
@@ -218,7 +219,7 @@ class DirectorySource:
         if shutil.which("git") is None:
             raise RequestError(
                 f"{self.directory} contains build output, and git was not found",
-                hint="install git (apt install git), or run make mrproper in the directory",
+                hint=f"install git ({install_command(['git'])}), or run make mrproper in the directory",
             )
         self.say(f"{self.directory} contains build output, which is ignored")
         # An empty repository of our own: only the .gitignore files of the tree decide.

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.building.configuration import Options
 from ajuste.model.error import RequestError
 
@@ -77,8 +78,7 @@ def _has_header(name: str) -> bool:
 def _require_none(lacking: dict[str, str]) -> None:
     if not lacking:
         return
-    packages = " ".join(sorted(set(lacking.values())))
     raise RequestError(
         f"building a kernel requires {', '.join(sorted(lacking))}, not found on this machine",
-        hint=f"install them: apt install {packages} (in Ajuste's source tree: setup/system kernel)",
+        hint=install_hint(*sorted(set(lacking.values()))),
     )

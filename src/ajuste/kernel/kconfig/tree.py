@@ -13,6 +13,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.kconfig.config_file import ConfigFile
 from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigQuestion, KconfigReading, OptionExplanation
 from ajuste.model.error import RequestError, RunError
@@ -87,7 +88,7 @@ def _environment(source: Path) -> dict[str, str]:
         if shutil.which(program) is None:
             raise RequestError(
                 f"{program} was not found; kernel options depend on the compiler",
-                hint="install gcc and binutils",
+                hint=install_hint("gcc", "binutils"),
             )
     first = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False).stdout.partition("\n")[0]
     return {

@@ -1,0 +1,63 @@
+"""How to install what is missing on this machine, in the words of its own package manager."""
+
+from __future__ import annotations
+
+import platform
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Manager(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    systems: tuple[str, ...]
+    install: str
+    search: str
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    managers: dict[str, _Manager]
+    packages: dict[str, dict[str, str]]
+
+
+def install_command(packages: Iterable[str]) -> str:
+    """The command that installs ``packages``, which are given by their names in Debian."""
+    names = list(dict.fromkeys(packages))
+    manager = _manager()
+    if manager is None:
+        return f"what Debian has as {' '.join(names)}"
+    table = _table()
+    here = (table.packages.get(name, {}).get(manager, name) for name in names)
+    return table.managers[manager].install.format(packages=" ".join(dict.fromkeys(here)))
+
+
+def install_hint(*packages: str) -> str:
+    """A hint for one package or several, given by their names in Debian."""
+    return f"install {'it' if len(packages) == 1 else 'them'}: {install_command(packages)}"
+
+
+def search_hint(program: str) -> str:
+    """A hint for a program whose package is unknown."""
+    manager = _manager()
+    if manager is None:
+        return "install it, or change the command"
+    return f"install it; find its package with `{_table().managers[manager].search.format(program=program)}`"
+
+
+def _manager() -> str | None:
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError:
+        return None
+    named = [system.get("ID", ""), *system.get("ID_LIKE", "").split()]
+    managers = _table().managers
+    return next((name for one in named for name, manager in managers.items() if one in manager.systems), None)
+
+
+@cache
+def _table() -> _Table:
+    return _Table.model_validate(tomllib.loads((files("ajuste.catalogue") / "programs.toml").read_text()))

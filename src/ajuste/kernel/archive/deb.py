@@ -1,0 +1,140 @@
+"""What is in package files. Nothing of them is run, and nothing is written outside of the directory that is given.
+
+Source: deb(5).
+"""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import io
+import lzma
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Final, cast
+
+import zstandard
+from debian.arfile import ArError, ArFile
+
+from ajuste.model.error import RunError
+
+_DATA: Final = "data.tar"
+_MOST_BYTES: Final = 16 << 30
+"""No package of Debian unpacks to more."""
+_DAMAGED: Final = (ArError, tarfile.TarError, lzma.LZMAError, zlib.error, zstandard.ZstdError, EOFError, ValueError)
+_OF_THE_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
+
+
+def unpack(packages: Iterable[Path], into: Path) -> None:
+    """Extract the files of packages with their modes (without setuid and the like) and times.
+
+    Raises RunError for a file that is no package, or that has names which lead out of the directory.
+    """
+    tree = _Tree(into)
+    into.mkdir(exist_ok=True)
+    for package in packages:
+        try:
+            with ExitStack() as opened, tarfile.open(fileobj=_open_data(package, opened), mode="r|") as tar:
+                tree.extract(tar)
+        except (*_DAMAGED, OSError) as error:
+            if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+                raise
+            raise RunError(f"could not extract {package.name}: {str(error) or type(error).__name__}") from None
+    tree.finish()
+
+
+class _Forwards(io.BufferedReader):
+    """A file in which members of negative size, which lead back to the same one, are an error."""
+
+    def seek(self, target: int, whence: int = 0, /) -> int:
+        if whence == io.SEEK_CUR and target < 0:
+            raise ValueError("it has a part of negative size")
+        return super().seek(target, whence)
+
+
+def _open_data(package: Path, opened: ExitStack) -> IO[bytes]:
+    archive = ArFile(fileobj=opened.enter_context(_Forwards(io.FileIO(package))))
+    if sum(60 + one.size for one in archive.getmembers()) > package.stat().st_size:
+        raise ValueError("it is cut off")
+    member = next((one for one in archive.getmembers() if one.name.startswith(_DATA)), None)
+    if member is None:
+        raise ValueError(f"it has no {_DATA}")
+    stream = cast("IO[bytes]", member)
+    match member.name.removeprefix(_DATA):
+        case ".xz" | ".lzma":
+            return opened.enter_context(lzma.open(stream))
+        case ".gz":
+            return opened.enter_context(cast("IO[bytes]", gzip.open(stream)))
+        case ".bz2":
+            return opened.enter_context(bz2.open(stream))
+        case ".zst":
+            return opened.enter_context(zstandard.ZstdDecompressor().stream_reader(stream))
+        case "":
+            return stream
+    raise ValueError(f"{member.name} has an unknown compression")
+
+
+@dataclass
+class _Tree:
+    """What is extracted into a directory. Links come last: while files are written there is none to follow."""
+
+    into: Path
+    links: list[tuple[Path, str]] = field(default_factory=list)
+    directories: list[tuple[Path, tarfile.TarInfo]] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def extract(self, tar: tarfile.TarFile) -> None:
+        """All but symbolic links."""
+        for member in tar:
+            place = self.into / _inside(member.name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self.size_bytes += member.size
+            if self.size_bytes > _MOST_BYTES:
+                raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+            if member.isdir():
+                place.mkdir(exist_ok=True)
+                self.directories.append((place, member))
+            elif member.issym():
+                self.links.append((place, member.linkname))
+            elif member.islnk():
+                place.unlink(missing_ok=True)
+                place.hardlink_to(self.into / _inside(member.linkname))
+            elif member.isfile():
+                place.unlink(missing_ok=True)
+                content = tar.extractfile(member)
+                assert content is not None
+                with place.open("xb") as file:
+                    shutil.copyfileobj(content, file)
+                _describe(place, member)
+            else:
+                raise ValueError(f"{member.name!r} is no file, directory or link")
+
+    def finish(self) -> None:
+        """Make the links, and give directories the times that they have in the package."""
+        for place, target in self.links:
+            if place.is_dir() and not place.is_symlink():
+                continue
+            place.unlink(missing_ok=True)
+            place.symlink_to(target)
+        for place, member in reversed(self.directories):
+            _describe(place, member)
+
+
+def _describe(place: Path, member: tarfile.TarInfo) -> None:
+    # What is kept must stay removable.
+    place.chmod(member.mode & 0o755 | (0o700 if member.isdir() else 0o600))
+    os.utime(place, (member.mtime, member.mtime))
+
+
+def _inside(name: str) -> PurePosixPath:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise ValueError(f"the name {name[:100]!r} leads out of the package")
+    return path

@@ -1,0 +1,186 @@
+"""Files over HTTP, or of a mirror on this disk. Nothing is kept that is longer or another than expected.
+
+What speaks HTTP is loaded when it is needed: most commands take what they need from the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from http.client import HTTPException, HTTPMessage
+    from urllib import request
+
+SCHEMES: Final = ("https", "http", "file")
+_TIMEOUT_S: Final = 30.0
+_ATTEMPTS: Final = 3
+_CHUNK_BYTES: Final = 1 << 18
+_PARTIAL: Final = 206
+_GONE: Final = (404, 410)
+
+
+class DownloadError(Exception):
+    """Why a file could not be had, in words."""
+
+
+class Gone(DownloadError):
+    """The mirror answers that it does not have the file."""
+
+
+class Differs(DownloadError):
+    """The file is not what was expected."""
+
+
+class Unreachable(DownloadError):
+    """The mirror does not answer, or breaks off."""
+
+
+class Untrusted(Unreachable):
+    """The mirror's certificate is not signed by anybody this machine knows."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a signed list says of a file. ``sha256`` in hexadecimal digits."""
+
+    size_bytes: int
+    sha256: str
+
+
+class Downloader:
+    """Reads from mirrors. ``proxies`` by scheme, instead of those that the environment names."""
+
+    def __init__(self, proxies: Mapping[str, str]) -> None:
+        from urllib import request
+
+        self._opener = request.OpenerDirector()
+        for handler in (
+            request.ProxyHandler({**request.getproxies(), **proxies}),
+            request.HTTPHandler(),
+            request.HTTPSHandler(),
+            request.FileHandler(),
+            request.HTTPErrorProcessor(),
+            request.HTTPDefaultErrorHandler(),
+            _redirects(),
+        ):
+            self._opener.add_handler(handler)
+
+    def read(self, url: str, most_bytes: int) -> bytes:
+        """A whole small file. Raises DownloadError."""
+        content = bytearray()
+        for start, chunk in self._chunks(url, most_bytes):
+            del content[start:]
+            content += chunk
+            if len(content) > most_bytes:
+                raise Differs(f"{shown(url)} has more than {most_bytes} bytes")
+        return bytes(content)
+
+    def save(self, url: str, into: Path, expected: Expected) -> None:
+        """Write a file that is what was ``expected``; if it is not, nothing stays. Raises DownloadError."""
+        try:
+            with into.open("xb") as file:
+                digest = hashlib.sha256()
+                for start, chunk in self._chunks(url, expected.size_bytes):
+                    if start != file.tell():
+                        file.seek(0)
+                        file.truncate()
+                        digest = hashlib.sha256()
+                    file.write(chunk)
+                    digest.update(chunk)
+                size_bytes = file.tell()
+            if size_bytes != expected.size_bytes:
+                more = "or more " if size_bytes > expected.size_bytes else ""
+                raise Differs(f"{shown(url)} has {size_bytes} {more}bytes; expected {expected.size_bytes}, as listed")
+            if digest.hexdigest() != expected.sha256:
+                raise Differs(f"{shown(url)} is not the listed file (its SHA-256 differs)")
+        except BaseException:
+            into.unlink(missing_ok=True)
+            raise
+
+    def _chunks(self, url: str, most_bytes: int) -> Iterator[tuple[int, bytes]]:
+        """Parts of a file with their places, up to one byte beyond ``most_bytes``. Where the mirror breaks off, it is
+        asked for the rest, and begins from 0 if it does not know of such requests.
+        """
+        from http.client import HTTPException
+
+        at = 0
+        broken: OSError | HTTPException | None = None
+        for _ in range(_ATTEMPTS):
+            with self._answer(url, at) as answer:
+                at = at if getattr(answer, "status", 0) == _PARTIAL else 0
+                try:
+                    while at <= most_bytes and (chunk := answer.read(min(_CHUNK_BYTES, most_bytes + 1 - at))):
+                        yield at, chunk
+                        at += len(chunk)
+                except (OSError, HTTPException) as error:
+                    broken = error
+                else:
+                    # What is still to come, where the mirror has said how much there is.
+                    if at > most_bytes or not getattr(answer, "length", 0):
+                        return
+        raise Unreachable(f"{shown(url)}: the mirror broke off after {at} bytes" + (f" ({broken})" if broken else ""))
+
+    def _answer(self, url: str, at: int) -> IO[bytes]:
+        from http.client import HTTPException
+        from ssl import SSLCertVerificationError
+        from urllib.error import HTTPError, URLError
+
+        asked = _request(url)
+        if at:
+            asked.add_header("Range", f"bytes={at}-")
+        try:
+            answer: IO[bytes] = self._opener.open(asked, timeout=_TIMEOUT_S)
+        except HTTPError as error:
+            error.close()
+            text = f"{shown(url)}: the mirror answers {error.code} {error.reason}"
+            if error.code in _GONE:
+                raise Gone(text) from None
+            raise DownloadError(text) from None
+        except URLError as error:
+            if isinstance(error.reason, FileNotFoundError):
+                raise Gone(f"{shown(url)} not found") from None
+            known = not isinstance(error.reason, SSLCertVerificationError)
+            raise (Unreachable if known else Untrusted)(f"{shown(url)}: {error.reason}") from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise Unreachable(f"{shown(url)}: {error or type(error).__name__}") from None
+        return answer
+
+
+def _redirects() -> request.HTTPRedirectHandler:
+    """From HTTPS only to HTTPS, and never to a file of this machine."""
+    from urllib import request
+    from urllib.error import URLError
+
+    class Redirects(request.HTTPRedirectHandler):
+        def redirect_request(
+            self, req: request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        ) -> request.Request | None:
+            scheme = urlsplit(newurl).scheme
+            if scheme != "https" and (req.type == "https" or scheme != "http"):
+                raise URLError(f"the mirror redirects to {shown(newurl)}, which is not {req.type.upper()}")
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    return Redirects()
+
+
+def shown(url: str) -> str:
+    """An address without user and password."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _request(url: str) -> request.Request:
+    """User and password are for the mirror alone, and not for where it redirects to."""
+    from urllib import request
+
+    asked = request.Request(shown(url), headers={"User-Agent": "ajuste"})  # noqa: S310 - the caller knows its scheme
+    login = urlsplit(url).netloc.rpartition("@")[0]
+    if login:
+        asked.add_unredirected_header("Authorization", f"Basic {b64encode(unquote(login).encode()).decode()}")
+    return asked
