@@ -47,7 +47,9 @@ def test_a_run_that_can_go_on_is_computed_each_time(commands: Commands, said: An
 
 def test_what_is_recorded_later_belongs_to_what_is_said(commands: Commands, said: Any) -> None:
     with Store(f"sqlite:///{commands.store}") as store:
-        recorded = Recorded(configuration=said["configurations"][0]["name"], block=0, seed=7, problem="Permission denied")
+        recorded = Recorded(
+            configuration=said["configurations"][0]["name"], block=0, seed=7, problem="Permission denied"
+        )
         store.keep_recorded(store.find_run(DECIDED), recorded)
     assert "it is computed" in commands.run("report", DECIDED)[2]
 
