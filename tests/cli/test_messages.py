@@ -100,6 +100,8 @@ def _text(node: ast.expr) -> str:
         return "".join(_text(part) if isinstance(part, ast.Constant) else "{}" for part in node.values)
     if isinstance(node, ast.Call) and _called(node.func) == "did_you_mean":
         return "did you mean {}?"
+    if isinstance(node, ast.Call) and _called(node.func) == "install_hint":
+        return "install {}"
     return " ".join(filter(None, (_text(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))))
 
 
