@@ -15,8 +15,8 @@ from typing import Any, Final, NoReturn, TextIO
 
 import typer
 
-from ajuste.machine.installation import command_to_add, extra_of
-from ajuste.model.error import AjusteError, RequestError
+from ajuste.machine.installation import lacking
+from ajuste.model.error import AjusteError
 from ajuste.model.wording import shortened, visible, visible_json, visible_line
 
 INTERRUPTED = 130
@@ -65,12 +65,12 @@ def _done(work: Callable[[], object]) -> int:
         _say(error.format_message(), f"see {context.command_path} --help" if context else None)
         return error.exit_code
     except ModuleNotFoundError as error:
-        extra = extra_of(error.name or "")
-        if extra is None:
+        found = lacking(error)
+        if found is None:
             raise
-        _log_failure(error, RequestError.exit_code)
-        _say(f"{error.name} is not installed; it is an optional part of Ajuste", f"install it: {command_to_add(extra)}")
-        return RequestError.exit_code
+        _log_failure(error, found.exit_code)
+        _say(found.message, found.hint)
+        return found.exit_code
     except (KeyboardInterrupt, typer.Abort):
         _LOG.warning("command interrupted")
         _say("interrupted", "measurements are kept; run the same command again to resume")

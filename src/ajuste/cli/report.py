@@ -11,6 +11,7 @@ import typer
 from ajuste.cli.options import Json, Verbose, example
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
+from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
 from ajuste.report.format import count_of
@@ -46,6 +47,8 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show a run from the store; without RUN, list all runs."""
+    if pictures is not None:
+        require_extra("pictures")
     place = home()
     with Store(place.store_url) as store:
         if run is None:

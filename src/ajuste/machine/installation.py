@@ -94,10 +94,23 @@ def how_to_mend() -> str:
     )
 
 
-def extra_of(module: str) -> str | None:
-    """The optional part that a Python module comes with."""
-    top = module.partition(".")[0]
-    return next((extra for extra, modules in EXTRAS.items() if top in modules), None)
+def require_extra(extra: str) -> None:
+    """Raises RequestError if an optional part is not installed. Nothing of it is loaded."""
+    for module in EXTRAS[extra]:
+        if find_spec(module) is None:
+            raise _lacking(module, extra)
+
+
+def lacking(error: ModuleNotFoundError) -> RequestError | None:
+    """What people are told of a module that could not be loaded; ``None`` if it is of no optional part."""
+    module = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
+    return None if extra is None else _lacking(module, extra)
+
+
+def _lacking(module: str, extra: str) -> RequestError:
+    message = f"{module} is not installed; it is an optional part of Ajuste"
+    return RequestError(message, hint=f"install it: {command_to_add(extra)}")
 
 
 def recorded() -> dict[str, Any]:
