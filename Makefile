@@ -10,7 +10,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
 
-.PHONY: help setup system native dist demo gallery test test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
+.PHONY: help setup system native dist deb demo gallery test test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,11 +31,14 @@ native: | system
 	@$(CARGO) build --quiet --release --locked
 
 # Two builds of one commit have the same bytes.
-dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+dist deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 dist: setup ## a wheel in dist/, which installs anywhere
 	@rm -rf dist target/share
 	.venv/bin/python -m writing share
 	.venv/bin/hatchling build --target wheel --directory dist
+
+deb: dist ## ... and a Debian package beside it, for the Debian that this machine has
+	setup/deb
 
 demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a verdict and a report
 	$(AJUSTE) run granularity
