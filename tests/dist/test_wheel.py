@@ -138,3 +138,31 @@ def test_half_an_installation_is_one_message(installed: Installed, harm: object,
     assert message == "ajuste: " + said.format(agent=agent, native=installed.native)
     assert hint.strip().startswith(mended)
     assert not (installed.prefix.parent / "home" / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("of", "command"),
+    [
+        ("pipx", "pipx runpip ajuste install 'ajuste[cluster]'"),
+        ("uv", "uv pip install --python {prefix} 'ajuste[cluster]'"),
+    ],
+)
+def test_the_command_is_that_of_what_made_the_environment(installed: Installed, of: str, command: str) -> None:
+    if of == "pipx":
+        (installed.prefix / "pipx_metadata.json").write_text("{}")
+    else:
+        installed.without("pip")
+    installed.without("cryptography")
+    assert json.loads(installed.run("--version", "--verbose", "--json").stdout)["installed"]["by"] == of
+    hint = installed.run("cluster", "keys").stderr.splitlines()[1]
+    assert hint.strip() == "install it: " + command.format(prefix=installed.prefix)
+
+
+@pytest.mark.parametrize("words", [("compare", "--", "true"), ("run", "granularity"), ("report",), ("kernel", "list")])
+def test_a_home_that_cannot_be_written_is_one_message(installed: Installed, words: tuple[str, ...]) -> None:
+    done = installed.run(*words, environment={"AJUSTE_HOME": "/proc/ajuste"})
+    assert (done.returncode, done.stdout) == (2, "")
+    message, hint = done.stderr.splitlines()
+    assert message.startswith("ajuste: cannot ")
+    assert "/proc/ajuste" in message
+    assert "AJUSTE_HOME" in hint
