@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import backports.zstd as zstd
 import pytest
-from backports import zstd
 
 from ajuste.executor.guest.module import modules_for
 from ajuste.model.error import RequestError
