@@ -71,7 +71,6 @@ def keep_runs(place: Path, runs: dict[str, str]) -> None:
         ("ajuste compare -- hackb", ["hackbench"]),
         ("ajuste completion ", ["bash", "zsh", "fish"]),
         ("ajuste compare --set vm.swappiness=", []),
-        ("ajuste no-such-command ", []),
         ("ajuste compare --report ", []),
     ],
 )
