@@ -11,16 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from writing.manual import write_share
+
 from ajuste.machine.home import AGENT, native_program
+from ajuste.machine.lock import locked
 
 ROOT = Path(__file__).parents[1]
 
 
 def build(directory: Path) -> Path:
-    """A wheel in ``directory``. Nothing is compiled or downloaded."""
+    """A wheel in ``directory``. Nothing is compiled or downloaded; one build at a time, as they share target/share."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "AJUSTE_NATIVE": str(native_program(AGENT).parent)}
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    with locked(ROOT / "target" / ".share-lock"):
+        write_share()
+        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
     (wheel,) = directory.glob("*.whl")
     return wheel
 
@@ -67,6 +72,6 @@ def install(wheel: Path, prefix: Path) -> Installed:
         if "ajuste" not in entry.name and entry.suffix != ".pth":
             (found.packages / entry.name).symlink_to(entry)
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
-    install_only = ["pip", "install", "--quiet", "--offline", "--no-index", "--no-deps"]
+    install_only = ["pip", "install", "--quiet", "--offline", "--no-index", "--no-deps", "--link-mode", "copy"]
     subprocess.run([uv, *install_only, "--python", str(found.prefix / "bin" / "python"), str(wheel)], check=True)
     return found

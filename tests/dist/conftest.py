@@ -3,14 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from writing.manual import write_share
 
 from installed import Installed, build, install
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    write_share()
     return build(tmp_path_factory.mktemp("wheel"))
 
 
