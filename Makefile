@@ -11,7 +11,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
 
-.PHONY: help setup system native demo gallery test test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
+.PHONY: help setup system native dist deb demo gallery test test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ system:
 $(SYNCED): uv.lock pyproject.toml | system
 	@test -x .venv/bin/python || python3 -m venv .venv
 	@test -x .venv/bin/uv || .venv/bin/python -m pip install --quiet uv
-	.venv/bin/uv sync --quiet --frozen --inexact --compile-bytecode --python .venv/bin/python
+	.venv/bin/uv sync --quiet --frozen --inexact --all-extras --compile-bytecode --python .venv/bin/python
 	@touch $@
 
 $(PLOTLY): $(SYNCED)
@@ -33,6 +33,16 @@ $(PLOTLY): $(SYNCED)
 
 native: | system
 	@$(CARGO) build --quiet --release --locked
+
+# Two builds of one commit have the same bytes.
+dist deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+dist: setup ## a wheel in dist/, which installs anywhere
+	@rm -rf dist target/share
+	.venv/bin/python -m writing share
+	.venv/bin/hatchling build --target wheel --directory dist
+
+deb: dist ## ... and a Debian package beside it, for the Debian that this machine has
+	setup/deb
 
 demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a verdict and a report
 	$(AJUSTE) run granularity

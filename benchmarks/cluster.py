@@ -32,7 +32,8 @@ from ajuste.executor.cluster.job import GuestJob, PackedGuest
 from ajuste.executor.cluster.keys import make_keys
 from ajuste.executor.cluster.serving import Working
 from ajuste.executor.cluster.wire import Introduction, What
-from ajuste.machine.home import Home, ajuste_version
+from ajuste.machine.home import Home
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan

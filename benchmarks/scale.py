@@ -23,7 +23,8 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.machine.home import Home, ajuste_version
+from ajuste.machine.home import Home
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.kernel import KernelVersion
 from ajuste.store.engine import WRITING, connect
 from ajuste.store.record import KeptRecord

@@ -1,5 +1,6 @@
 """``python -m writing`` writes the generated pages and shortens the list of files that are not clean yet.
 
+``python -m writing share`` writes man pages and completion scripts to target/share, for packages.
 ``python -m writing picture`` draws the picture of a terminal: it carries out a command.
 """
 
@@ -7,7 +8,9 @@ from __future__ import annotations
 
 import sys
 
+from writing import completion
 from writing.generated import ROOT, pages
+from writing.manual import write_share
 from writing.prose import shrink
 from writing.terminal import draw
 
@@ -17,10 +20,13 @@ def main(words: list[str]) -> int:
     if words == ["picture"]:
         print(draw().relative_to(ROOT))
         return 0
+    if words == ["share"]:
+        write_share()
+        return 0
     if words:
-        print("usage: python -m writing [picture]", file=sys.stderr)
+        print("usage: python -m writing [picture|share]", file=sys.stderr)
         return 2
-    for path, text in pages().items():
+    for path, text in (pages() | completion.pages()).items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(path.relative_to(ROOT))

@@ -63,7 +63,7 @@ def command_line() -> str:
         "## Before every command\n",
         _options(group, typer.Context(group, info_name="ajuste")),
     ]
-    parts += [_command(command, f"ajuste {' '.join(path)}") for path, command in _commands(group)]
+    parts += [_command(command, f"ajuste {' '.join(path)}") for path, command in commands_of(group)]
     return "\n".join(parts)
 
 
@@ -106,13 +106,14 @@ def sampler_figures() -> str:
     return "\n".join(parts)
 
 
-def _commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def commands_of(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All commands and groups of commands with the words that call them, in the order of the help."""
     order = COMMANDS if not path else tuple(group.commands)
     for name in order:
         command = group.commands[name]
         yield (*path, name), command
         if hasattr(command, "commands"):
-            yield from _commands(command, (*path, name))
+            yield from commands_of(command, (*path, name))
 
 
 def _command(command: Any, name: str) -> str:

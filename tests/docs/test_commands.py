@@ -11,41 +11,20 @@ import os
 import re
 import shlex
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from ajuste.machine.home import home
+from pages import blocks, commands, file_name
 from shell import patiently, takes_the_machine
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BY_A_NEW_USER = ROOT / "docs" / "install.md"
+"""Its commands are run by tests/dist/test_install.py."""
+DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {BY_A_NEW_USER})]
 SET_UP = ("make ", "git ", "cd ", "sudo ")
 """What installs and builds is run by whoever runs this test (see ``.ci/run``)."""
-
-
-@dataclass(frozen=True)
-class Block:
-    language: str
-    text: str
-    line: int
-    file: str | None = None
-
-
-def blocks(document: Path) -> list[Block]:
-    found = []
-    text = document.read_text()
-    for match in re.finditer(r"^```(\w*)(?: ([\w.-]+))?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        found.append(Block(match[1], match[3], text.count("\n", 0, match.start()) + 2, match[2]))
-    return found
-
-
-def file_name(block: Block) -> str | None:
-    if block.file:
-        return block.file
-    match = re.match(r"# ([\w.-]+\.toml)$", block.text.splitlines()[0]) if block.language == "toml" else None
-    return match[1] if match else None
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +34,6 @@ def home_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home().cache.mkdir(parents=True, exist_ok=True)
     (root / "cache").symlink_to(home().cache)
     return root
-
-
-def commands(block: Block) -> list[str]:
-    if block.language != "console":
-        return []
-    return [line[2:] for line in block.text.splitlines() if line.startswith("$ ")]
 
 
 def has_commands(document: Path) -> bool:

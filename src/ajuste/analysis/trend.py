@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-from typing import Any, Literal
-
-import numpy as np
+from typing import Literal
 
 from ajuste.analysis.effects import Effect, effect
 from ajuste.analysis.pairs import Trials, clean_trials, pairs
@@ -80,7 +77,8 @@ def trend(
     return Trend(name, tuple(c.levels[name] for c in ordered), tuple(c.name for c in ordered), tuple(steps), unit)
 
 
-# The best division of points into stretches, by ruptures' PELT (Killick, Fearnhead and Eckley 2012).
+# The best division of points into stretches, by dynamic programming (Jackson and others 2005, "An algorithm for optimal
+# partitioning of data on an interval", IEEE Signal Processing Letters 12).
 
 Cost = Callable[[int, int], float]
 """What the points from the first place to before the second one cost as one stretch."""
@@ -88,35 +86,13 @@ Cost = Callable[[int, int], float]
 
 def partition(count: int, cost: Cost, penalty: float) -> list[int]:
     """Where each stretch of ``count`` points ends: those for which the costs and a ``penalty`` a stretch are least."""
-    ends: list[int] = _pelt()(custom_cost=_cost_class()(cost), min_size=1, jump=1).fit_predict(
-        np.zeros((count, 1)), pen=penalty
-    )
+    least = [0.0]
+    begins = [0]
+    for end in range(1, count + 1):
+        all_costs = [least[start] + cost(start, end) + penalty for start in range(end)]
+        least.append(min(all_costs))
+        begins.append(all_costs.index(least[-1]))
+    ends = [count]
+    while begins[ends[0]] > 0:
+        ends.insert(0, begins[ends[0]])
     return ends
-
-
-@cache
-def _pelt() -> Any:
-    from ruptures import Pelt  # not at the top: it takes a noticeable part of a second, and few studies need it
-
-    return Pelt
-
-
-@cache
-def _cost_class() -> Any:
-    from ruptures.base import BaseCost
-
-    class GivenCost(BaseCost):  # type: ignore[misc]
-        model = "given"
-        min_size = 1
-
-        def __init__(self, cost: Cost) -> None:
-            self._cost = cost
-
-        def fit(self, signal: Any) -> GivenCost:
-            self.signal = signal
-            return self
-
-        def error(self, start: int, end: int) -> float:
-            return self._cost(start, end)
-
-    return GivenCost

@@ -13,7 +13,8 @@ import typer
 from ajuste.analysis.analysed import Wanted, analyse_table
 from ajuste.cli.options import Json, Verbose, example
 from ajuste.cli.showing import command_line, show_results
-from ajuste.machine.home import ajuste_version, home
+from ajuste.machine.home import home
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError
 from ajuste.outputs.collector import utf8
 from ajuste.outputs.files import NAMES, FileRequest, files_of, read_files, split_names

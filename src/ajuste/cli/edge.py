@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, TextIO
 
 import typer
 
+from ajuste.machine.installation import lacking
 from ajuste.model.error import AjusteError
 from ajuste.model.wording import shortened, visible, visible_json, visible_line
 
@@ -63,6 +64,13 @@ def _done(work: Callable[[], object]) -> int:
         context = getattr(error, "ctx", None)
         _say(error.format_message(), f"see {context.command_path} --help" if context else None)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        found = lacking(error)
+        if found is None:
+            raise
+        _log_failure(error, found.exit_code)
+        _say(found.message, found.hint)
+        return found.exit_code
     except (KeyboardInterrupt, typer.Abort):
         _LOG.warning("command interrupted")
         _say("interrupted", "measurements are kept; run the same command again to resume")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,7 +16,7 @@ import typer
 from ajuste.cli.edge import QuickEnding, exit_code
 from ajuste.cli.log import OPTION, begin_log, without_log
 from ajuste.cli.options import examples
-from ajuste.machine.home import ajuste_version
+from ajuste.model.error import RequestError
 
 COMMANDS: Final = MappingProxyType(
     {
@@ -40,6 +41,7 @@ COMMANDS: Final = MappingProxyType(
         "scheduler": "Distribute trials to workers.",
         "cluster": "Make the keys of a cluster.",
         "schema": "Print the JSON Schema of study files, for editors.",
+        "completion": "Print the completion script of a shell.",
     }
 )
 """In the order of the help, with what it says of each. Each is a module of this package: a function of that name, or a
@@ -63,7 +65,7 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    app.callback()(_options)
+    app.callback(invoke_without_command=True)(_options)
     named = next((word for word in without_log(words) if word in COMMANDS), None)
     if named is not None:
         _add(app, named)
@@ -93,14 +95,11 @@ def _add(app: typer.Typer, name: str) -> None:
 def _nothing() -> None: ...
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"ajuste {ajuste_version()}")
-        raise typer.Exit
-
-
 def _options(
-    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="With --version: all facts for a bug report.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --version: as one JSON document.")] = False,
     log: Annotated[
         Path | None,
         typer.Option(
@@ -108,6 +107,16 @@ def _options(
         ),
     ] = None,
 ) -> None:
+    if version:
+        from ajuste.cli.version import show_version
+
+        show_version(verbose=verbose, as_json=as_json)
+        raise typer.Exit
+    if verbose or as_json:
+        option = "--verbose" if verbose else "--json"
+        raise RequestError(f"{option} before a command requires --version", hint=f"write {option} after the command")
+    if context.invoked_subcommand is None:
+        raise RequestError("missing command", hint="see ajuste --help")
     if log is not None:
         begin_log(log)
 
@@ -115,5 +124,9 @@ def _options(
 def main() -> NoReturn:
     """The entry point of the command line."""
     gc.set_threshold(50_000, 20, 20)  # what is loaded stays: looking for garbage in it costs a fifth of a short command
+    if "_AJUSTE_COMPLETE" in os.environ:
+        from ajuste.cli.completion import answer
+
+        answer()
     ending = QuickEnding()
     ending.leave(exit_code(lambda: application(sys.argv[1:])(standalone_mode=False)))

@@ -12,6 +12,7 @@ from ajuste.cli.listing import RunFilter, show_list, since_of
 from ajuste.cli.options import Json, Verbose, example
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
+from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
 from ajuste.report.format import count_of
@@ -70,6 +71,8 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show a run from the store; without RUN, list all runs; with several, compare them."""
+    if pictures is not None:
+        require_extra("pictures")
     place = home()
     wanted = RunFilter(kernel or "", workload or "", tag or "", since_of(since), find or "")
     if runs and wanted != RunFilter():

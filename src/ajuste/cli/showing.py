@@ -12,7 +12,8 @@ import typer
 
 from ajuste.cli.log import without_log
 from ajuste.machine.cache import REPORTS, make_room
-from ajuste.machine.home import ajuste_version, home
+from ajuste.machine.home import home
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.results import Results
 from ajuste.model.wording import Say
 from ajuste.report.console import Console

@@ -31,6 +31,7 @@ from ajuste.cli.showing import command_line, show_results
 from ajuste.design.search.goal import Search
 from ajuste.design.search.sampler import SamplerName
 from ajuste.machine.home import home
+from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError, RunError
 from ajuste.report.progress import SearchProgress
 from ajuste.run.experiment import conduct, goes_on, prepare_search
@@ -97,6 +98,7 @@ def tune(
     check_report(report)
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed, target)
+    require_extra("search")
     search = _search(chosen, objective, constraint, trials, sampler)
     where = chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure)
     if where is not None and chosen.target.kind == "host":

@@ -10,11 +10,11 @@ import pwd
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
 from ajuste.machine.files import require_own
+from ajuste.machine.installation import NATIVE, TREE, how_to_mend, in_tree, require_runnable
 from ajuste.model.error import RequestError
 
 _LOG: Final = logging.getLogger(__name__)
@@ -121,50 +121,37 @@ AGENT = "ajuste-agent"
 WORKLOADS = "ajuste-workloads"
 _MODULES = {"ajuste_linpack": "linpack"}
 
-_PACKAGE = Path(__file__).parents[1]
-_TREE = _PACKAGE.parent.parent
-_BUILT = _TREE / "target" / "x86_64-unknown-linux-gnu" / "release"
+_BUILT = TREE / "target" / "x86_64-unknown-linux-gnu" / "release"
 
 
 def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Path:
     """The absolute path of a native program.
 
     Looked for in the directory ``AJUSTE_NATIVE`` (and there only, if it is set), in the installed package, and in the
-    build directory of a source tree. Raises RequestError with the build command where it is in none of them.
+    build directory of a source tree. Raises RequestError where it is in none of them, or cannot run on this machine.
     """
     chosen = environment.get("AJUSTE_NATIVE")
-    places = [Path(chosen).expanduser().absolute()] if chosen else [_PACKAGE / "bin", _BUILT]
+    own = [NATIVE, _BUILT] if in_tree() else [NATIVE]
+    places = [Path(chosen).expanduser().absolute()] if chosen else own
     for place in places:
         program = place / name
         if program.is_file() and os.access(program, os.X_OK):
+            require_runnable(program)
             return program
     searched = ", ".join(str(place) for place in places)
     raise RequestError(
         f"program {name} not found in {searched}",
-        hint="set AJUSTE_NATIVE to its directory" if chosen else "build it with: cargo build --release",
+        hint="set AJUSTE_NATIVE to its directory" if chosen else how_to_mend(),
     )
 
 
 def module_source(name: str) -> Path:
     """The directory with the sources of a kernel module of Ajuste's own. Raises RequestError where it is missing."""
-    directory = _TREE / "native" / "module" / _MODULES[name]
-    if not (directory / "Kbuild").is_file():
-        raise RequestError(
-            f"sources of the kernel module {name} not found in {directory}",
-            hint="run Ajuste from its source tree (make setup)",
-        )
-    return directory
-
-
-# The version of Ajuste that is running.
-
-
-def ajuste_version() -> str:
-    """As installed; ``unknown`` where the package runs from a bare tree."""
-    try:
-        return version("ajuste")
-    except PackageNotFoundError:
-        return "unknown"
+    places = [parent / "module" / _MODULES[name] for parent in (NATIVE, TREE / "native")]
+    found = next((place for place in places if (place / "Kbuild").is_file()), None)
+    if found is None:
+        raise RequestError(f"sources of the kernel module {name} not found in {places[in_tree()]}", hint=how_to_mend())
+    return found
 
 
 # Programs of this machine, and the shared libraries that they load by themselves.

@@ -17,7 +17,7 @@ from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.kept_state import keeper
 from ajuste.kernel.spec import specs_to_build
 from ajuste.machine.cache import remove_leftovers
-from ajuste.machine.home import ajuste_version
+from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS

@@ -24,7 +24,8 @@ from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.kernel.own_module import built_modules
 from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.files import sha256_of
-from ajuste.machine.home import AGENT, WORKLOADS, Home, ajuste_version, find_program, native_program
+from ajuste.machine.home import AGENT, WORKLOADS, Home, find_program, native_program
+from ajuste.machine.installation import ajuste_version
 from ajuste.machine.session import machine_marks
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof

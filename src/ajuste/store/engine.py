@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
 from ajuste.machine.files import make_directory
+from ajuste.machine.installation import lacking
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import DamageError, serialised
 from ajuste.store.head import CHECKED_BYTES, STORE_VERSION
@@ -58,11 +59,8 @@ def connect(url: str) -> Engine:
     parsed = _parse(url)
     try:
         engine = create_engine(parsed, json_serializer=serialised)
-    except ImportError as error:
-        raise RequestError(
-            f"the store {shown(url)} requires the Python package {_DRIVER}, which is not installed",
-            hint="run uv sync --extra postgresql, or pip install 'ajuste[postgresql]'",
-        ) from error
+    except ModuleNotFoundError as error:
+        raise lacking(error) or error from None
     if engine.dialect.name == SQLITE:
         _make_directory(parsed)
         event.listen(engine, "connect", _durable)

@@ -14,7 +14,8 @@ import pytest
 from ajuste.executor.cluster.bench import Bench, resolved_here
 from ajuste.executor.cluster.job import HostJob
 from ajuste.machine.files import sha256_of
-from ajuste.machine.home import AGENT, ajuste_version, native_program
+from ajuste.machine.home import AGENT, native_program
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import FileLocation, Plan, Write
 from ajuste.model.trial import Observation, Slot

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import backports.zstd as zstd
 import pytest
-import zstandard
 
 from ajuste.executor.guest.module import modules_for
 from ajuste.model.error import RequestError
@@ -40,7 +40,7 @@ def add(kernel: KernelImage, name: str, **info: str) -> bytes:
     )
     content = plain.read_bytes()
     plain.unlink()
-    packers: dict[str, Any] = {".xz": lzma.compress, ".gz": gzip.compress, ".zst": zstandard.compress}
+    packers: dict[str, Any] = {".xz": lzma.compress, ".gz": gzip.compress, ".zst": zstd.compress}
     path.write_bytes(packers.get(path.suffix, bytes)(content))
     return content
 

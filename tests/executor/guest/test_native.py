@@ -10,7 +10,8 @@ from ajuste.model.error import RequestError
 
 def test_the_named_directory_is_the_only_one(tmp_path: Path) -> None:
     program = tmp_path / "ajuste-agent"
-    program.touch(mode=0o755)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
     assert native_program("ajuste-agent", {"AJUSTE_NATIVE": str(tmp_path)}) == program
     with pytest.raises(RequestError, match="program ajuste-workloads not found"):
         native_program("ajuste-workloads", {"AJUSTE_NATIVE": str(tmp_path)})
@@ -19,6 +20,12 @@ def test_the_named_directory_is_the_only_one(tmp_path: Path) -> None:
 def test_what_cannot_be_executed_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "ajuste-agent").touch(mode=0o644)
     with pytest.raises(RequestError, match="not found"):
+        native_program("ajuste-agent", {"AJUSTE_NATIVE": str(tmp_path)})
+
+
+def test_what_is_no_program_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ajuste-agent").touch(mode=0o755)
+    with pytest.raises(RequestError, match="ajuste-agent is not a program of Linux"):
         native_program("ajuste-agent", {"AJUSTE_NATIVE": str(tmp_path)})
 
 

@@ -1,9 +1,8 @@
 """Regions along a curve: stretches of one character, found where a single line no longer fits within the noise.
 
-Optimal partitioning with ruptures' PELT (Killick, Fearnhead and Eckley 2012, "Optimal detection of changepoints with a
-linear computational cost", JASA 107). Samples are the steps between neighbouring levels, so that regions share the
-level at which one turns into the next; the cost of a region is the χ² of the best line through its points. A further
-region costs as much as noise alone would gain by one with the error rate asked for.
+Optimal partitioning: samples are the steps between neighbouring levels, so that regions share the level at which one
+turns into the next; the cost of a region is the χ² of the best line through its points. A further region costs as much
+as noise alone would gain by one with the error rate asked for.
 """
 
 from __future__ import annotations

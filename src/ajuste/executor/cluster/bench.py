@@ -23,7 +23,8 @@ from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.machine import of_this_machine
 from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.machine.files import sha256_of
-from ajuste.machine.home import AGENT, Home, ajuste_version, find_program, native_program
+from ajuste.machine.home import AGENT, Home, find_program, native_program
+from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.machine.session import machine_marks
 from ajuste.model.error import AjusteError, Place, RequestError, RunError

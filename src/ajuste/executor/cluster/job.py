@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestOptions
 from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
-from ajuste.machine.home import ajuste_version
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import MemoryNode
 from ajuste.model.results import Clock, InstructionNs

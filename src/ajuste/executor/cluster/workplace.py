@@ -23,7 +23,8 @@ from ajuste.executor.executor import Executor
 from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import Initramfs
-from ajuste.machine.home import Home, ajuste_version
+from ajuste.machine.home import Home
+from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import AjusteError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Plan

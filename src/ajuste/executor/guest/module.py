@@ -11,11 +11,11 @@ import hashlib
 import io
 import lzma
 import struct
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-import zstandard
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from rapidfuzz import process
@@ -26,9 +26,14 @@ from ajuste.machine.files import read_kept
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 
-_MALFORMED = (lzma.LZMAError, zstandard.ZstdError, OSError, EOFError, ValueError, struct.error)
+_MALFORMED = (lzma.LZMAError, zstd.ZstdError, OSError, EOFError, ValueError, struct.error)
 """What readers of compressed files raise."""
 _NO_MODULE = (ELFError, AssertionError, ValueError, KeyError, AttributeError, TypeError, struct.error, MemoryError)
 """What reading an ELF file that is none comes to."""
@@ -181,7 +186,7 @@ def _decompressed(path: Path, content: bytes) -> bytes:
             case ".xz":
                 return lzma.decompress(content)
             case ".zst":
-                return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content)).read()
+                return zstd.decompress(content)
             case ".gz":
                 return gzip.decompress(content)
             case _:

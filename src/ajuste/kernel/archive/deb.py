@@ -12,6 +12,7 @@ import io
 import lzma
 import os
 import shutil
+import sys
 import tarfile
 import zlib
 from collections.abc import Iterable
@@ -20,15 +21,19 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
-import zstandard
 from debian.arfile import ArError, ArFile
 
 from ajuste.model.error import RunError
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 _DATA: Final = "data.tar"
 _MOST_BYTES: Final = 16 << 30
 """No package of Debian unpacks to more."""
-_DAMAGED: Final = (ArError, tarfile.TarError, lzma.LZMAError, zlib.error, zstandard.ZstdError, EOFError, ValueError)
+_DAMAGED: Final = (ArError, tarfile.TarError, lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, ValueError)
 _OF_THE_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 
 
@@ -75,7 +80,7 @@ def _open_data(package: Path, opened: ExitStack) -> IO[bytes]:
         case ".bz2":
             return opened.enter_context(bz2.open(stream))
         case ".zst":
-            return opened.enter_context(zstandard.ZstdDecompressor().stream_reader(stream))
+            return opened.enter_context(cast("IO[bytes]", zstd.open(stream)))
         case "":
             return stream
     raise ValueError(f"{member.name} has an unknown compression")

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from typing import Final
 
-from ajuste.machine.home import ajuste_version
+from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.source import InventorySection, InventorySource, Missing, SourceReading
 
 _QEMU = "qemu-system-x86_64"

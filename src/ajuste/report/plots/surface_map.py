@@ -71,19 +71,23 @@ def _grid(view: View) -> Array:
 
 
 def _interpolated(grid: Array) -> Array:
-    """With what lies between measured cells, as far as these enclose it: linear between three that are near."""
-    have = np.isfinite(grid)
-    if np.all(have):
-        return grid
-    from scipy.interpolate import griddata  # Takes longer to load than all the rest of a report.
+    """With what lies between measured cells, as far as these enclose it in a row or column: linear between the nearest
+    of each, the mean where there are both, and from those on.
+    """
+    while True:
+        rows = np.apply_along_axis(_between, 1, grid)
+        columns = np.apply_along_axis(_between, 0, grid)
+        both = np.where(np.isnan(rows), columns, np.where(np.isnan(columns), rows, (rows + columns) / 2))
+        if np.array_equal(np.isnan(both), np.isnan(grid)):
+            return both
+        grid = both
 
-    # On the places of cells in the grid, which are as wide in both directions whatever the factors' units are.
-    rows, columns = np.nonzero(have)
-    try:
-        found = griddata((rows, columns), grid[have], tuple(np.indices(grid.shape)), method="linear")
-    except ValueError:  # all on one line
-        return grid
-    return np.where(have, grid, found)
+
+def _between(values: Array) -> Array:
+    places, have = np.arange(len(values)), np.isfinite(values)
+    if not have.any():
+        return values
+    return np.interp(places, places[have], values[have], left=np.nan, right=np.nan)
 
 
 def _heat(view: View, z: Array, limits: tuple[float, float]) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""What an installation takes: megabytes of the base and of each optional part, and seconds to the first verdict.
+
+Of the wheel that ``make dist`` leaves in dist/. Packages come from uv's cache, or are downloaded into it first.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from ajuste.machine.installation import EXTRAS
+from benchmarks.comparison import Comparison, seconds
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+MOST_MB: Final = 120
+LONGEST_S: Final = 60
+_BIN: Final = Path(sys.executable).parent
+
+
+def measure() -> tuple[Comparison, ...]:
+    """The base and every extra in an environment of its own."""
+    wheels = sorted((ROOT / "dist").glob("*.whl"))
+    if not wheels:
+        raise SystemExit("there is no wheel in dist/; build it with make dist")
+    wheel = str(wheels[-1])
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        _install(wheel, place / "first")  # after this all packages of the base are in the cache
+        took = seconds(lambda: _first_verdict(wheel, place))
+        figures = {
+            "base": [_megabytes(place / "base")],
+            "base, no bytecode": [_megabytes(place / "base", _is_no_bytecode)],
+        }
+        for extra in (*EXTRAS, "all"):
+            _install(f"{wheel}[{extra}]", place / extra)
+            figures[f"with {extra}"] = [_megabytes(place / extra)]
+    size = Comparison(
+        name="install-size",
+        what="files of an environment with Ajuste, with the bytecode that pip makes",
+        unit="MB",
+        figures=figures,
+        goal=f"base at most {MOST_MB} MB",
+        reached=figures["base"][0] <= MOST_MB,
+    )
+    time = Comparison(
+        name="install-time",
+        what="from the wheel to the verdict of `ajuste compare -- sleep 0.01`, packages cached",
+        unit="s",
+        figures={"ajuste": [took]},
+        goal=f"under {LONGEST_S} s",
+        reached=took < LONGEST_S,
+    )
+    return size, time
+
+
+def _first_verdict(wheel: str, place: Path) -> None:
+    _install(wheel, place / "base")
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "AJUSTE_NATIVE")}
+    subprocess.run(
+        [place / "base" / "bin" / "ajuste", "compare", "--quiet", "--", "sleep", "0.01"],
+        cwd=place,
+        env={**inherited, "AJUSTE_HOME": str(place / "home")},
+        check=True,
+    )
+
+
+def _install(what: str, prefix: Path) -> None:
+    uv = str(_BIN / "uv")
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(prefix)], check=True)
+    words = ["pip", "install", "--quiet", "--compile-bytecode", "--python", str(prefix / "bin" / "python")]
+    subprocess.run([uv, *words, what], check=True)
+
+
+def _megabytes(prefix: Path, counted: Callable[[Path], bool] = lambda _: True) -> float:
+    """Of all regular files; a megabyte is a million bytes."""
+    files = (file for file in prefix.rglob("*") if file.is_file() and not file.is_symlink() and counted(file))
+    return sum(file.stat().st_size for file in files) / 1e6
+
+
+def _is_no_bytecode(file: Path) -> bool:
+    return file.suffix != ".pyc"

@@ -1,0 +1,213 @@
+"""``ajuste completion``: the script for a shell, and the values that it is offered.
+
+The shell calls Ajuste with ``_AJUSTE_COMPLETE`` for every Tab. Nothing of the program is loaded for it: commands,
+options and the catalogue's names are read from completion.json (``python -m writing``), runs and kernels from the home.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from functools import partial
+from inspect import Parameter, Signature
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+import typer
+import typer.main
+from typer.completion import shell_complete
+
+from ajuste.cli.options import example
+from ajuste.machine.home import home
+from ajuste.model.error import AjusteError
+
+COMPLETE: Final = "_AJUSTE_COMPLETE"
+
+_KNOWN: Final = Path(__file__).with_name("completion.json")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:=+@%/-]+")
+"""Values that mean the same in every shell. Others, such as names of runs with ``$`` in them, are never offered."""
+_FETCHED: Final = re.compile(r"(\d+\.\d+)[.\d]*\S*-cloud-amd64_")
+"""The directory of a kernel of Debian's in the cache, which begins with its release."""
+_PLAIN_TEXT: Final = re.compile(r"[^A-Za-z0-9 _.,:+@/-]")
+"""What is not shown of a few words about a value either."""
+_MOST: Final = 200
+"""Runs that are offered, the newest first."""
+
+Offered = Iterable[tuple[str, str]]
+"""Values with a few words on each."""
+Values = Mapping[str, Mapping[str, str]]
+"""The catalogue's names by kind, with a few words on each."""
+
+_BASH: Final = """_ajuste_completion() {
+    # Bash takes words apart at : and =, which belong to names such as debian:6.1.
+    local IFS=$'\\n' word words=() last
+    for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if (( ${#words[@]} > 1 )) && [[ $word == [:=]* || ${words[-1]} == *[:=] ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+    done
+    last=${words[-1]}
+    [[ $last == --*=* ]] && last=${last#*=}
+    COMPREPLY=( $( env COMP_WORDS="${words[*]}" COMP_CWORD=$(( ${#words[@]} - 1 )) \\
+                   _AJUSTE_COMPLETE=complete_bash "$1" 2>/dev/null ) )
+    [[ $last == *[:=]* ]] && COMPREPLY=( "${COMPREPLY[@]#"${last%"${last##*[:=]}"}"}" )
+    [[ ${COMPREPLY[*]} == *= ]] && compopt -o nospace
+    return 0
+}
+
+complete -o default -F _ajuste_completion ajuste
+"""
+
+
+@example("ajuste completion bash")
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.", show_default=False)],
+) -> None:
+    """Print the completion script of a shell.
+
+    Bash: add eval "$(ajuste completion bash)" to ~/.bashrc. Fish: write it to
+    ~/.config/fish/completions/ajuste.fish. Zsh: write it to a file _ajuste in a directory of $fpath.
+    """
+    if shell == "bash":
+        typer.echo(_BASH, nl=False)
+    else:
+        shell_complete(_completing(), {}, "ajuste", COMPLETE, f"source_{shell}")
+
+
+def answer() -> None:
+    """Answer a shell that asks by ``_AJUSTE_COMPLETE``. Raises SystemExit."""
+    with suppress(BrokenPipeError):
+        _completing()(prog_name="ajuste")
+
+
+def _completing() -> Any:
+    """A command line that has all the names of the real one, and does nothing."""
+    known = json.loads(_KNOWN.read_bytes())
+    apps: dict[str, typer.Typer] = {}
+    for path, command in known["commands"].items():
+        above, _, name = path.rpartition(" ")
+        nothing = _doing_nothing(path, command["parameters"], known["values"])
+        if not command["group"]:
+            apps[above].command(name, help=command["help"])(nothing)
+            continue
+        apps[path] = typer.Typer(add_completion=not path, rich_markup_mode=None)
+        apps[path].callback()(nothing)
+        if path:
+            apps[above].add_typer(apps[path], name=name, help=command["help"])
+    made: Any = typer.main.get_command(apps[""])  # which also makes Typer know the shells
+    made.params = [one for one in made.params if one.opts[0] not in ("--install-completion", "--show-completion")]
+    return made
+
+
+def _doing_nothing(path: str, parameters: list[dict[str, Any]], values: Values) -> Callable[..., None]:
+    """A function that Typer takes for the command with these parameters."""
+
+    def nothing(**_: object) -> None: ...
+
+    made = []
+    for place, one in enumerate(parameters):
+        metavar, names, number = one["metavar"], one["names"], one["number"]
+        sources = _OFFERED.get(f"{path} {metavar}", _OFFERED.get(metavar, ()))
+        complete = _completer([*(partial(_values, name, values) for name in sources), *_chosen(one["choices"])])
+        default: object = None
+        kind: Any = {1: str, 2: tuple[str, str], -1: list[str]}[number]
+        if one["kind"] == "argument":
+            info = typer.Argument(metavar=metavar, autocompletion=complete)
+        elif one["kind"] == "flag":
+            info, kind, default = typer.Option(*names, help=one["help"]), bool, False
+        else:
+            info = typer.Option(*names, metavar=metavar, help=one["help"], autocompletion=complete)
+        annotation = Annotated[kind, info]
+        made.append(Parameter(f"p{place}", Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    nothing.__signature__ = Signature(made)  # type: ignore[attr-defined]
+    nothing.__annotations__ = {one.name: one.annotation for one in made}
+    return nothing
+
+
+# What is offered.
+
+
+_OFFERED: Final = MappingProxyType(
+    {
+        "NAME=LEVEL,...": ("settings",),
+        "KERNEL": ("kernels", "cached", "built"),
+        "KERNEL,...": ("kernels", "cached", "built"),
+        "K": ("kernels",),
+        "SPEC…": ("kernels",),
+        "kernel diff A": ("kernels", "cached", "built"),
+        "kernel diff B": ("kernels", "cached", "built"),
+        "kernel remove NAME…": ("built",),
+        "tunables show NAME": ("tunables",),
+        "STUDY": ("studies", "files"),
+        "RUN": ("runs",),
+        "compare COMMAND [ARGUMENT]... [-- COMMAND ...]": ("workloads",),
+        "ablate COMMAND [ARGUMENT]...": ("workloads",),
+    }
+)
+"""For a parameter, by its metavar alone or after its command."""
+
+
+def _completer(sources: list[Callable[[], Offered]]) -> Callable[[str], list[tuple[str, str]]]:
+    """Of a list with commas the last value is completed."""
+
+    def complete(incomplete: str) -> list[tuple[str, str]]:
+        if incomplete.endswith("="):
+            return []  # levels are the person's own
+        name, comma, last = incomplete.rpartition(",") if "=" not in incomplete else ("", "", incomplete)
+        found = (one for source in sources for one in source() if one[0].startswith(last))
+        offered: dict[str, str] = {}
+        for value, about in found:
+            if _PLAIN.fullmatch(value):
+                offered.setdefault(name + comma + value, about)
+        return list(offered.items())
+
+    return complete
+
+
+def _chosen(choices: list[str]) -> list[Callable[[], Offered]]:
+    return [lambda: [(one, "") for one in choices]]
+
+
+def _values(name: str, values: Values) -> Offered:
+    if name == "settings":
+        return ((f"{tunable}=", about) for tunable, about in values["tunables"].items())
+    if name in values:
+        return values[name].items()
+    return {"runs": _runs, "cached": _cached, "built": _built, "files": _study_files}[name]()
+
+
+def _runs() -> Iterator[tuple[str, str]]:
+    """Of a store in a file: the names of its studies, then its runs. It is only read, and nothing is waited for."""
+    with suppress(AjusteError, OSError, sqlite3.Error, UnicodeError):
+        file = home().data / "store.sqlite"
+        if os.environ.get("AJUSTE_STORE") or not file.is_file():
+            return
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=0.1)) as store:
+            rows = store.execute("SELECT id, study FROM runs ORDER BY id DESC LIMIT ?", (_MOST,)).fetchall()
+        yield from dict.fromkeys((str(study), "the newest run of this study") for _, study in rows)
+        yield from ((str(name), _PLAIN_TEXT.sub("?", str(study))) for name, study in rows)
+
+
+def _cached() -> Iterator[tuple[str, str]]:
+    """The series of kernels that were fetched, of the flavour that needs no name."""
+    with suppress(AjusteError, OSError):
+        found = filter(None, (_FETCHED.match(file.name) for file in sorted(home().kernels.iterdir())))
+        yield from dict.fromkeys((f"debian:{match[1]}", "cached") for match in found)
+
+
+def _built() -> Iterator[tuple[str, str]]:
+    """The names of kernels that were built here."""
+    with suppress(AjusteError, OSError):
+        yield from ((f"mine:{file.name}", "built here") for file in sorted((home().cache / "built/names").iterdir()))
+
+
+def _study_files() -> Iterator[tuple[str, str]]:
+    with suppress(OSError):
+        yield from ((file.name, "a study file") for file in sorted(Path().glob("*.toml")))

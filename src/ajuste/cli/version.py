@@ -1,0 +1,108 @@
+"""``ajuste --version``: the version, and what else a bug report has to say of an installation."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import typer
+
+from ajuste.machine.files import sha256_of
+from ajuste.machine.home import AGENT, WORKLOADS, home, native_program
+from ajuste.machine.installation import EXTRAS, PACKAGE, TREE, ajuste_version, in_tree, recorded, way
+from ajuste.model.error import AjusteError
+from ajuste.model.wording import visible_line
+
+_LONGEST_S = 10
+
+
+def show_version(*, verbose: bool, as_json: bool) -> None:
+    """Print the version; all build facts if ``verbose``; nothing is changed."""
+    if as_json:
+        document = facts() if verbose else {"ajuste": ajuste_version()}
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"ajuste {ajuste_version()}")
+    if verbose:
+        for name, value in facts().items():
+            if name != "ajuste":
+                typer.echo(f"{name + ':':<11} {visible_line(_line(value))}")
+
+
+def facts() -> dict[str, Any]:
+    """What decides how this installation behaves. What cannot be found out is ``None``, or a ``problem``."""
+    build = recorded()
+    commit = build.get("commit") or (_said("git", "-C", str(TREE), "rev-parse", "HEAD") if in_tree() else None)
+    return {
+        "ajuste": ajuste_version(),
+        "commit": commit,
+        "modified": build.get("modified"),
+        "installed": {"by": way(), "in": str(PACKAGE)},
+        "python": {"version": platform.python_version(), "program": sys.executable},
+        "system": _system(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "agent": _program(AGENT, build),
+        "workloads": _program(WORKLOADS, build),
+        "qemu": _qemu(),
+        "paths": _paths(),
+        "extras": {extra: all(find_spec(module) for module in modules) for extra, modules in EXTRAS.items()},
+    }
+
+
+def _program(name: str, build: dict[str, Any]) -> dict[str, Any]:
+    try:
+        program = native_program(name)
+        found = sha256_of(program)
+    except (AjusteError, OSError) as error:
+        return {"problem": str(error)}
+    expected = (build.get("programs") or {}).get(name)
+    said = {"as_built": found == expected} if expected else {}
+    return {"path": str(program), "sha256": found, "version": _said(str(program), "--version"), **said}
+
+
+def _qemu() -> dict[str, str | None] | None:
+    """The machine's own; Ajuste fetches a newer one where a study needs it."""
+    program = shutil.which(f"qemu-system-{platform.machine()}")
+    if program is None:
+        return None
+    match = re.search(r"version ([0-9][0-9.]*)", _said(program, "--version") or "")
+    return {"path": program, "version": match[1] if match else None}
+
+
+def _paths() -> dict[str, str]:
+    try:
+        place = home()
+    except AjusteError as error:
+        return {"problem": str(error)}
+    return {"data": str(place.data), "cache": str(place.cache), "state": str(place.state)}
+
+
+def _system() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None
+
+
+def _said(*command: str) -> str | None:
+    """The first line that a program prints."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LONGEST_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.partition("\n")[0].strip() or None
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_line(one)}" for name, one in value.items())
+    return {None: "unknown", True: "yes", False: "no"}.get(value, str(value))

@@ -1,0 +1,142 @@
+"""How this Ajuste was installed: from where it runs, what its build recorded, and what mends or completes it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+import struct
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from ajuste.model.error import RequestError
+
+PACKAGE: Final = Path(__file__).parents[1]
+TREE: Final = PACKAGE.parent.parent
+"""The source tree, where the package is part of one."""
+NATIVE: Final = PACKAGE / "native"
+"""What a wheel carries besides Python: programs, sources of kernel modules, and the record of the build."""
+RECORD: Final = NATIVE / "build.json"
+OPT: Final = Path("/opt/ajuste")
+"""Where the Debian package puts its environment."""
+
+_REINSTALL: Final = "sudo apt-get install --reinstall ./ajuste_VERSION_ARCHITECTURE.deb"
+
+Way = Literal["tree", "deb", "pipx", "uv", "pip"]
+
+EXTRAS: Final = MappingProxyType(
+    {
+        "cluster": ("cryptography",),
+        "pictures": ("matplotlib",),
+        "postgresql": ("psycopg",),
+        "search": ("cmaes", "optuna", "pydoe", "sklearn"),
+    }
+)
+"""The optional parts, with the modules that only they have."""
+
+_MACHINES: Final = MappingProxyType({3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"})
+"""``e_machine`` of an ELF file (elf.h), as uname(2) names the machine."""
+
+
+def ajuste_version() -> str:
+    """As installed; ``unknown`` where the package runs from a bare tree."""
+    try:
+        return version("ajuste")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def in_tree() -> bool:
+    """Whether it runs from its source tree."""
+    return (TREE / "Cargo.toml").is_file()
+
+
+def way() -> Way:
+    """Which program manages the environment that it runs in."""
+    prefix = Path(sys.prefix)
+    if in_tree():
+        return "tree"
+    if prefix == OPT:
+        return "deb"
+    if (prefix / "pipx_metadata.json").is_file():
+        return "pipx"
+    return "uv" if find_spec("pip") is None else "pip"
+
+
+def command_to_add(extra: str) -> str:
+    """The command that installs an optional part. It needs no package index for Ajuste itself."""
+    wanted = shlex.quote(f"ajuste[{extra}]")
+    return {
+        "tree": "make setup",
+        "deb": _REINSTALL,
+        "pipx": f"pipx runpip ajuste install {wanted}",
+        "uv": f"uv pip install --python {shlex.quote(sys.prefix)} {wanted}",
+        "pip": f"{shlex.quote(sys.executable)} -m pip install {wanted}",
+    }[way()]
+
+
+def how_to_mend() -> str:
+    """The hint where a part of the installation is missing or damaged, with the command."""
+    if in_tree():
+        return "build it with: cargo build --release"
+    return (
+        "install Ajuste again: "
+        + {
+            "deb": _REINSTALL,
+            "pipx": "pipx install --force WHEEL",
+            "uv": f"uv pip install --python {shlex.quote(sys.prefix)} --reinstall-package ajuste WHEEL",
+            "pip": f"{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps WHEEL",
+        }[way()]
+    )
+
+
+def require_extra(extra: str) -> None:
+    """Raises RequestError if an optional part is not installed. Nothing of it is loaded."""
+    for module in EXTRAS[extra]:
+        if find_spec(module) is None:
+            raise _lacking(module, extra)
+
+
+def lacking(error: ModuleNotFoundError) -> RequestError | None:
+    """What people are told of a module that could not be loaded; ``None`` if it is of no optional part."""
+    module = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
+    return None if extra is None else _lacking(module, extra)
+
+
+def _lacking(module: str, extra: str) -> RequestError:
+    message = f"{module} is not installed; it is an optional part of Ajuste"
+    return RequestError(message, hint=f"install it: {command_to_add(extra)}")
+
+
+def recorded() -> dict[str, Any]:
+    """What the build of the wheel recorded: commit, and of each native program its SHA-256. Empty in a source tree."""
+    try:
+        found = json.loads(RECORD.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def require_runnable(program: Path) -> None:
+    """Raises RequestError for a program of another kind of machine, and for a file that is no whole program."""
+    try:
+        with program.open("rb") as file:
+            head = file.read(20)
+    except OSError as error:
+        raise RequestError(f"{program}: {error.strerror}", hint=how_to_mend()) from error
+    if head[:2] == b"#!":
+        return
+    if head[:4] != b"\x7fELF" or len(head) < 20:
+        raise RequestError(f"{program} is not a program of Linux", hint=how_to_mend())
+    (number,) = struct.unpack(">H" if head[5] == 2 else "<H", head[18:20])
+    expected, found = platform.machine(), _MACHINES.get(number, f"another machine (ELF {number})")
+    if found != expected:
+        raise RequestError(
+            f"{program} is a program for {found}; expected one for {expected}, this machine",
+            hint=f"install the wheel for {expected}: ajuste-VERSION-py3-none-manylinux_2_17_{expected}.whl",
+        )

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from installed import Installed, build, install
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def installed(wheel: Path, tmp_path: Path) -> Installed:
+    return install(wheel, tmp_path / "environment")

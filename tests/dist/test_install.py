@@ -1,0 +1,141 @@
+"""Installing from a file as an ordinary user in an empty home, outside of the source tree: the commands of the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from installed import ROOT
+from pages import blocks, commands
+
+PAGE = ROOT / "docs" / "install.md"
+NOBODY = 65534
+SYSTEM = "/usr/bin/python3"
+"""The distribution's, which every user can run."""
+INHERITED = ("PIP_", "SSL_", "REQUESTS_", "http", "HTTP")
+"""Variables that say how packages are downloaded here."""
+
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(not Path(SYSTEM).exists(), reason=f"{SYSTEM} is not installed"),
+]
+
+
+@dataclass(frozen=True)
+class User:
+    """An ordinary user with a home that has the wheel and the script in ``downloads``, and else nothing."""
+
+    home: Path
+
+    def run(self, command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        who = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
+        inherited = {name: value for name, value in os.environ.items() if name.startswith(INHERITED)}
+        return subprocess.run(
+            [*who, "/bin/sh", "-c", command],
+            cwd=self.home / "downloads",
+            env={
+                **inherited,
+                "HOME": str(self.home),
+                "PATH": f"{self.home}/.local/bin:{self.home}/tools/bin:/usr/bin:/bin",
+                "PYTHON": SYSTEM,
+                "PIPX_DEFAULT_PYTHON": SYSTEM,
+                **environment,
+            },
+            capture_output=True,
+            text=True,
+            timeout=1000,
+        )
+
+    def must(self, command: str) -> str:
+        done = self.run(command)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        return done.stdout
+
+    def files(self) -> set[str]:
+        """All that is there, without what pip and pipx keep to be quick."""
+        found = (file.relative_to(self.home) for file in self.home.rglob("*") if not file.is_dir() or file.is_symlink())
+        return {str(file) for file in found if file.parts[0] not in ("tools", "downloads") and "pip" not in str(file)}
+
+
+@pytest.fixture
+def user(wheel: Path) -> Iterator[User]:
+    home = Path(tempfile.mkdtemp(prefix="ajuste-user-"))
+    (home / "downloads").mkdir()
+    shutil.copy(wheel, home / "downloads")
+    shutil.copy(ROOT / "setup" / "install", home / "downloads" / "install")
+    if os.geteuid() == 0:
+        for place in (home, home / "downloads"):
+            os.chown(place, NOBODY, NOBODY)
+    yield User(home)
+    shutil.rmtree(home)
+
+
+def is_data(file: str) -> bool:
+    return file.startswith((".local/share/ajuste/", ".cache/ajuste/", ".local/state/ajuste/"))
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_every_command_of_the_page_works_in_its_order(user: User) -> None:
+    user.must(f"{SYSTEM} -m venv ~/tools && ~/tools/bin/python -m pip install --quiet pipx")
+    for block in blocks(PAGE):
+        for command in commands(block):
+            if not command.startswith("sudo "):
+                user.must(command)
+    left = user.files()
+    assert ".local/share/ajuste/store.sqlite" in left
+    assert {file for file in left if not is_data(file)} == set()
+
+
+@pytest.mark.vm
+@pytest.mark.usefixtures("machine_lock")
+def test_from_the_file_to_a_verdict_in_a_guest_and_back(user: User) -> None:
+    assert "ajuste 0.1.0" in user.must("sh install ajuste-*.whl")
+    verdicts = json.loads(user.must("ajuste run granularity --json"))["verdicts"]
+    assert {one["verdict"] for one in verdicts if one["metric"] == "involuntary-switches"} == {"differs"}
+    offered = user.must("COMP_WORDS='ajuste report ' COMP_CWORD=2 _AJUSTE_COMPLETE=complete_bash ajuste")
+    assert offered.splitlines()[0] == "granularity"
+    user.must("bash -c '. ~/.local/share/bash-completion/completions/ajuste && complete -p ajuste'")
+    said = user.must("sh install remove")
+    assert str(user.home / ".local/share/ajuste") in said
+    assert {file for file in user.files() if not is_data(file)} == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "environment"),
+    [
+        ("sh install", "expected one argument", {}),
+        ("sh install no-such.whl", "wheel not found", {}),
+        ("sh install remove", "Ajuste is not installed in", {}),
+        ("sh install ajuste-*.whl", "Ajuste requires Python 3.11 or later", {"PYTHON": "./old-python"}),
+        ("sh install ajuste-*.whl", "cannot write to /proc/.local", {"HOME": "/proc"}),
+    ],
+)
+def test_a_wrong_request_is_one_message_and_changes_nothing(
+    user: User, command: str, message: str, environment: dict[str, str]
+) -> None:
+    old = user.home / "downloads" / "old-python"
+    old.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo Python 3.9.2 && exit\nexit 1\n")
+    old.chmod(0o755)
+    done = user.run(command, **environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr.splitlines()[0]
+    assert len(done.stderr.splitlines()) == 2
+    assert user.files() == set()
+
+
+def test_a_failed_installation_leaves_the_one_before(user: User) -> None:
+    (user.home / "downloads" / "broken-1-py3-none-any.whl").write_bytes(b"no wheel")
+    environment = user.home / ".local" / "lib" / "ajuste"
+    user.must("mkdir -p ~/.local/lib/ajuste && touch ~/.local/lib/ajuste/mark")
+    assert user.run("sh install broken-1-py3-none-any.whl").returncode != 0
+    assert [file.name for file in environment.iterdir()] == ["mark"]
+    assert user.files() == {".local/lib/ajuste/mark"}

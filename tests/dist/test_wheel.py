@@ -1,0 +1,168 @@
+"""The wheel: it carries all that the program needs, and works outside of any source tree."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ajuste.cli.main import COMMANDS
+from ajuste.machine.home import AGENT, WORKLOADS, native_program
+from ajuste.machine.installation import EXTRAS
+
+from installed import ROOT, Installed, build
+
+ARM64 = 183
+"""``e_machine`` of an ELF file for aarch64."""
+
+
+def test_it_has_every_file_of_the_package_and_all_beside_it(wheel: Path) -> None:
+    listed = subprocess.run(["git", "ls-files", "src/ajuste"], cwd=ROOT, capture_output=True, text=True, check=True)
+    expected = {name.removeprefix("src/") for name in listed.stdout.splitlines()}
+    modules = ROOT / "native" / "module"
+    expected |= {f"ajuste/native/module/{f.relative_to(modules)}" for f in modules.rglob("*") if f.is_file()}
+    expected |= {f"ajuste/native/{name}" for name in (AGENT, WORKLOADS, "build.json")}
+    share = "ajuste-0.1.0.data/data/share"
+    expected |= {f"{share}/man/man1/ajuste{name}.1" for name in ("", *(f"-{one}" for one in COMMANDS))}
+    expected |= {f"{share}/bash-completion/completions/ajuste", f"{share}/zsh/site-functions/_ajuste"}
+    expected |= {f"{share}/fish/vendor_completions.d/ajuste.fish"}
+    with zipfile.ZipFile(wheel) as opened:
+        found = {name for name in opened.namelist() if ".dist-info/" not in name}
+        assert found == expected
+        for name in (AGENT, WORKLOADS):
+            assert opened.getinfo(f"ajuste/native/{name}").external_attr >> 16 == 0o100755
+            assert opened.read(f"ajuste/native/{name}") == native_program(name).read_bytes()
+
+
+def test_its_name_says_for_which_machines_it_is(wheel: Path) -> None:
+    assert wheel.name == "ajuste-0.1.0-py3-none-manylinux_2_17_x86_64.whl"
+
+
+def test_two_builds_have_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    assert build(tmp_path).read_bytes() == wheel.read_bytes()
+
+
+def test_the_extras_are_those_whose_absence_is_explained(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        metadata = opened.read("ajuste-0.1.0.dist-info/METADATA").decode()
+    offered = {line.split(": ")[1] for line in metadata.splitlines() if line.startswith("Provides-Extra")}
+    assert offered == {*EXTRAS, "all"}
+    assert "Requires-Python: >=3.11" in metadata
+
+
+def test_it_says_what_it_is(installed: Installed) -> None:
+    done = installed.run("--version", "--verbose", "--json")
+    facts = json.loads(done.stdout)
+    assert facts["agent"]["as_built"] is True
+    assert Path(facts["agent"]["path"]) == installed.native / AGENT
+    assert facts["installed"] == {"by": "pip", "in": str(installed.packages / "ajuste")}
+    assert len(facts["commit"]) == 40
+    assert all(facts["extras"].values())
+
+
+def test_the_sources_of_modules_and_the_catalogue_are_found(installed: Installed) -> None:
+    program = "from ajuste.machine.home import module_source as m; print(sorted(p.name for p in m('ajuste_linpack').iterdir()))"
+    done = subprocess.run(
+        [installed.prefix / "bin" / "python", "-c", program], capture_output=True, text=True, cwd="/", check=True
+    )
+    assert done.stdout.strip() == "['Kbuild', 'module.c', 'solve.c', 'solve.h']"
+    assert installed.run("studies").returncode == 0
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_it_measures_outside_of_a_tree_and_names_what_a_picture_needs(installed: Installed) -> None:
+    done = installed.run("compare", "--blocks", "2", "--json", "--", "true")
+    assert json.loads(done.stdout)["study"] == "compare", done.stderr
+    installed.without("matplotlib")
+    done = installed.run("report", "compare", "--pictures", "pictures")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "ajuste: matplotlib is not installed; it is an optional part of Ajuste",
+        f"  install it: {installed.prefix}/bin/python -m pip install 'ajuste[pictures]'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra", "words"),
+    [
+        ("cryptography", "cryptography", "cluster", ("cluster", "keys")),
+        ("optuna", "optuna", "search", ("tune", "granularity", "--objective", "involuntary-switches=lower", "--sampler", "tpe", "--trials", "20")),
+        ("sklearn", "sklearn", "search", ("tune", "granularity", "--objective", "involuntary-switches=lower", "--trials", "20")),
+        ("pydoe", "pydoe", "search", ("compare", "--screen", "--dry-run", *(
+            word for name in ("mode=processes,threads", "fds=4,8", "loops=10,20", "size=100,1000")
+            for word in ("--set", f"workload.{name}")
+        ), "--nice", "0,5", "--", "hackbench")),
+    ],
+)
+def test_a_missing_part_is_named_before_anything_is_changed(
+    installed: Installed, module: str, package: str, extra: str, words: tuple[str, ...]
+) -> None:
+    installed.without(package)
+    done = installed.run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f"ajuste: {module} is not installed; it is an optional part of Ajuste",
+        f"  install it: {installed.prefix}/bin/python -m pip install 'ajuste[{extra}]'",
+    ]
+    assert not (installed.prefix.parent / "home").exists()
+    assert not list((installed.prefix.parent / "here").iterdir())
+
+
+def for_arm64(program: Path) -> None:
+    content = bytearray(program.read_bytes())
+    struct.pack_into("<H", content, 18, ARM64)
+    program.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("harm", "said", "mended"),
+    [
+        (for_arm64, "{agent} is a program for aarch64; expected one for x86_64, this machine", "install the wheel for x86_64"),
+        (lambda program: program.write_bytes(b""), "{agent} is not a program of Linux", "install Ajuste again: "),
+        (lambda program: program.unlink(), f"program {AGENT} not found in {{native}}", "install Ajuste again: "),
+        (lambda program: program.chmod(0o644), f"program {AGENT} not found in {{native}}", "install Ajuste again: "),
+    ],
+    ids=["of another machine", "empty", "missing", "not executable"],
+)
+def test_half_an_installation_is_one_message(installed: Installed, harm: object, said: str, mended: str) -> None:
+    agent = installed.native / AGENT
+    assert callable(harm)
+    harm(agent)
+    done = installed.run("compare", "--", "true")
+    assert (done.returncode, done.stdout) == (2, "")
+    message, hint = done.stderr.splitlines()
+    assert message == "ajuste: " + said.format(agent=agent, native=installed.native)
+    assert hint.strip().startswith(mended)
+    assert not (installed.prefix.parent / "home" / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("of", "command"),
+    [
+        ("pipx", "pipx runpip ajuste install 'ajuste[cluster]'"),
+        ("uv", "uv pip install --python {prefix} 'ajuste[cluster]'"),
+    ],
+)
+def test_the_command_is_that_of_what_made_the_environment(installed: Installed, of: str, command: str) -> None:
+    if of == "pipx":
+        (installed.prefix / "pipx_metadata.json").write_text("{}")
+    else:
+        installed.without("pip")
+    installed.without("cryptography")
+    assert json.loads(installed.run("--version", "--verbose", "--json").stdout)["installed"]["by"] == of
+    hint = installed.run("cluster", "keys").stderr.splitlines()[1]
+    assert hint.strip() == "install it: " + command.format(prefix=installed.prefix)
+
+
+@pytest.mark.parametrize("words", [("compare", "--", "true"), ("run", "granularity"), ("report",), ("kernel", "list")])
+def test_a_home_that_cannot_be_written_is_one_message(installed: Installed, words: tuple[str, ...]) -> None:
+    done = installed.run(*words, environment={"AJUSTE_HOME": "/proc/ajuste"})
+    assert (done.returncode, done.stdout) == (2, "")
+    message, hint = done.stderr.splitlines()
+    assert message.startswith("ajuste: cannot ")
+    assert "/proc/ajuste" in message
+    assert "AJUSTE_HOME" in hint

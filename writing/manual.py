@@ -1,0 +1,125 @@
+"""Man pages and completion scripts, as they are installed below a directory ``share``."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import typer.main
+
+from ajuste.cli.main import whole_application
+from ajuste.cli.options import examples_in
+from ajuste.machine.installation import ajuste_version
+from writing.generated import ROOT, commands_of
+
+SHARE: Final = ROOT / "target" / "share"
+COMPLETIONS: Final = {
+    "bash": "bash-completion/completions/ajuste",
+    "zsh": "zsh/site-functions/_ajuste",
+    "fish": "fish/vendor_completions.d/ajuste.fish",
+}
+"""Where the shells look for them, below ``share``."""
+STATUS: Final = "0 done; 1 the run failed; 2 the request was wrong; 130 interrupted."
+
+
+def write_share(directory: Path = SHARE) -> None:
+    """Write all pages and scripts."""
+    files = {f"man/man1/{name}.1": text for name, text in man_pages().items()}
+    files |= {path: _script(shell) for shell, path in COMPLETIONS.items()}
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def man_pages() -> dict[str, str]:
+    """The pages by their names: ``ajuste`` and ``ajuste-COMMAND`` for each command, with those of its group."""
+    group: Any = typer.main.get_command(whole_application())
+    found = dict(commands_of(group))
+    pages = {"ajuste": _page(("ajuste",), group, {path: one for path, one in found.items() if len(path) == 1})}
+    for path, one in found.items():
+        if len(path) == 1:
+            inner = {words: each for words, each in found.items() if words[:1] == path and words != path}
+            pages[f"ajuste-{path[0]}"] = _page(("ajuste", *path), one, inner)
+    return pages
+
+
+def _page(words: tuple[str, ...], command: Any, inner: dict[tuple[str, ...], Any]) -> str:
+    text, summary = _told(command), _sentence(command)
+    date = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), UTC).strftime("%Y-%m-%d")
+    lines = [f'.TH {"-".join(words).upper()} 1 "{date}" "ajuste {ajuste_version()}" "Ajuste"']
+    lines += [".SH NAME", f"{_roff('-'.join(words))} \\- {_roff(summary)}", ".SH SYNOPSIS"]
+    lines += [
+        _synopsis(words, command),
+        ".SH DESCRIPTION",
+        *_paragraphs(text),
+        *_options(words, command, ".SH OPTIONS"),
+    ]
+    whole = len(words) == 1
+    if inner:
+        lines.append(".SH COMMANDS")
+    for path, one in inner.items():
+        name = " ".join(("ajuste", *path))
+        if whole:
+            lines += [".TP", f"\\fBajuste\\-{_roff(path[0])}\\fR(1)", _roff(_sentence(one))]
+        else:
+            lines += [f".SS {_roff(name)}", _synopsis(("ajuste", *path), one), ".PP", *_paragraphs(_told(one))]
+            lines += _options(("ajuste", *path), one, "")
+            lines += _examples(one, ".PP")
+    lines += _examples(command, ".SH EXAMPLES")
+    lines += [".SH EXIT STATUS", _roff(STATUS)]
+    lines += [".SH SEE ALSO", "\\fBajuste\\fR(1)"] if not whole else []
+    return "\n".join(lines) + "\n"
+
+
+def _synopsis(words: tuple[str, ...], command: Any) -> str:
+    context = typer.Context(command, info_name=" ".join(words))
+    usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
+    return f"\\fB{_roff(' '.join(words))}\\fR {_roff(usage.removeprefix(' '.join(words)).strip())}"
+
+
+def _options(words: tuple[str, ...], command: Any, head: str) -> list[str]:
+    context = typer.Context(command, info_name=" ".join(words))
+    records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
+    lines = [head] if records and head else []
+    for what, told in records:
+        lines += [".TP", f"\\fB{_roff(' '.join(what.split()))}\\fR", _roff(" ".join(told.split())) or "\\&"]
+    return lines
+
+
+def _examples(command: Any, head: str) -> list[str]:
+    found = examples_in(command.help)
+    lines = [head, ".EX"] if found else []
+    lines += [_roff(f"$ {one}") for one in found]
+    return [*lines, ".EE"] if found else []
+
+
+def _told(command: Any) -> str:
+    return str(command.help).partition("\n\n\b\n")[0]
+
+
+def _sentence(command: Any) -> str:
+    first = " ".join(_told(command).split("\n\n")[0].split()).rstrip(".")
+    return first[:1].lower() + first[1:]
+
+
+def _paragraphs(text: str) -> list[str]:
+    parts = [_roff(" ".join(part.replace("\b", "").split())) for part in text.split("\n\n") if part.strip()]
+    return "\n.PP\n".join(parts).split("\n")
+
+
+def _roff(text: str) -> str:
+    """``text`` as groff_man(7) shows it exactly so."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha")
+    escaped = escaped.replace("`", "\\(ga").replace("~", "\\(ti").replace("…", "...")
+    return re.sub(r"^(?=[.'])", r"\\&", escaped)
+
+
+def _script(shell: str) -> str:
+    command = [sys.executable, "-c", "from ajuste.cli.main import main; main()", "completion", shell]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
