@@ -147,6 +147,8 @@ _OFFERED: Final = MappingProxyType(
         "tunables show NAME": ("tunables",),
         "STUDY": ("studies", "files"),
         "RUN": ("runs",),
+        "RUN...": ("runs",),
+        "[RUN]...": ("runs",),
         "compare COMMAND [ARGUMENT]... [-- COMMAND ...]": ("workloads",),
         "ablate COMMAND [ARGUMENT]...": ("workloads",),
     }
