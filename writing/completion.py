@@ -1,20 +1,23 @@
-"""What completion in shells needs to know of the command line and the catalogue, without loading them."""
+"""What help and completion need to know of the command line and the catalogue, without loading them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
 import typer.main
+from typer.testing import CliRunner
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.main import whole_application
+from ajuste.cli.main import HELP_WIDTH, application, whole_application
 from ajuste.kernel.source import kernel_sources
 from ajuste.study.read import builtin_studies
 from writing.generated import ROOT, commands_of
 
 KNOWN: Final = ROOT / "src" / "ajuste" / "cli" / "completion.json"
+HELP: Final = KNOWN.with_name("help.json")
 
 
 def pages() -> dict[Path, str]:
@@ -29,7 +32,18 @@ def pages() -> dict[Path, str]:
         for path, one in [((), group), *commands_of(group)]
     }
     document = {"commands": commands, "values": _values()}
-    return {KNOWN: json.dumps(document, indent=1, ensure_ascii=False) + "\n"}
+    helps = {" ".join(path): _help(path) for path, _ in commands_of(group)}
+    return {
+        KNOWN: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
+        HELP: json.dumps(helps, indent=1, ensure_ascii=False) + "\n",
+    }
+
+
+def _help(path: Sequence[str]) -> str:
+    """What a command prints itself, for a terminal that is wide enough."""
+    words = [*path, "--help"]
+    done = CliRunner(env={"COLUMNS": str(HELP_WIDTH)}).invoke(application(words), words, prog_name="ajuste")
+    return done.output
 
 
 def _parameter(one: Any) -> dict[str, Any]:

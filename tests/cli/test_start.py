@@ -5,7 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SLOW = ("scipy.stats", "scipy.optimize", "scipy.interpolate", "ruptures", "sklearn", "optuna", "distributed")
+import pytest
+from typer.testing import CliRunner
+
+from ajuste.cli.main import application, kept_help
+
+SLOW = ("scipy", "sklearn", "optuna", "cmaes", "matplotlib", "plotly", "cryptography")
+LARGE = ("numpy", "sqlalchemy", "rich.table", "jinja2")
 OF_GUESTS = ("ajuste.executor.guest.guest", "qemu", "elftools")
 
 
@@ -21,3 +27,38 @@ def test_an_experiment_on_the_host_loads_nothing_of_guests_and_no_large_library_
     loaded = loaded_by("run", "compare", "report", "analyse")
     assert "ajuste.executor.host.host" in loaded
     assert not loaded.intersection((*SLOW, *OF_GUESTS))
+
+
+def loaded_for(*words: str) -> set[str]:
+    """What is loaded when a command ends."""
+    program = (
+        "import os, sys\n"
+        "os._exit = lambda code: (print(*sys.modules, file=sys.stderr), sys.stderr.flush(), os.kill(os.getpid(), 9))\n"
+        "from ajuste.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("words", [("--help",), ("compare", "--help"), ("kernel", "build", "--help"), ("no-command",)])
+def test_help_and_a_wrong_command_load_nothing_large(words: tuple[str, ...]) -> None:
+    loaded = loaded_for(*words)
+    assert "ajuste.cli.main" in loaded
+    assert not loaded.intersection((*SLOW, *LARGE))
+
+
+def test_the_list_of_settings_loads_nothing_that_asks_a_machine() -> None:
+    loaded = loaded_for("tunables")
+    assert "ajuste.catalogue.loader" in loaded
+    assert not loaded.intersection((*SLOW, *OF_GUESTS, "ajuste.executor", "sqlalchemy", "numpy"))
+
+
+def test_help_is_that_of_the_command_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in (["compare"], ["kernel", "build"]):
+        asked = [*words, "--help"]
+        itself = CliRunner(env={"COLUMNS": "80"}).invoke(application(asked), asked, prog_name="ajuste").output
+        assert kept_help(words) == itself
+    monkeypatch.setenv("COLUMNS", "60")
+    assert not kept_help(["compare"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -46,6 +48,9 @@ COMMANDS: Final = MappingProxyType(
 )
 """In the order of the help, with what it says of each. Each is a module of this package: a function of that name, or a
 group ``app``."""
+
+HELP_WIDTH: Final = 80
+"""Columns of a terminal for which ``help.json`` is written; help is never wider."""
 
 _MODULES: Final = {"worker": "cluster", "scheduler": "cluster"}
 """Of the commands that share one."""
@@ -129,4 +134,19 @@ def main() -> NoReturn:
 
         answer()
     ending = QuickEnding()
-    ending.leave(exit_code(lambda: application(sys.argv[1:])(standalone_mode=False)))
+    ending.leave(exit_code(lambda: _done(sys.argv[1:])))
+
+
+def _done(words: Sequence[str]) -> object:
+    if words[1:] and words[-1] == "--help" and (text := kept_help(words[:-1])):
+        print(text, end="")
+        return 0
+    return application(words)(standalone_mode=False)
+
+
+def kept_help(words: Sequence[str]) -> str:
+    """The help of the command that ``words`` name, without loading it; empty where it has to be wrapped anew."""
+    if shutil.get_terminal_size().columns < HELP_WIDTH:
+        return ""
+    kept: dict[str, str] = json.loads(Path(__file__).with_name("help.json").read_text(encoding="utf-8"))
+    return kept.get(" ".join(words), "")
