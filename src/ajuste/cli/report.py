@@ -16,10 +16,10 @@ from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
 from ajuste.report.format import count_of
-from ajuste.store.head import quick_heads
+from ajuste.store.head import quick_heads, quick_results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ajuste.model.results import Results
     from ajuste.store.head import Head
@@ -84,26 +84,16 @@ def report(
     if not runs:
         show_list(_listed(place.store_url), wanted, as_json=as_json)
         return
-    from ajuste.store.store import Store  # The list needs no more than the standard library.
-
-    with Store(place.store_url) as store:
-        if len(runs) > 1:
-            from ajuste.cli.side_by_side import show_side_by_side
-
-            show_side_by_side([store.find_run(run) for run in runs], store, as_json=as_json)
-            return
-        found = store.find_run(runs[0])
-        if trials:
-            _trials(store, found, as_json)
-            return
-        from ajuste.run.outcome import results_of  # only here: listing runs needs no statistics
-
-        results = results_of(found, store)
+    results = _said(place.store_url, runs[0]) if len(runs) == 1 and not trials else None
+    if results is None:
+        results = _computed(place.store_url, runs, trials=trials, as_json=as_json)
+    if results is None:
+        return
     from ajuste.cli.showing import show_results
 
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
-    show_results(results, html or place.reports / f"{found.id}.html", as_json=as_json, verbose=verbose)
+    show_results(results, html or place.reports / f"{results.run}.html", as_json=as_json, verbose=verbose)
     if pictures is not None:
         from ajuste.report.pictures.files import write_pictures
         from ajuste.report.results import report_of
@@ -111,6 +101,38 @@ def report(
         written = write_pictures(report_of(results), pictures, form)
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
+
+
+def _said(url: str, name: str) -> Results | None:
+    """What was said of a run, if it can be read quickly."""
+    document = quick_results(url, name)
+    if document is None:
+        return None
+    from ajuste.model.results import Results
+
+    try:
+        return Results.model_validate_json(document)
+    except ValueError:  # Another Ajuste may have written it otherwise.
+        return None
+
+
+def _computed(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> Results | None:
+    """The results of the one of ``runs``; None where several were compared or the outputs of trials shown instead."""
+    from ajuste.store.store import Store  # The list needs no more than the standard library.
+
+    with Store(url) as store:
+        if len(runs) > 1:
+            from ajuste.cli.side_by_side import show_side_by_side
+
+            show_side_by_side([store.find_run(run) for run in runs], store, as_json=as_json)
+            return None
+        found = store.find_run(runs[0])
+        if trials:
+            _trials(store, found, as_json)
+            return None
+        from ajuste.run.outcome import results_of  # only here: listing runs needs no statistics
+
+        return results_of(found, store)
 
 
 def _listed(url: str) -> Iterable[Head]:

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import jinja2
 from markupsafe import Markup, escape
 
 from ajuste.machine.files import make_directory
@@ -23,6 +22,9 @@ from ajuste.report.document import Data, Download, Report, every
 from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import saved_pictures
 from ajuste.report.plots.plot import Figure, figure_json
+
+if TYPE_CHECKING:
+    import jinja2
 
 # HTML ends a script at "</script" wherever it stands; old JavaScript ends a line at U+2028. JSON knows \u for all.
 _JSON_ESCAPES: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -142,6 +144,8 @@ def _breakable(name: str) -> Markup:
 
 @cache
 def _environment() -> jinja2.Environment:
+    import jinja2  # a page of the same contents stays without it
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("ajuste.report", "templates"),
         autoescape=True,
