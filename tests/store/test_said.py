@@ -39,6 +39,17 @@ def test_it_is_shown_again_without_computing_it(commands: Commands, said: Any) -
     assert "cuts involuntary context switches from 101 to" in commands.run("report", DECIDED)[1]
 
 
+def test_it_is_read_without_the_database_library(
+    commands: Commands, said: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> NoReturn:
+        raise AssertionError("the store is opened")
+
+    monkeypatch.setattr(Store, "__init__", fail)
+    assert commands.json("report", DECIDED) == said
+    assert "the store is opened" in commands.run("report", GOING_ON)[2]
+
+
 def test_a_run_that_can_go_on_is_computed_each_time(commands: Commands, said: Any) -> None:
     code, _, complained = commands.run("report", GOING_ON)
     assert code == 1
