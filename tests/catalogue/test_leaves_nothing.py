@@ -43,7 +43,7 @@ MODULES = {
 }
 SCHEDULED = re.compile(r"block\.(bfq|kyber|mq-deadline)\.")
 
-GROUP = 8
+GROUP = 24
 """So many tunables are written and restored between two looks at everything."""
 
 OF_TRIALS, CONTROL = "98", "99"
