@@ -55,8 +55,10 @@ test: setup ## every test, on real kernels and in a real browser too
 	$(CARGO) test --quiet --locked
 	.venv/bin/pytest -n auto --dist loadscope --no-loadscope-reorder
 
-test-quick: setup ## the tests that boot, download and browse nothing
-	.venv/bin/pytest -m "not vm and not browser and not network"
+ROOMS := $(addprefix tests/,model catalogue design outputs profile study analysis report)
+
+test-quick: setup ## the tests of the rooms that reach no machine: in about a minute, and nothing is changed
+	.venv/bin/pytest -q -n auto -m "not vm and not browser and not network and not machine" $(ROOMS)
 
 # Which tests, such as `make coverage TESTS=tests/model`; all of them with `make coverage TESTS=tests QUICK=`.
 TESTS := tests

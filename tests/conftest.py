@@ -41,6 +41,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What boots guests takes longest and comes first, so that in the end no worker waits for another."""
+    for item in items:
+        if "machine_lock" in getattr(item, "fixturenames", ()):
+            item.add_marker("machine")
     booting = {item.path for item in items if item.get_closest_marker("vm")}
     items.sort(key=lambda item: item.path not in booting)
 
