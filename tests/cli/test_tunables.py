@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli import tunables
+from ajuste.cli import tunable_sheet, tunables
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello, ReadBack
 from ajuste.model.kernel import KernelImage
@@ -60,9 +60,9 @@ def played(monkeypatch: pytest.MonkeyPatch, ajuste_home: Path) -> list[str]:
 
     monkeypatch.setenv("AJUSTE_HOME", str(ajuste_home))
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(tunables, "fetch_kernel", fetch)
-    monkeypatch.setattr(tunables, "GuestExecutor", PlayedGuest)
-    monkeypatch.setattr(tunables, "HostExecutor", NoHost)
+    monkeypatch.setattr("ajuste.kernel.fetch.fetch_kernel", fetch)
+    for name, played in {"fetch_kernel": fetch, "GuestExecutor": PlayedGuest, "HostExecutor": NoHost}.items():
+        monkeypatch.setattr(tunable_sheet, name, played)
     PlayedGuest.booted.clear()
     return PlayedGuest.booted
 
