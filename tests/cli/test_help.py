@@ -106,3 +106,15 @@ def test_an_example_works(example: str, place: Path, request: pytest.FixtureRequ
     done = patiently(lambda: ajuste(example, place))
     assert done.returncode == 0, f"{example}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     assert done.stderr == "" or GUESTS.search(example)
+
+
+@pytest.mark.parametrize("words", [[], ["kernel"], ["store"], ["cluster"]])
+def test_what_asks_for_nothing_is_shown_the_help(words: list[str]) -> None:
+    program = "from ajuste.cli.main import main; main()"
+    done, helped = (
+        subprocess.run([sys.executable, "-c", program, *given], capture_output=True, text=True, check=True)
+        for given in (words, [*words, "--help"])
+    )
+    assert done.stdout == helped.stdout
+    assert done.stdout.startswith("Usage: ")
+    assert not done.stderr

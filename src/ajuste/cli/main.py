@@ -49,6 +49,9 @@ COMMANDS: Final = MappingProxyType(
 """In the order of the help, with what it says of each. Each is a module of this package: a function of that name, or a
 group ``app``."""
 
+_UNSAID: Final = ([], ["cluster"], ["kernel"], ["store"])
+"""What asks for nothing: the help is shown."""
+
 HELP_WIDTH: Final = 80
 """Columns of a terminal for which ``help.json`` is written; help is never wider."""
 
@@ -137,11 +140,13 @@ def main() -> NoReturn:
     ending.leave(exit_code(lambda: _done(sys.argv[1:])))
 
 
-def _done(words: Sequence[str]) -> object:
+def _done(words: list[str]) -> object:
+    if words in _UNSAID:
+        words = [*words, "--help"]
     if words[1:] and words[-1] == "--help" and (text := kept_help(words[:-1])):
         print(text, end="")
         return 0
-    return application(words)(standalone_mode=False)
+    return application(words)(words, standalone_mode=False)
 
 
 def kept_help(words: Sequence[str]) -> str:
