@@ -49,7 +49,7 @@ COMMANDS: Final = MappingProxyType(
 """In the order of the help, with what it says of each. Each is a module of this package: a function of that name, or a
 group ``app``."""
 
-_UNSAID: Final = ([], ["cluster"], ["kernel"], ["store"])
+_UNSAID: Final[tuple[list[str], ...]] = ([], ["cluster"], ["kernel"], ["store"])
 """What asks for nothing: the help is shown."""
 
 HELP_WIDTH: Final = 80
