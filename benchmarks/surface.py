@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ajuste.design.refinement import Grid, SampledPoint, grid_of, known, surface_over
 from ajuste.machine.home import home
 from ajuste.model.trial import Configuration, Factor
-from ajuste.study.read import find_study
+from ajuste.study.builtin import find_study
 from benchmarks.comparison import Comparison
 
 MOST_SECONDS = 45

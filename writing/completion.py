@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.main import HELP_WIDTH, application, whole_application
 from ajuste.kernel.source import kernel_sources
-from ajuste.study.read import builtin_studies
+from ajuste.study.builtin import builtin_studies
 from writing.generated import ROOT, commands_of
 
 KNOWN: Final = ROOT / "src" / "ajuste" / "cli" / "completion.json"

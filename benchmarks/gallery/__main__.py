@@ -17,7 +17,8 @@ from rich.console import Console
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
-from ajuste.study.read import find_study, read_study
+from ajuste.study.builtin import find_study
+from ajuste.study.read import read_study
 from benchmarks.gallery.marks import put
 from benchmarks.gallery.pages import IMAGES, INDEX, Measured, Page, pages
 

@@ -16,7 +16,8 @@ from ajuste.report.progress import Progress
 from ajuste.run.experiment import conduct, prepare
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
-from ajuste.study.read import find_study, read_study
+from ajuste.study.builtin import find_study
+from ajuste.study.read import read_study
 from ajuste.study.schema import BudgetTable, DesignTable, Study
 from benchmarks.tuning.surfaces import RECORDED, SIDE
 

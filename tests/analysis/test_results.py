@@ -14,7 +14,8 @@ from ajuste.model.event import Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
-from ajuste.study.read import find_study, read_study
+from ajuste.study.builtin import find_study
+from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 

@@ -10,7 +10,7 @@ from benchmarks.gallery.pages import GALLERY, INDEX, pages
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.study.read import find_study
+from ajuste.study.builtin import find_study
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=200).filter(lambda t: "<!--" not in t)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ajuste.study.read import find_study
+from ajuste.study.builtin import find_study
 from own_home import own_home
 from shell import SMALL, Shell
 

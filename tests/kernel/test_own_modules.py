@@ -12,8 +12,9 @@ from ajuste.kernel.own_module import built_modules
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion
+from ajuste.study.builtin import find_study
 from ajuste.study.overrides import without_levels
-from ajuste.study.read import find_study, read_study
+from ajuste.study.read import read_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 

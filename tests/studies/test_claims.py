@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ajuste.analysis.prediction import weight_of_nice
-from ajuste.study.read import find_study
+from ajuste.study.builtin import find_study
 from shell import Shell
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]

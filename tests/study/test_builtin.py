@@ -8,7 +8,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.study.read import BuiltinStudy, builtin_studies, find_study, read_study
+from ajuste.study.builtin import BuiltinStudy, builtin_studies, find_study
+from ajuste.study.read import read_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 
 ALL = builtin_studies()

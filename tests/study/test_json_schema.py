@@ -11,7 +11,8 @@ from jsonschema.protocols import Validator
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
-from ajuste.study.read import BuiltinStudy, builtin_studies, json_schema, read_study
+from ajuste.study.builtin import BuiltinStudy, builtin_studies
+from ajuste.study.read import json_schema, read_study
 from ajuste.study.resolve import resolve
 
 

@@ -4,9 +4,10 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
+from ajuste.study.builtin import find_study
 from ajuste.study.check import check
 from ajuste.study.overrides import relocated
-from ajuste.study.read import find_study, read_study
+from ajuste.study.read import read_study
 from ajuste.study.schema import Study
 
 

@@ -28,10 +28,11 @@ from ajuste.report.console import Console, sheet
 from ajuste.run.experiment import built_kernels
 from ajuste.run.placement import check_profiles, placed_profiles
 from ajuste.run.testbed import RunOptions
+from ajuste.study.builtin import find_study
 from ajuste.study.command_line.request import Request, kernels_between_commas
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import Where, relocated, with_parameters, without_levels
-from ajuste.study.read import find_study, read_study
+from ajuste.study.read import read_study
 from ajuste.study.schema import Study, TargetTable
 
 if TYPE_CHECKING:

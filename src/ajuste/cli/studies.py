@@ -8,7 +8,7 @@ import typer
 
 from ajuste.cli.options import Json, example
 from ajuste.report.console import Console
-from ajuste.study.read import builtin_studies
+from ajuste.study.builtin import builtin_studies
 
 
 @example("ajuste studies")

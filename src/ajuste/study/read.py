@@ -6,8 +6,6 @@ import logging
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +18,7 @@ from ajuste.study.check import check
 from ajuste.study.factors import ParseKernel
 from ajuste.study.files import check_files
 from ajuste.study.location import HINT, KeyPath, StudyOrigin, StudySource
-from ajuste.study.problem import Problem, error, from_validation, nearest
+from ajuste.study.problem import Problem, error, from_validation
 from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
 from ajuste.study.settings import WORKLOAD_PREFIX
@@ -163,49 +161,6 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         digits = _MANY_DIGITS.search(text)
         place = Place(path, text.count("\n", 0, digits.start()) + 1 if digits else None)
         raise RequestError("found a number with too many digits; expected at most 64 bits", place=place) from None
-
-
-# The studies that come with Ajuste, one TOML file each.
-
-
-@dataclass(frozen=True)
-class BuiltinStudy:
-    """``path`` is its file."""
-
-    name: str
-    title: str
-    question: str
-    path: Path
-
-
-def builtin_studies() -> list[BuiltinStudy]:
-    """All of them, by name."""
-    folder = Path(str(files("ajuste.catalogue"))) / "studies"
-    return [_read_builtin(path) for path in sorted(folder.glob("*.toml"))]
-
-
-def find_study(name_or_path: str) -> Path:
-    """The file of the built-in study of that name, or the file itself. Raises RequestError with the nearest names.
-
-    Whatever ends in ``.toml`` or has a slash is a file; a built-in name comes before a file of the same name.
-    """
-    known = {study.name: study.path for study in builtin_studies()}
-    if name_or_path in known:
-        return known[name_or_path]
-    path = Path(name_or_path)
-    if path.is_file():
-        return path
-    if path.suffix == ".toml" or "/" in name_or_path:
-        raise RequestError(
-            f"study file {name_or_path} not found", hint="list the built-in studies with `ajuste studies`"
-        )
-    near = nearest(name_or_path, list(known)) or f"; expected one of {', '.join(known)}, or a file"
-    raise RequestError(f'study "{name_or_path}" not found{near}', hint="list the studies with `ajuste studies`")
-
-
-def _read_builtin(path: Path) -> BuiltinStudy:
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
-    return BuiltinStudy(document["name"], document.get("title", ""), document.get("question", ""), path)
 
 
 # The JSON Schema of study files, with the names of the catalogue, so that editors complete and check them.

@@ -8,12 +8,13 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.cli.saving import study_text
 from ajuste.model.error import RequestError
 from ajuste.profile.placing import Placed
+from ajuste.study.builtin import find_study
 from ajuste.study.check import check
 from ajuste.study.command_line.factors import ablation_study
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.explain import design_words
-from ajuste.study.read import find_study, read_study
+from ajuste.study.read import read_study
 from apart import SETS, placed, resolved
 
 FEW = {name: SETS[name] for name in ("vm.swappiness", "vm.dirty_ratio", "sched_min_granularity_ns")}
