@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from debian.deb822 import PkgRelation
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -133,6 +132,8 @@ def _best(name: str, version: str, offered: Iterable[Package]) -> Package | None
 def _parts(package: Package) -> list[str]:
     if not package.depends:
         return []
+    from debian.deb822 import PkgRelation  # takes long to load
+
     relations = PkgRelation.parse_relations(package.depends)
     return [first["name"] for first, *_ in relations if first["name"].startswith(_PARTS)]
 

@@ -14,7 +14,6 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from debian.deb822 import PkgRelation
 from debian.debian_support import Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -295,6 +294,8 @@ def _dependencies(
     packages: Iterable[Package], seen: set[str], archive: Archive, suites: tuple[str, ...]
 ) -> list[Package]:
     """The newest versions of the libraries that ``packages`` depend on, without those ``seen``."""
+    from debian.deb822 import PkgRelation  # takes long to load
+
     names = {
         alternative["name"]
         for package in packages

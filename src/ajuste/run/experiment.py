@@ -22,11 +22,8 @@ from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.trial import KERNEL_FACTOR
-from ajuste.run.recordings import record_decisive, record_trials, to_record
 from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
-from ajuste.store.claim import lock_name, only_one
-from ajuste.store.store import Run, Store
 from ajuste.study.resolve import resolve, resolver
 from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
@@ -34,6 +31,7 @@ from ajuste.study.tune import first_study, searched_study
 
 if TYPE_CHECKING:
     from ajuste.kernel.building.build import BuildWatcher
+    from ajuste.store.store import Run, Store
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -137,6 +135,8 @@ def conduct(
     where the same run is going on elsewhere or the kernel does not boot, RunError where measuring failed; what was
     measured is in the store in any case.
     """
+    from ajuste.store.claim import lock_name, only_one  # what is only planned is kept in no store
+
     remove_leftovers(means.home)
     study = experiment.resolved.study
     seed = study.design.seed
@@ -266,6 +266,8 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         stop = Runner(resolved, run, store, executors, watcher, experiment.resolver).carry_out()
         explained = resolved.study.analysis.explain and experiment.resolver is None
         if explained and stop.why != "failed" and bed.explains:
+            from ajuste.run.recordings import record_decisive
+
             record_decisive(run, store, executors, means.say)
         _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
         store.stop_run(run, stop.why, stop.words)
@@ -300,6 +302,8 @@ def record(run: Run, configuration: str, store: Store, catalogue: Catalogue, mea
     lost.
     """
     resolved = ResolvedStudy.model_validate_json(run.resolved)
+    from ajuste.run.recordings import record_trials, to_record
+
     names = to_record(run, configuration, store, fresh=fresh)
     if not names:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
@@ -13,9 +13,10 @@ from ajuste.kernel.spec import BUILT, TO_BUILD
 from ajuste.model.error import RunError
 from ajuste.model.results import Results
 from ajuste.model.wording import split_at
-from ajuste.store.record import KeptRecord
-from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Run, Store
 
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
 COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
@@ -47,6 +48,7 @@ def results_of(run: Run, store: Store) -> Results:
 
 def _computed(run: Run, store: Store) -> Results:
     from ajuste.analysis.explanation import explanations  # what is kept is shown without any statistics
+    from ajuste.store.record import KeptRecord
 
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     results = _assembler(resolved)(

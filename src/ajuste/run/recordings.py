@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ajuste.analysis.explanation import deciding_configuration
 from ajuste.design.blocks import block
@@ -15,8 +15,10 @@ from ajuste.model.trial import Observation, Slot
 from ajuste.model.wording import Say
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors
-from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Run, Store
 
 BUFFER_BYTES: Final = 128 << 20
 """Of the kernel's trace buffers at most: some million switches."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
@@ -22,10 +22,12 @@ from ajuste.run.schedule import (
     RefinedSchedule,
     Schedule,
 )
-from ajuste.store.store import Place, Run, Store
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy
 from ajuste.study.trial_plan import reading_of
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Place, Run, Store
 
 _LOG: Final = logging.getLogger(__name__)
 
