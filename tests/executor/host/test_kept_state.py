@@ -162,3 +162,17 @@ def test_a_full_disk_leaves_no_half_of_one(place_: Home, monkeypatch: pytest.Mon
     with pytest.raises(OSError, match="No space left"):
         keep(place_, "r1")
     assert list(kept_states(place_).iterdir()) == []
+
+
+def test_what_a_killed_process_was_writing_is_removed_by_the_next(place_: Home) -> None:
+    keep(place_, "r1")
+    half = kept_states(place_) / ".00000002-r2.json.4242"
+    half.write_text('{"boot"')
+    keep(place_, "r2")
+    assert [path.name for path in sorted(kept_states(place_).iterdir())] == ["00000001-r1.json", "00000002-r2.json"]
+
+
+def test_a_run_with_the_trials_of_another_is_found_too(place_: Home) -> None:
+    keep(place_, "20261122-163035-00b9d1", **{"vm.one": "5"})
+    keep(place_, "20261122-163035-00b9d1.2", **{"vm.one": "6"})
+    assert verify(place_, Machine(), CATALOGUE).since.run == "20261122-163035-00b9d1.2"  # type: ignore[arg-type]

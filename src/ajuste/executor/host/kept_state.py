@@ -29,7 +29,8 @@ from ajuste.model.plan import Location, Write
 from ajuste.model.tunable import Tunable, same_value
 
 MOST_KEPT: Final = 8
-_NAME = re.compile(r"([0-9]{8})-[A-Za-z0-9_-]{1,64}\.json")
+_NAME = re.compile(r"([0-9]{8})-[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}\.json")
+_PART = re.compile(rf"\.{_NAME.pattern}\.[0-9]+")
 
 
 class KeptState(BaseModel):
@@ -92,6 +93,8 @@ def keep_state(home: Home, run: str, writes: Sequence[Write], target: Executor, 
         written=tuple(name for name in values if places[name] in changed),
     )
     make_directory(directory)
+    for part in [path for path in directory.iterdir() if _PART.fullmatch(path.name)]:
+        part.unlink(missing_ok=True)  # of a process that was killed: only one has the machine
     number = int(files[-1].name[:8]) + 1 if files else 1
     _write(directory / f"{number:08}-{run}.json", state)
     for old in _files(directory)[:-MOST_KEPT]:
