@@ -73,7 +73,7 @@ def bad_disk(root: Path) -> Iterator[BadDisk]:
             file.truncate(ROOM_KIB << 10)
         # Its own journal and tables have their blocks; those of files are had when they are written.
         extended = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
-        options = ("-b", "1024", "-J", "size=1", "-m", "0", "-N", "128", "-E", extended, "-e", "remount-ro")
+        options = ("-b", "1024", "-J", "size=1", "-m", "0", "-N", "1024", "-E", extended, "-e", "remount-ro")
         _run("mkfs.ext4", "-q", *options, disk.image)
         disk.mount()
         try:
