@@ -18,7 +18,7 @@ from ajuste.executor.host.journals import (
     OldValue,
     Scope,
     discard,
-    journals_in,
+    journals_at_rest,
     permitted,
     require_readable,
     restore_from,
@@ -64,7 +64,7 @@ def restore(
             _discard(places or [], dry_run=dry_run)
             return
         scope = _scope(places)
-        journals = journals_in(scope)
+        journals = journals_at_rest(scope)
         require_readable(Path(journal.path) for journal in journals if Path(journal.path).exists())
         allowed = permitted(value for journal in journals for value in journal.old_values)
         if dry_run:

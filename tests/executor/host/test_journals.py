@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,6 +177,20 @@ class TestPuttingBack:
         (refused,) = (event for event in restoration.events if event["event"] == "failed")
         assert (refused["tunable"], "the catalogue has no such tunable" in refused["message"]) == (name, True)
         assert path.exists()
+
+
+@needs_root
+@pytest.mark.usefixtures("machine_lock")
+def test_one_that_a_dying_process_still_holds_is_waited_for(tmp_path: Path, registry: Path) -> None:
+    path = journal(tmp_path, "a", header(boot_id()) + step(EXPIRE.read_text().strip()))
+    holder = os.open(path, os.O_RDWR)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    dying = threading.Timer(0.5, os.close, [holder])
+    dying.start()
+    restored = restore_all(only(tmp_path, registry=registry))
+    dying.join()
+    assert restored.done, restored.events
+    assert not path.exists()
 
 
 @needs_root

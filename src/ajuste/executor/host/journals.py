@@ -10,6 +10,7 @@ import logging
 import os
 import shlex
 import subprocess
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.executor.host.machine import files_in
+from ajuste.executor.host.machine_lock import CLEARING_SECONDS
 from ajuste.machine.home import AGENT, native_program
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
@@ -29,6 +31,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 REGISTRY: Final = Path("/var/lib/ajuste/journals")
 """Where the agent enters every journal of this machine that is not settled, whichever home it is in."""
+
+_PAUSE_SECONDS: Final = 0.05
 
 State = Literal["left", "void", "gone", "held", "kept", "damaged", "unknown", "foreign", "malformed"]
 
@@ -111,6 +115,18 @@ def journals_in(scope: Scope) -> tuple[JournalLeft, ...]:
     if ended.returncode not in (0, 1):
         raise RunError(f"the agent cannot list journals: {_complaint(ended)}")
     return tuple(_LIST.validate_json(line) for line in ended.stdout.splitlines())
+
+
+def journals_at_rest(scope: Scope) -> tuple[JournalLeft, ...]:
+    """As ``journals_in``, once a guardian at work or a process that was just killed has let go of its own: what a held
+    journal says is not known, and so what may be written because of it.
+    """
+    deadline = time.monotonic() + CLEARING_SECONDS
+    while True:
+        found = journals_in(scope)
+        if all(journal.state != "held" for journal in found) or time.monotonic() > deadline:
+            return found
+        time.sleep(_PAUSE_SECONDS)
 
 
 def require_none_left(own: Path, registry: Path = REGISTRY) -> tuple[str, ...]:
@@ -201,7 +217,7 @@ def restore_from(scope: Scope, places: Sequence[Location]) -> Restoration:
 
 def restore_all(scope: Scope) -> Restoration:
     """Put back what the journals say, where the catalogue has their tunables."""
-    return restore_from(scope, permitted(value for journal in journals_in(scope) for value in journal.old_values))
+    return restore_from(scope, permitted(value for journal in journals_at_rest(scope) for value in journal.old_values))
 
 
 def discard(journals: Sequence[Path]) -> None:
