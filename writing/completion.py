@@ -18,6 +18,8 @@ from writing.generated import ROOT, commands_of
 
 KNOWN: Final = ROOT / "src" / "ajuste" / "cli" / "completion.json"
 HELP: Final = KNOWN.with_name("help.json")
+_MARGIN: Final = 2
+"""Columns that the help of a command leaves free on a terminal."""
 
 
 def pages() -> dict[Path, str]:
@@ -42,7 +44,7 @@ def pages() -> dict[Path, str]:
 def _help(path: Sequence[str]) -> str:
     """What a command prints itself, for a terminal that is wide enough."""
     words = [*path, "--help"]
-    done = CliRunner(env={"COLUMNS": str(HELP_WIDTH)}).invoke(application(words), words, prog_name="ajuste")
+    done = CliRunner().invoke(application(words), words, prog_name="ajuste", terminal_width=HELP_WIDTH - _MARGIN)
     return done.output
 
 

@@ -8,18 +8,15 @@ from typing import Annotated
 import typer
 
 from ajuste.cli.choice import chosen_channel
-from ajuste.cli.options import ClusterKeys, Insecure, example, examples
+from ajuste.cli.options import ClusterKeys, Insecure, example, examples, help_if_alone
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 
 app = typer.Typer(
     help=examples("Make the keys of a cluster.", "ajuste cluster keys"),
-    no_args_is_help=True,
+    invoke_without_command=True,
+    callback=help_if_alone,
 )
-
-
-@app.callback()
-def _group() -> None: ...
 
 
 @app.command()

@@ -14,7 +14,7 @@ from ajuste.cli.kernel_bisect import bisect
 from ajuste.cli.kernel_build import build, described, remove
 from ajuste.cli.kernel_diff import diff
 from ajuste.cli.kernel_prove import prove_kernel
-from ajuste.cli.options import Json, example, examples
+from ajuste.cli.options import Json, example, examples, help_if_alone
 from ajuste.cli.showing import telling
 from ajuste.kernel.available import AvailableKernel, available_kernels
 from ajuste.kernel.building.built import BuiltKernel, built_kernels
@@ -29,7 +29,8 @@ from ajuste.report.console import Console
 QEMU = "qemu"
 
 app = typer.Typer(
-    no_args_is_help=True,
+    invoke_without_command=True,
+    callback=help_if_alone,
     help=examples("List, fetch, build, prove and compare kernels; fetch QEMU.", "ajuste kernel list"),
 )
 

@@ -17,7 +17,7 @@ import typer
 
 from ajuste.cli.edge import QuickEnding, exit_code
 from ajuste.cli.log import OPTION, begin_log, without_log
-from ajuste.cli.options import examples
+from ajuste.cli.options import examples, help_if_alone
 from ajuste.model.error import RequestError
 
 COMMANDS: Final = MappingProxyType(
@@ -49,9 +49,6 @@ COMMANDS: Final = MappingProxyType(
 """In the order of the help, with what it says of each. Each is a module of this package: a function of that name, or a
 group ``app``."""
 
-_UNSAID: Final[tuple[list[str], ...]] = ([], ["cluster"], ["kernel"], ["store"])
-"""What asks for nothing: the help is shown."""
-
 HELP_WIDTH: Final = 80
 """Columns of a terminal for which ``help.json`` is written; help is never wider."""
 
@@ -68,7 +65,6 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
             "ajuste studies",
             "ajuste run granularity",
         ),
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -123,8 +119,7 @@ def _options(
     if verbose or as_json:
         option = "--verbose" if verbose else "--json"
         raise RequestError(f"{option} before a command requires --version", hint=f"write {option} after the command")
-    if context.invoked_subcommand is None:
-        raise RequestError("missing command", hint="see ajuste --help")
+    help_if_alone(context)
     if log is not None:
         begin_log(log)
 
@@ -141,12 +136,10 @@ def main() -> NoReturn:
 
 
 def _done(words: list[str]) -> object:
-    if words in _UNSAID:
-        words = [*words, "--help"]
     if words[1:] and words[-1] == "--help" and (text := kept_help(words[:-1])):
         print(text, end="")
         return 0
-    return application(words)(words, standalone_mode=False)
+    return application(words)(words, prog_name="ajuste", standalone_mode=False)
 
 
 def kept_help(words: Sequence[str]) -> str:

@@ -137,3 +137,10 @@ def examples_in(text: str) -> list[str]:
     """The commands that a help text shows."""
     lines = (line.strip() for line in text.splitlines())
     return [line.removeprefix(PROMPT) for line in lines if line.startswith(PROMPT)]
+
+
+def help_if_alone(context: typer.Context) -> None:
+    """The help of a group of commands, where none of them is named."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit

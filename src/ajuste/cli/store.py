@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from ajuste.cli.listing import since_of, size_text
-from ajuste.cli.options import Json, example, examples
+from ajuste.cli.options import Json, example, examples, help_if_alone
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import visible_line
@@ -34,7 +34,8 @@ app = typer.Typer(
         "ajuste store backup runs.sqlite",
         "ajuste store salvage -o salvaged.sqlite",
     ),
-    no_args_is_help=True,
+    invoke_without_command=True,
+    callback=help_if_alone,
 )
 
 
