@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, select
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
 from ajuste.machine.files import make_directory
 from ajuste.machine.installation import lacking
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.store.checks import DamageError, serialised
+from ajuste.store.checks import UNREADABLE, DamageError, serialised
 from ajuste.store.head import CHECKED_BYTES, STORE_VERSION
 from ajuste.store.rows import LAYOUT, RUNS, STORE, TrialTally, keep_tally, new_layout, tally
 from ajuste.store.schema import POSTGRESQL, SQLITE, Base, TallyRow, VersionRow
@@ -66,6 +68,38 @@ def connect(url: str) -> Engine:
         event.listen(engine, "connect", _durable)
         event.listen(engine, "begin", _begin)
     return engine
+
+
+@contextmanager
+def reading(engine: Engine, url: str) -> Iterator[Session]:
+    """Everything that is read in it is of one moment. Raises RunError for what cannot be read."""
+    options = {} if engine.dialect.name == SQLITE else {"isolation_level": "REPEATABLE READ"}
+    try:
+        with Session(engine.execution_options(**options)) as session:
+            yield session
+    except (DatabaseError, DamageError) as error:
+        raise unusable(url, error, "read") from error
+    except engine.dialect.loaded_dbapi.Error as error:  # By the driver's own cursor.
+        raise unusable(url, DatabaseError(None, None, error), "read") from error
+    except UNREADABLE as error:
+        raise unusable(url, DamageError(f"it has an unreadable value: {error}"), "read") from error
+
+
+@contextmanager
+def writing(engine: Engine, url: str) -> Iterator[Session]:
+    """All that is written in it is kept, or nothing. Raises RunError for what cannot be written."""
+    try:
+        with Session(engine.execution_options(**{WRITING: True})) as session, session.begin():
+            yield session
+    except IntegrityError as error:
+        raise RunError(
+            f"the store already has this entry: {error.orig}",
+            hint="wait for another process with the same run, or stop it",
+        ) from error
+    except (DatabaseError, DamageError) as error:
+        raise unusable(url, error, "written") from error
+    except UnicodeError as error:  # The database quotes a damaged text in its message.
+        raise unusable(url, DamageError(f"it has invalid text: {error}"), "written") from error
 
 
 def require_sound(engine: Engine) -> None:

@@ -61,6 +61,12 @@ def found_of(check: Any) -> int | None:
     return found
 
 
+def run_named(found: Sequence[Head], text: str) -> str | None:
+    """Which run has the id ``text``, or is that of the study of that name which was taken up last."""
+    named = [head for head in found if text in (head.id, head.study) and not head.deleted]
+    return max(named, key=lambda head: (head.taken_up, head.id)).id if named else None
+
+
 def quick_heads(url: str) -> list[Head] | None:
     """Of all runs of a sound SQLite store of today's layout, the one begun last first. None of any other: only reading
     it with all means says what is wrong.
@@ -74,8 +80,9 @@ def quick_results(url: str, text: str) -> str | None:
     """
 
     def read(connection: sqlite3.Connection, found: list[Head]) -> str | None:
-        named = [head for head in found if text in (head.id, head.study) and not head.deleted]
-        run = max(named, key=lambda head: (head.taken_up, head.id)).id
+        run = run_named(found, text)
+        if run is None:
+            return None
         (kept,) = connection.execute(
             'SELECT trials, total, recorded, document, "check" FROM results WHERE run_id = ?', (run,)
         )
@@ -139,6 +146,5 @@ def _head(row: Sequence[Any]) -> Head:
     values = list(row)
     for place in _TRUTHS:
         values[place] = bool(values[place])
-    if check_of(*values[:-1]) != values[-1]:
-        raise DamageError(f"the entry of run {values[0]} is damaged")
+    verify_head(*values)
     return Head(*values)

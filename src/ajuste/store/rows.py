@@ -265,6 +265,17 @@ def all_trials(session: Session, run_id: str) -> TrialTally:
     return TrialTally(sum(one.rows for one in counted), sum(one.total for one in counted))
 
 
+def all_known(session: Session, run_id: str) -> tuple[int, int, int]:
+    """What the results of a run are of: how many trials, and the sums of the checksums of them and of recordings."""
+    trials = all_trials(session, run_id)
+    return trials.rows, trials.total, sum(tally(session, owner, RECORDED).total for owner in owners(session, run_id))
+
+
+def next_turn(session: Session) -> int:
+    """The number of the run that is begun or taken up now: they are counted, because clocks go back."""
+    return (session.scalar(select(func.max(RunRow.taken_up))) or 0) + 1
+
+
 def tally(session: Session, run_id: str, kind: str, *, to_change: bool = False) -> TrialTally:
     """What was counted; ``to_change`` has others who want to change it wait until the end of the transaction. Raises
     DamageError if the run's trials, or the runs, were never counted.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -13,18 +13,17 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from sqlalchemy import delete, func, select, tuple_
-from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.orm import Session
 
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
-from ajuste.store.checks import UNREADABLE, DamageError
+from ajuste.store.checks import DamageError
 from ajuste.store.claim import held_on_server
 from ajuste.store.columns import each_measured, each_trial, read_measurements
-from ajuste.store.engine import WRITING, open_engine, require_sound, shown, unusable
-from ajuste.store.head import Head
+from ajuste.store.engine import open_engine, reading, require_sound, shown, writing
+from ajuste.store.head import Head, run_named
 from ajuste.store.packing import PackedColumn, packed, unpacked
 from ajuste.store.rows import (
     MACHINES,
@@ -34,6 +33,7 @@ from ajuste.store.rows import (
     TRIALS,
     WHOLE,
     TrialTally,
+    all_known,
     all_of,
     all_trials,
     change_run,
@@ -45,6 +45,7 @@ from ajuste.store.rows import (
     keep_machine,
     keep_tally,
     keep_trials,
+    next_turn,
     owners,
     place_words,
     sealed,
@@ -54,7 +55,7 @@ from ajuste.store.rows import (
     verified,
     whole_trial,
 )
-from ajuste.store.schema import SQLITE, ColumnRow, DigestRow, MachineRow, RecordedRow, ResultsRow, RunRow, TrialRow
+from ajuste.store.schema import ColumnRow, DigestRow, MachineRow, RecordedRow, ResultsRow, RunRow, TrialRow
 
 Place: TypeAlias = tuple[int, int, int]
 """Block, position and attempt of a trial."""
@@ -134,8 +135,8 @@ class Store:
         own = {"kernel": kernel, "workload": workload, "deleted": False, "unverified_before": False}
         with self._writing() as session:
             counted = tally(session, STORE, RUNS, to_change=True)  # Of two that begin at once one is the first.
-            last = session.scalar(select(func.max(RunRow.taken_up))) or 0
-            row = sealed(RunRow(**vars(run), **own, tags="", size_bytes=0, begun=last + 1, taken_up=last + 1))
+            turn = next_turn(session)
+            row = sealed(RunRow(**vars(run), **own, tags="", size_bytes=0, begun=turn, taken_up=turn))
             session.add(row)
             keep_tally(session, STORE, RUNS, counted.plus([row.check]))
             keep_tally(session, run.id, TRIALS, TrialTally())
@@ -172,9 +173,9 @@ class Store:
         instead of being measured again. Raises RequestError.
         """
         with self._reading() as session:
-            found = [head for head in heads(session) if text in (head.id, head.study) and not head.deleted]
-            if found:
-                return _run(session, max(found, key=lambda head: (head.taken_up, head.id)).id)
+            found = run_named(heads(session), text)
+            if found is not None:
+                return _run(session, found)
         raise RequestError(f"run {text!r} not found in the store", hint="list runs with ajuste report")
 
     def runs(self) -> list[Head]:
@@ -192,14 +193,14 @@ class Store:
         """What was said of a run that ended, as a document, if it has all that was known then and no more."""
         with self._reading() as session:
             kept = session.get(ResultsRow, run.id)
-            if kept is None or (verified(kept).trials, kept.total, kept.recorded) != _known(session, run):
+            if kept is None or (verified(kept).trials, kept.total, kept.recorded) != all_known(session, run.id):
                 return None
             return zlib.decompress(kept.document).decode()
 
     def keep_results(self, run: Run, answer: str, document: str) -> None:
         """Keep what a run that ended has said: all of it, and the answer for lists."""
         with self._writing() as session:
-            trials, total, recorded = _known(session, run)
+            trials, total, recorded = all_known(session, run.id)
             own = {"run_id": run.id, "trials": trials, "total": total, "recorded": recorded}
             session.merge(sealed(ResultsRow(**own, document=zlib.compress(document.encode()))))
             change_run(session, run.id, answer=answer)
@@ -227,15 +228,14 @@ class Store:
         """Take a run that has not ended up again for a study that measures the same, whatever its words and name."""
         new = replace(run, named=named, resolved=resolved, study=study or run.study)
         with self._writing() as session:
-            last = session.scalar(select(func.max(RunRow.taken_up))) or 0
-            change_run(session, run.id, taken_up=last + 1, named=named, resolved=resolved, study=new.study)
+            turn = next_turn(session)
+            change_run(session, run.id, taken_up=turn, named=named, resolved=resolved, study=new.study)
         return new
 
     def take_up(self, run: Run) -> None:
         """Let the name of its study stand for a run, which is shown instead of being measured again."""
         with self._writing() as session:
-            last = session.scalar(select(func.max(RunRow.taken_up))) or 0
-            change_run(session, run.id, taken_up=last + 1)
+            change_run(session, run.id, taken_up=next_turn(session))
 
     def set_environment(self, run: Run, environment: dict[str, Any]) -> None:
         """Record what the run was measured on, known only once its targets are ready."""
@@ -376,42 +376,13 @@ class Store:
             taken = {head.id for head in heads(session)}
         return next(one for number in count(2) if (one := f"{first}.{number}") not in taken)
 
-    @contextmanager
-    def _reading(self) -> Iterator[Session]:
-        """Everything that is read in it is of one moment."""
-        options = {} if self._engine.dialect.name == SQLITE else {"isolation_level": "REPEATABLE READ"}
-        try:
-            with Session(self._engine.execution_options(**options)) as session:
-                yield session
-        except (DatabaseError, DamageError) as error:
-            raise unusable(self.url, error, "read") from error
-        except self._engine.dialect.loaded_dbapi.Error as error:  # By the driver's own cursor.
-            raise unusable(self.url, DatabaseError(None, None, error), "read") from error
-        except UNREADABLE as error:
-            raise unusable(self.url, DamageError(f"it has an unreadable value: {error}"), "read") from error
+    def _reading(self) -> AbstractContextManager[Session]:
+        return reading(self._engine, self.url)
 
-    @contextmanager
-    def _writing(self) -> Iterator[Session]:
-        try:
-            with Session(self._engine.execution_options(**{WRITING: True})) as session, session.begin():
-                yield session
-        except IntegrityError as error:
-            raise RunError(
-                f"the store already has this entry: {error.orig}",
-                hint="wait for another process with the same run, or stop it",
-            ) from error
-        except (DatabaseError, DamageError) as error:
-            raise unusable(self.url, error, "written") from error
-        except UnicodeError as error:  # The database quotes a damaged text in its message.
-            raise unusable(self.url, DamageError(f"it has invalid text: {error}"), "written") from error
+    def _writing(self) -> AbstractContextManager[Session]:
+        return writing(self._engine, self.url)
 
 
 def _run(session: Session, run_id: str) -> Run:
     row = verified(session.get(RunRow, run_id))
     return Run(**{name: getattr(row, name) for name in Run.__dataclass_fields__})
-
-
-def _known(session: Session, run: Run) -> tuple[int, int, int]:
-    """What the results of a run are of: how many trials, and the sums of the checksums of them and of recordings."""
-    trials = all_trials(session, run.id)
-    return trials.rows, trials.total, sum(tally(session, owner, RECORDED).total for owner in owners(session, run.id))
