@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from small_stores import DECIDED, DIGEST, GOING_ON, Commands, flipped, small_store
+from small_stores import DECIDED, DIGEST, GOING_ON, Commands, flipped
 
 FLIPS = int(os.environ.get("AJUSTE_FUZZ", "24"))
 """Bits that are flipped, spread over the file; ``make fuzz`` flips many more."""
@@ -21,13 +21,6 @@ READING = (
     ("report", GOING_ON, "--trials", "--json"),
     ("export", DECIDED, "sched_min_granularity_ns=75000000", "--json"),
 )
-
-
-@pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
-    made = Commands(tmp_path / "home", monkeypatch)
-    small_store(made.store)
-    return made
 
 
 def changed(commands: Commands, statement: str, *values: object) -> None:

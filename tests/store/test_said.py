@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -12,14 +11,7 @@ import pytest
 from ajuste.analysis import results
 from ajuste.model.scheduling import Recorded
 from ajuste.store.store import Store
-from small_stores import DECIDED, GOING_ON, Commands, small_store
-
-
-@pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
-    made = Commands(tmp_path / "home", monkeypatch)
-    small_store(made.store)
-    return made
+from small_stores import DECIDED, GOING_ON, Commands
 
 
 @pytest.fixture
