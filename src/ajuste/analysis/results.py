@@ -23,8 +23,8 @@ from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.quantiles import with_quantile_columns, with_quantiles
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.summary import measured, outlier_notes, with_intervals
-from ajuste.analysis.surface.blocks import correlations
-from ajuste.analysis.surface.surfaces import Promise, surfaces
+from ajuste.analysis.surface.blocks import blocks_of, correlations
+from ajuste.analysis.surface.surfaces import Promise, best_set, surfaces
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
@@ -156,6 +156,19 @@ def _lines(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> tuple[L
 def _effects(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> Effects:
     found = effects(resolved, clean)
     return replace(found, found=undisputed(found.found, clean, machines, lambda own: effects(resolved, own).found))
+
+
+def contenders(resolved: ResolvedStudy, trials: Trials) -> tuple[str, ...]:
+    """The configurations that may have the best mean of the first deciding metric (see ``analysis.surface``); all while
+    nothing can be said.
+    """
+    metric, analysis = resolved.deciding[0], resolved.study.analysis
+    names, order_matters = resolved.names, _order_matters(resolved)
+    blocks = blocks_of(clean_trials(trials), names, metric, order_matters=order_matters)
+    if blocks is None:
+        return names
+    found = best_set(blocks, metric.direction, (1 - analysis.confidence) / len(resolved.deciding))
+    return tuple(blocks.names[place] for place in found.members)
 
 
 def means(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:

@@ -111,9 +111,10 @@ def raw_bits(entropy: Sequence[int], count: int) -> list[int]:
 # Allocation: which configurations later blocks hold, once some of them are decided.
 
 
-Allocation = Literal["undecided", "all", "refine"]
+Allocation = Literal["undecided", "all", "refine", "best"]
 """``undecided``: later blocks hold the baseline and what is still undecided; ``all``: every block holds everything;
-``refine``: blocks hold what the surface over a grid of levels needs (see ``design.refinement``).
+``refine``: blocks hold what the surface over a grid of levels needs (see ``design.refinement``); ``best``: later blocks
+hold the baseline and what may be the best.
 """
 
 

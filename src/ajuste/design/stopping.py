@@ -24,6 +24,9 @@ MOST_ATTEMPTS = 2
 """A trial that was not clean is run once more, and then left as it is."""
 
 
+BEST_PART = 3
+"""A search for the best ends when one in so many configurations may still be it."""
+
 Why = Literal["decided", "budget", "time", "interrupted", "failed"]
 """Why a run ended. What is decided here is never ``interrupted``."""
 
@@ -106,6 +109,21 @@ def stop_refining(surfaces: KnownSurface, blocks: int, minutes: float, limits: S
         return Stop("budget", f"reached the limit of blocks after {done}; {still}")
     if minutes >= limits.max_minutes:
         return Stop("time", f"reached the limit of {_time(limits.max_minutes)} after {done}; {still}")
+    return None
+
+
+def stop_at_best(
+    contenders: int, configurations: int, blocks: int, minutes: float, limits: StoppingLimits
+) -> Stop | None:
+    """Whether to stop a study that looks for the best: when few enough may be, or the budget is spent."""
+    may = f"{contenders} of {configurations} configurations may be the best after {_blocks(blocks)}"
+    few = contenders <= max(1, configurations // BEST_PART)
+    if few and blocks >= limits.min_blocks and 60 * minutes >= limits.min_seconds:
+        return Stop("decided", may)
+    if blocks >= limits.max_blocks:
+        return Stop("budget", f"reached the limit of blocks; {may}")
+    if minutes >= limits.max_minutes:
+        return Stop("time", f"reached the limit of {_time(limits.max_minutes)}; {may}")
     return None
 
 
@@ -293,7 +311,7 @@ def remaining(
             known = wanted[one.subject]
             more = one.more_blocks
             wanted[one.subject] = None if more is None or known is None else max(known, more)
-    if not wanted:
+    if not wanted or allocation == "best":
         return Remaining(budget, {}, at_most=True)
     ends = {name: None if more is None else max(done + more, min_blocks) for name, more in wanted.items()}
     known_ends = [budget + done if end is None else look_from(end) for end in ends.values()]

@@ -16,6 +16,7 @@ from ajuste.outputs.trial import trial
 from ajuste.run.history import TrialHistory
 from ajuste.run.schedule import (
     AblationSchedule,
+    BestSchedule,
     BlockWatcher,
     FixedSchedule,
     NarrowingSchedule,
@@ -255,7 +256,12 @@ def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver 
         return SearchSchedule(study, history, resolver)
     if study.study.design.combine == "ablation":
         return AblationSchedule(study, history)
-    kinds = {"all": FixedSchedule, "undecided": NarrowingSchedule, "refine": RefinedSchedule}
+    kinds = {
+        "all": FixedSchedule,
+        "undecided": NarrowingSchedule,
+        "refine": RefinedSchedule,
+        "best": BestSchedule,
+    }
     return kinds[study.study.allocation](study, history)
 
 

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Protocol
 
 from ajuste.analysis.pairs import clean_trials, given_up, sampled
-from ajuste.analysis.results import findings, means
+from ajuste.analysis.results import contenders, findings, means
 from ajuste.design.blocks import block, members
 from ajuste.design.refinement import KnownSurface, grid_of, known
 from ajuste.design.search.goal import Standing
@@ -21,6 +21,7 @@ from ajuste.design.stopping import (
     review_from,
     reviews,
     stop,
+    stop_at_best,
     stop_refining,
 )
 from ajuste.model.trial import Slot, Trial
@@ -164,7 +165,7 @@ class NarrowingSchedule(FixedSchedule):
         for review in reviews(self.limits.min_blocks):
             if review > number - self._warm_up:
                 break
-            following = members(self.study.names, self.study.baseline, self.findings(self._warm_up + review - 1))
+            following = self._following(self._warm_up + review - 1)
             if following != names:
                 names, since = following, self._warm_up + review
         return names, since
@@ -174,9 +175,33 @@ class NarrowingSchedule(FixedSchedule):
             return None
         return self._warm_up + review_from(max(1, number - self._warm_up + 1), self.limits.min_blocks) - 1
 
+    def _following(self, number: int) -> tuple[str, ...]:
+        """The configurations that go on after a review of block ``number`` and those before it."""
+        return members(self.study.names, self.study.baseline, self.findings(number))
+
     @property
     def _narrows(self) -> bool:
         return len(self.study.names) > 2
+
+
+class BestSchedule(NarrowingSchedule):
+    """Later blocks hold the baseline and what may be the best, until few enough may."""
+
+    def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
+        self._contenders: dict[int, tuple[str, ...]] = {}
+        super().__init__(study, history)
+
+    def _following(self, number: int) -> tuple[str, ...]:
+        going_on = {self.study.baseline, *self._contenders_after(number)}
+        return tuple(name for name in self.study.names if name in going_on)
+
+    def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
+        return stop_at_best(len(self._contenders_after(number)), len(self.study.names), measured, minutes, self.limits)
+
+    def _contenders_after(self, number: int) -> tuple[str, ...]:
+        if number not in self._contenders:
+            self._contenders[number] = contenders(self.study, self.history.trials(number))
+        return self._contenders[number]
 
 
 class RefinedSchedule(FixedSchedule):

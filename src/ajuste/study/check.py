@@ -6,6 +6,7 @@ All that needs no kernel; what depends on the kernel's version is found by ``stu
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain, islice
 
 from ajuste.catalogue.level import check_parameter, unit_of
@@ -19,7 +20,7 @@ from ajuste.outputs.pattern import check_pattern, check_pointer
 from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
 from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath
-from ajuste.study.measures import check_timelines, share_metrics
+from ajuste.study.measures import check_timelines, find_metric, share_metrics
 from ajuste.study.problem import MOST_SOUGHT, Problem, nearest
 from ajuste.study.schema import FactorTable, Study, TargetTable
 from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
@@ -53,7 +54,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
         _target(study, parse_kernel),
         _metrics(study, catalogue),
         _prediction(study, catalogue),
-        check_design(study),
+        check_design(study, catalogue),
         check_tune(study, catalogue),
         _scratch(study, catalogue),
     )
@@ -243,12 +244,14 @@ _EXPECTED = "screening requires two levels of each factor, or three with the bas
 _ALL = 'use combine = "all" for every combination, or "one-at-a-time"'
 
 
-def check_design(study: Study) -> Iterator[Problem]:
+def check_design(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     """What is wrong with the table ``design``, and with factors that do not suit it."""
     if study.design.allocation == "refine":
         yield from _refined(study)
     if study.design.combine == "ablation":
         yield from _ablation(study)
+    if study.design.allocation == "best":
+        yield from _best(study, catalogue)
     if study.design.combine != "screening":
         return
     if study.design.allocation == "undecided":
@@ -304,6 +307,26 @@ def _refined(study: Study) -> Iterator[Problem]:
             )
     if study.budget.min_blocks < 2:
         yield Problem(("budget", "min_blocks"), "found 1; refine requires at least 2 blocks to estimate the noise")
+
+
+def _best(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
+    """Whether there is a best one to be looked for."""
+    if study.design.combine in ("screening", "ablation"):
+        where: KeyPath = ("design", "allocation")
+        yield Problem(where, f"{study.design.combine} requires complete blocks", 'set allocation = "all"')
+    if not study.analysis.metrics:
+        return
+    name, first = study.analysis.metrics[0], ("analysis", "metrics", 0)
+    if split_percentile(name)[1] is not None:
+        yield Problem(first, f"best does not support quantiles such as {name}; use a mean")
+        return
+    with suppress(RequestError):  # One that is not known is said elsewhere.
+        if find_metric(name, study, catalogue).direction == "none":
+            yield Problem(
+                first,
+                f'best requires a metric that is better lower or higher; "{name}" has no better direction',
+                'put such a metric first, or set allocation = "undecided"',
+            )
 
 
 def _is_number(text: str) -> bool:

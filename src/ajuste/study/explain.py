@@ -152,7 +152,7 @@ def _ablation(study: Study) -> Sequence[str]:
 
 
 def _order(study: Study) -> str:
-    of = "of its configurations" if study.allocation == "refine" else "of every configuration"
+    of = "of its configurations" if study.allocation in ("refine", "best") else "of every configuration"
     if study.design.order == "latin":
         return (
             f"Blocks in Latin squares: each block has one trial {of}, and over as many blocks as it "
@@ -170,6 +170,11 @@ def _allocation(study: Study, count: int) -> Sequence[str]:
             f"The first {study.budget.min_blocks} blocks hold a coarse grid of levels; from then on a block holds the "
             f"baseline and the points at which the surface is known worst, new ones where it bends and again those "
             f"where the noise is large.",
+        )
+    if study.allocation == "best":
+        return (
+            f"After {study.budget.min_blocks} blocks, a block holds the baseline and the configurations that may be "
+            f"the best; it ends when at most a third of all may be.",
         )
     return (
         f"After {study.budget.min_blocks} blocks, a block holds the baseline and what is still undecided; a "

@@ -256,8 +256,9 @@ class DesignTable(StudyTable):
         default=None,
         description="undecided: after min_blocks a block holds the baseline and what is still undecided; all: every "
         "block holds everything; refine: of a grid of numeric levels only what the picture of it needs is measured, "
-        "until the surface is known within smallest_effect. Default: undecided, but all where combinations of "
-        "several factors are compared or screened.",
+        "until the surface is known within smallest_effect; best: after min_blocks a block holds the baseline and what "
+        "may have the best mean of the first metric, until at most a third of the configurations may. Default: "
+        "undecided, but all where combinations of several factors are compared or screened.",
     )
     warm_up: Whole = Field(
         default=0, ge=0, le=100, description="Number of warm-up blocks, which are kept but not compared."
