@@ -28,10 +28,9 @@ from ajuste.executor.cluster.answer import Answer, Said, WorkRequest, from_here
 from ajuste.executor.cluster.channel import Channel, open_channel
 from ajuste.executor.cluster.cluster import ClusterExecutor
 from ajuste.executor.cluster.connection import Cluster, Connection
-from ajuste.executor.cluster.job import GuestJob, PackedGuest
 from ajuste.executor.cluster.keys import make_keys
 from ajuste.executor.cluster.serving import Working
-from ajuste.executor.cluster.wire import Introduction, What
+from ajuste.executor.cluster.wire import GuestJob, Introduction, PackedGuest, What
 from ajuste.machine.home import Home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written

@@ -15,10 +15,9 @@ from typing import Any, Protocol
 from ajuste.executor.cluster.answer import Answer
 from ajuste.executor.cluster.channel import Channel, open_channel
 from ajuste.executor.cluster.connection import Cluster, Connection
-from ajuste.executor.cluster.job import GuestJob
 from ajuste.executor.cluster.scheduler import Scheduler
 from ajuste.executor.cluster.serving import Working
-from ajuste.executor.cluster.wire import Header, Introduction, Peer, What, frame
+from ajuste.executor.cluster.wire import GuestJob, Header, Introduction, Peer, What, frame
 from ajuste.machine.home import home
 from ajuste.model.event import Hello
 

@@ -18,7 +18,7 @@ from ajuste.design.stopping import Stop
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
-from ajuste.run.history import TrialHistory
+from ajuste.run.schedule import TrialHistory
 from ajuste.run.search import SearchSchedule
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolver

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ajuste.analysis.as_run import as_run
+from ajuste.analysis.summary import as_run
 from ajuste.model.results import Measured
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tunable import Span

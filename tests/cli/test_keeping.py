@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.store.claim import lock_name, only_one
+from ajuste.store.engine import lock_name, only_one
 from ajuste.store.store import Store
 from ajuste.store.upkeep import back_up
 from small_stores import DECIDED, DIGEST, GOING_ON, Commands, layout_1, small_store, spare_trial

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.outputs.failure import ParseError
+from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs.cyclictest import parse
 
 

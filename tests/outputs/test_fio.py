@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ajuste.catalogue.level import arguments
 from ajuste.catalogue.loader import catalogue
-from ajuste.outputs.failure import ParseError
+from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs.fio import jain, parse
 
 Values = list[int]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.outputs.failure import ParseError
+from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs.glxgears import parse
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.outputs.failure import ParseError
+from ajuste.outputs.base import ParseError
 from ajuste.outputs.pattern import Pattern, check_pattern, search
 
 OUT = "rate: 1.5\nnoise\nrate: 2.5 MB/s\n"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
-from ajuste.outputs.failure import ParseError
+from ajuste.outputs.base import ParseError
 from ajuste.outputs.pattern import Pointer, check_pointer, follow, pointed
 
 # The document and the values of RFC 6901, section 5, and one more level.

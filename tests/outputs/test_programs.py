@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
-from ajuste.outputs.failure import ParseError
+from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs import frames, hackbench, jitter, linpack, matrix, pages, paths
 from ajuste.outputs.registry import parser, parsers
 

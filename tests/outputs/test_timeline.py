@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ajuste.model.event import Event, Exited, Sample, Sampled, Started
-from ajuste.outputs.failure import ParseError
+from ajuste.outputs.base import ParseError
 from ajuste.outputs.timeline import MeasuredTimeline, Timeline, measure, measure_all, sampling
 
 START_NS = 7_000_000_000

@@ -11,9 +11,9 @@ from tests.report.plotted import checked
 
 from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.results import Results
-from ajuste.report.diagnosed import matters, noise_sections
 from ajuste.report.document import Paragraph, Subsection, Table
 from ajuste.report.html import render_html
+from ajuste.report.method import matters, noise_sections
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
 

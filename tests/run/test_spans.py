@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ajuste.model.trial import Slot, Trial
-from ajuste.run.history import Spans
+from ajuste.run.schedule import Spans
 
 
 def trial(begin_s: int, seconds: float) -> Trial:

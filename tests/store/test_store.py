@@ -15,8 +15,7 @@ from ajuste.analysis.record import digest
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.claim import lock_name, only_one
-from ajuste.store.engine import connect
+from ajuste.store.engine import connect, lock_name, only_one
 from ajuste.store.head import HEAD
 from ajuste.store.record import KeptRecord
 from ajuste.store.salvage import inspect_store

@@ -11,7 +11,6 @@ import numpy as np
 
 from ajuste.analysis.ablation import Lines, Rates, ablation
 from ajuste.analysis.answer import answer, factor_answer, lines_answer
-from ajuste.analysis.as_run import AsRun, as_run
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.history import histories
@@ -22,7 +21,7 @@ from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.quantiles import with_quantile_columns, with_quantiles
 from ajuste.analysis.record import Record, record_of
-from ajuste.analysis.summary import measured, outlier_notes, with_intervals
+from ajuste.analysis.summary import AsRun, as_run, measured, outlier_notes, with_intervals
 from ajuste.analysis.surface.blocks import blocks_of, correlations
 from ajuste.analysis.surface.surfaces import Promise, best_set, surfaces
 from ajuste.analysis.three_sigma import three_sigma

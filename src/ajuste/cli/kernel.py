@@ -3,28 +3,175 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from ajuste.cli.kernel_bisect import bisect
-from ajuste.cli.kernel_build import build, described, remove
 from ajuste.cli.kernel_diff import diff
-from ajuste.cli.kernel_prove import prove_kernel
-from ajuste.cli.options import Json, example, examples, help_if_alone
+from ajuste.cli.options import Json, Quiet, example, examples, help_if_alone
 from ajuste.cli.showing import telling
 from ajuste.kernel.available import AvailableKernel, available_kernels
-from ajuste.kernel.building.built import BuiltKernel, built_kernels
+from ajuste.kernel.building.build import BuildRequest, build_kernel
+from ajuste.kernel.building.built import BuiltKernel, built_kernels, remove_built
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
-from ajuste.kernel.spec import parse_spec
+from ajuste.kernel.spec import BUILT, parse_spec, specs_to_build
 from ajuste.machine.home import Home, home
-from ajuste.model.kernel import KernelImage
+from ajuste.model.kernel import KernelImage, Proof, Shown
 from ajuste.model.wording import Say, visible_line
 from ajuste.report.console import Console
+from ajuste.report.document import Fact, Facts, Paragraph, Report, Section
+from ajuste.report.format import duration
+from ajuste.report.progress import BuildProgress
+from ajuste.report.terminal import print_report
+
+# ``ajuste kernel build`` and ``remove``: your own kernels.
+
+
+@example(
+    "ajuste kernel build --source debian:6.1 --name base",
+    "ajuste kernel build --source debian:6.1 --set NUMA=n --name non-numa",
+)
+def build(
+    source: Annotated[str, typer.Option(metavar="SOURCE", help="debian:6.1, a directory, or git:DIR[@REVISION].")],
+    config: Annotated[
+        str,
+        typer.Option(
+            metavar="CONFIG",
+            help="lab (small, for experiments), lab-ext (with sched_ext), distro (as Debian's) or a .config.",
+        ),
+    ] = "lab",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="OPTION=VALUE", help="Set this option, such as NUMA=n (repeatable)."),
+    ] = None,
+    patch: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Apply this patch (repeatable, in order).")
+    ] = None,
+    scheduler: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Keep this BPF scheduler with the kernel, such as scx_bpfland (repeatable)."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name the kernel mine:NAME (default: from the options).")
+    ] = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Check for a newer source of the series.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Build a kernel to boot. Earlier builds and compiled objects are reused.
+    Your sources are only read; building runs their Makefiles.
+    """
+    request = BuildRequest(source, config, tuple(set_ or ()), tuple(patch or ()), name, refresh, tuple(scheduler or ()))
+    with BuildProgress(quiet=quiet) as progress:
+        kernel = build_kernel(request, home(), progress)
+    if as_json:
+        print(json.dumps(described(kernel), indent=2))
+        return
+    print(f"{kernel.image.spec}: {_summary(kernel)}")
+    for note in kernel.provenance.notes:
+        print(f"  {visible_line(note)}")
+
+
+@example("ajuste kernel remove non-numa")
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of built kernels, with or without mine:.")],
+) -> None:
+    """Remove built kernels. Compiled objects are kept for the next build."""
+    for name in names:
+        remove_built(name.removeprefix(f"{BUILT}:"), home())
+
+
+def described(kernel: BuiltKernel) -> dict[str, object]:
+    """For other programs."""
+    return {
+        "spec": kernel.image.spec,
+        "key": kernel.key,
+        "size_bytes": kernel.size_bytes,
+        "kernel": kernel.image.model_dump(mode="json"),
+        "provenance": kernel.provenance.model_dump(mode="json"),
+    }
+
+
+def _summary(kernel: BuiltKernel) -> str:
+    made = kernel.provenance
+    size = kernel.image.vmlinuz.stat().st_size / 1e6
+    return (
+        f"{kernel.image.release} from {visible_line(made.source)}, image {size:.1f} MB, "
+        f"{made.compiled:,} objects compiled in {duration(made.seconds)}, in {kernel.directory}"
+    )
+
+
+# ``ajuste kernel prove``: what a running kernel has, with evidence.
+
+
+@example("ajuste kernel prove debian:6.1 numa kyber no-sched_ext")
+def prove_kernel(
+    kernel: Annotated[
+        str,
+        typer.Argument(
+            metavar="KERNEL", help="debian:6.1, mine:NAME, build:debian:6.1+NUMA=n, path:VMLINUZ,modules=DIR, …"
+        ),
+    ],
+    claims: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FEATURE…]",
+            help="numa, mptcp, kyber, bfq, preempt, rt, hz, autogroup, sched_ext, cgroup2, psi; no-numa to prove that "
+            "it is absent, hz=250 or preempt=voluntary for a value. Default: all.",
+        ),
+    ] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option("--argument", metavar="WORD", help="Add a word to the kernel's command line (repeatable)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Boot a kernel and prove its features: evidence from the running kernel, beside its configuration.
+
+    Exit code 1 if a named feature does not hold.
+    """
+    from ajuste.kernel.building.specified import build_specified
+    from ajuste.kernel.fetch import fetch_kernel
+    from ajuste.run.proofs.prove import parse_claims, prove
+
+    claimed = parse_claims(claims or ())
+    place, say = home(), telling()
+    if specs_to_build([kernel]):
+        with BuildProgress() as progress:
+            kernel = build_specified([kernel], place, progress)[kernel].image.spec
+    proof = prove(fetch_kernel(kernel, place, say=say), claimed, place, say, tuple(arguments or ()))
+    if as_json:
+        print(json.dumps({**proof.model_dump(mode="json"), "holds": not proof.broken}, indent=2, ensure_ascii=False))
+    else:
+        print_report(proof_report(proof), Console())
+    if proof.broken:
+        raise typer.Exit(1)
+
+
+# A proof as a report.
+
+
+def proof_report(proof: Proof) -> Report:
+    """For each feature whether it is there, what was seen, and the options of the kernel's configuration."""
+    parts = tuple(Section(shown.feature, (Facts(tuple(_facts(shown))),)) for shown in proof.features)
+    headline = f"{proof.kernel}: {proof.release}"
+    return Report(headline, headline, parts, lead=(Paragraph(proof.build, "dim"),))
+
+
+def _facts(shown: Shown) -> Iterator[Fact]:
+    yield Fact("seen", shown.state, shown.title, tone="bold" if shown.present else "warning")
+    if shown.claim:
+        words = "holds" if shown.holds else "does NOT hold"
+        yield Fact("claimed", f"{shown.claim}; it {words}", tone="good" if shown.holds else "bad")
+    yield from (Fact(sight.what, sight.found) for sight in shown.evidence)
+    yield Fact("configuration", "  ".join(f"{name}={value}" for name, value in shown.options.items()), tone="dim")
+
 
 QEMU = "qemu"
 

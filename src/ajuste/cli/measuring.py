@@ -62,7 +62,7 @@ def measure(
     quiet = showing.quiet or showing.as_json
     study = with_kernels(study, built_for(study, catalogue, means, quiet=quiet))
     if means.cluster and means.cluster.workers:
-        from ajuste.executor.cluster.local import begin_nursery
+        from ajuste.executor.cluster.serving import begin_nursery
 
         begin_nursery()
     budget = study.budget

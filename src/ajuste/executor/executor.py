@@ -17,8 +17,8 @@ from ajuste.model.error import RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan, Trace
 from ajuste.model.trial import Observation, Slot
+from ajuste.study.commands import plan_for
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.trial_plan import plan_for
 
 NOTES: Final = "notes"
 """Where the environment of an executor has what a reader of the results must know, in sentences."""

@@ -60,7 +60,7 @@ class Slot(BaseModel):
 
 class Trial(BaseModel):
     """What is stored. ``events`` are the agent's lines as they came, from which ``metrics`` were computed before long
-    output was cut (see ``outputs.cut``).
+    output was cut (see ``outputs.trial``).
 
     ``status``: *ok*; *flagged* (measured, but not cleanly: left out of the verdict, and repeated); *failed* (not
     measured).

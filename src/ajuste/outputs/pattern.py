@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict
 
 from ajuste.model.error import RequestError
-from ajuste.outputs.failure import ParseError, excerpt, figure, finite
+from ajuste.outputs.base import ParseError, excerpt, figure, finite
 
 SECONDS: Final = 5
 """A search that takes longer has a pattern that backtracks without end."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ajuste.model.event import Event, Exited, Sample, Sampled, Started
 from ajuste.model.plan import SamplerSource
-from ajuste.outputs.failure import ParseError
+from ajuste.outputs.base import ParseError
 
 Take = Literal["delay", "growth", "rate", "mean", "maximum", "minimum", "last"]
 

@@ -11,7 +11,6 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
 from ajuste.model.wording import visible_line
-from ajuste.report.diagnosed import noise_sections
 from ajuste.report.document import (
     Badge,
     Block,
@@ -33,7 +32,7 @@ from ajuste.report.format import count_of
 from ajuste.report.headline import Headline, headlines
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listings import listings_of
-from ajuste.report.method import data_of, left_out, method_facts, settings_parts
+from ajuste.report.method import data_of, left_out, method_facts, noise_sections, settings_parts
 from ajuste.report.metric_table import (
     deciding_metrics,
     described,

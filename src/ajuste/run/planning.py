@@ -20,8 +20,8 @@ from ajuste.report.plan import (
     PlannedStudy,
     PlannedWrite,
 )
-from ajuste.run.history import TrialHistory
 from ajuste.run.runner import schedule_of
+from ajuste.run.schedule import TrialHistory
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study

@@ -13,7 +13,6 @@ from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untruste
 from ajuste.model.event import Restored, Written
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.outputs.trial import trial
-from ajuste.run.history import TrialHistory
 from ajuste.run.schedule import (
     AblationSchedule,
     BestSchedule,
@@ -22,10 +21,11 @@ from ajuste.run.schedule import (
     NarrowingSchedule,
     RefinedSchedule,
     Schedule,
+    TrialHistory,
 )
+from ajuste.study.commands import reading_of
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy
-from ajuste.study.trial_plan import reading_of
 
 if TYPE_CHECKING:
     from ajuste.store.store import Place, Run, Store

@@ -19,8 +19,7 @@ from ajuste.model.trial import Configuration, Slot
 from ajuste.model.tuning import Leg
 from ajuste.model.verdict import Verdict
 from ajuste.outputs.trial import why_lost
-from ajuste.run.history import TrialHistory
-from ajuste.run.schedule import BlockWatcher, Schedule
+from ajuste.run.schedule import BlockWatcher, Schedule, TrialHistory
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 

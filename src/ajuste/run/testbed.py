@@ -141,7 +141,7 @@ class BenchTestbed(HostTestbed):
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
         from ajuste.executor.cluster.benches import BenchExecutor
-        from ajuste.executor.cluster.job import HostJob
+        from ajuste.executor.cluster.wire import HostJob
 
         study = experiment.resolved.study
         job = HostJob(
@@ -258,7 +258,7 @@ class ClusterTestbed(GuestTestbed):
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
         from ajuste.executor.cluster.cluster import ClusterExecutor
-        from ajuste.executor.cluster.job import pack_guest
+        from ajuste.executor.cluster.wire import pack_guest
 
         guest = self._guest(experiment, machine)
         # Workers that this process has started are as good as itself: nobody else can reach them.

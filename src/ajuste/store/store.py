@@ -20,9 +20,8 @@ from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
 from ajuste.store.checks import DamageError
-from ajuste.store.claim import held_on_server
 from ajuste.store.columns import each_measured, each_trial, read_measurements
-from ajuste.store.engine import open_engine, reading, require_sound, shown, writing
+from ajuste.store.engine import held_on_server, open_engine, reading, require_sound, shown, writing
 from ajuste.store.head import Head, run_named
 from ajuste.store.packing import PackedColumn, packed, unpacked
 from ajuste.store.rows import (

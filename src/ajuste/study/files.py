@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from ajuste.study.fields import Argv
+from ajuste.study.job import Argv
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.problem import Problem
 from ajuste.study.schema import Study

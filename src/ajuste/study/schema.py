@@ -20,8 +20,19 @@ from ajuste.model.plan import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
-from ajuste.study.fields import Argument, Claimed, Level, Name, Real, StudyTable, Switch, Whole
-from ajuste.study.job import DiskTable, ScratchTable, WorkloadTable
+from ajuste.study.job import (
+    Argument,
+    Claimed,
+    DiskTable,
+    Level,
+    Name,
+    Real,
+    ScratchTable,
+    StudyTable,
+    Switch,
+    Whole,
+    WorkloadTable,
+)
 from ajuste.study.location import StudyOrigin
 
 DEFAULT_POINTS: Final = 6

@@ -12,16 +12,16 @@ from typing import Any, Self
 import pytest
 
 from ajuste.executor.cluster.bench import Bench, resolved_here
-from ajuste.executor.cluster.job import HostJob
+from ajuste.executor.cluster.wire import HostJob
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, native_program
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import FileLocation, Plan, Write
 from ajuste.model.trial import Observation, Slot
+from ajuste.study.commands import plan_for
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
-from ajuste.study.trial_plan import plan_for
 from played import PlayedExecutor
 
 

@@ -12,8 +12,7 @@ import pytest
 from ajuste.executor.cluster.answer import Answer, Said, WorkRequest
 from ajuste.executor.cluster.benches import BenchExecutor
 from ajuste.executor.cluster.connection import Connection
-from ajuste.executor.cluster.job import HostJob
-from ajuste.executor.cluster.wire import What
+from ajuste.executor.cluster.wire import HostJob, What
 from ajuste.executor.executor import TrialDone, TrialRequest
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.model.error import RequestError, RunError

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.cluster import blob_cache as depot
+from ajuste.executor.cluster import workplace as depot
 from ajuste.executor.cluster.answer import Piece
-from ajuste.executor.cluster.blob_cache import BlobCache
+from ajuste.executor.cluster.workplace import BlobCache
 from ajuste.machine import cache
 from ajuste.machine.home import Home
 from ajuste.model.error import RunError

@@ -14,8 +14,7 @@ from ajuste.executor.cluster.answer import Answer, Said, WorkRequest, from_here,
 from ajuste.executor.cluster.checks import Checks
 from ajuste.executor.cluster.cluster import ClusterExecutor
 from ajuste.executor.cluster.connection import Connection
-from ajuste.executor.cluster.job import GuestJob, PackedGuest
-from ajuste.executor.cluster.wire import What
+from ajuste.executor.cluster.wire import GuestJob, PackedGuest, What
 from ajuste.executor.executor import LEFT_OUT, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Accepted

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.executor.host.disturbance import note_of, remains
 from ajuste.executor.host.host import HostExecutor
-from ajuste.executor.host.remains import note_of, remains
 from ajuste.model.plan import Command, Plan
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.archive.addresses import Addresses, find_addresses
+from ajuste.kernel.archive.archive import Addresses, find_addresses
 from ajuste.kernel.source import kernel_sources
 from ajuste.model.error import RequestError
 

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 from tests.loopback import Server, self_signed, serving
 
-from ajuste.kernel.archive.download import Differs, Downloader, DownloadError, Expected, Gone, Unreachable, Untrusted
+from ajuste.kernel.archive.download import (
+    Differs,
+    Downloader,
+    DownloadError,
+    Expected,
+    Gone,
+    UnknownIssuer,
+    Unreachable,
+)
 
 CONTENT = bytes(range(256)) * 4000
 LISTED = Expected(len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
@@ -168,7 +176,7 @@ class TestHttps:
         assert save(f"{secure.url}/file", target) == CONTENT
 
     def test_one_whose_certificate_is_not_is_refused(self, secure: Server, target: Path) -> None:
-        with pytest.raises(Untrusted, match="certificate verify failed"):
+        with pytest.raises(UnknownIssuer, match="certificate verify failed"):
             save(f"{secure.url}/file", target)
 
     def test_a_redirect_to_plain_http_is_refused(

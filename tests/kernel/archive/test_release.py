@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pysequoia import Tsk
 from tests.debian_archive import archive_key, signed
 
-from ajuste.kernel.archive.release import Refused, Release, read_keys, read_release, require_valid
+from ajuste.kernel.archive.release import RejectedRelease, Release, read_keys, read_release, require_valid
 from ajuste.kernel.source import kernel_sources
 from ajuste.model.error import RequestError
 
@@ -59,7 +59,7 @@ def test_a_suite_has_two_names() -> None:
 
 
 def test_another_suite_than_was_asked_for_is_refused() -> None:
-    with pytest.raises(Refused, match="the suite bookworm in the place of trixie"):
+    with pytest.raises(RejectedRelease, match="the suite bookworm in the place of trixie"):
         read(signed(TEXT, archive_key()), "trixie")
 
 
@@ -78,7 +78,7 @@ def test_another_suite_than_was_asked_for_is_refused() -> None:
     ids=["empty", "unsigned", "garbage", "another key", "changed", "no signature", "cut off", "cut off early"],
 )
 def test_what_no_known_key_signed_is_refused(content: bytes) -> None:
-    with pytest.raises(Refused, match="the list of bookworm is not signed by a key of the archive: "):
+    with pytest.raises(RejectedRelease, match="the list of bookworm is not signed by a key of the archive: "):
         read(content)
 
 
@@ -106,7 +106,7 @@ def test_a_signature_by_an_unknown_key_beside_a_known_one_does_no_harm(tmp_path:
     keys = read_keys(DEBIAN.keyring, (), str(tmp_path / "first.pgp"))
     content = (tmp_path / "InRelease").read_bytes()
     assert read_release(content, "bookworm", keys).plain.sha256 == A
-    with pytest.raises(Refused, match="not signed by a key of the archive"):
+    with pytest.raises(RejectedRelease, match="not signed by a key of the archive"):
         read_release(content, "bookworm", read_keys(DEBIAN.keyring, ()))
 
 
@@ -123,14 +123,14 @@ def test_a_signature_by_an_unknown_key_beside_a_known_one_does_no_harm(tmp_path:
 )
 def test_a_signed_text_that_is_no_description_is_refused(replaced: str, by: str) -> None:
     assert replaced in TEXT
-    with pytest.raises(Refused, match="the description of bookworm is not as expected"):
+    with pytest.raises(RejectedRelease, match="the description of bookworm is not as expected"):
         read(signed(TEXT.replace(replaced, by), archive_key()))
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 def test_whatever_is_signed_is_read_or_refused(text: str) -> None:
-    with suppress(Refused):
+    with suppress(RejectedRelease):
         assert read(signed(TEXT + text, archive_key())).plain.sha256
 
 
@@ -140,7 +140,7 @@ WHOLE = signed(TEXT, archive_key())
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, len(WHOLE) - 1), st.binary(max_size=3))
 def test_a_change_anywhere_is_refused_or_says_nothing_else(position: int, instead: bytes) -> None:
-    with suppress(Refused):
+    with suppress(RejectedRelease):
         assert read(WHOLE[:position] + instead + WHOLE[position + 1 :]) == read(WHOLE)
 
 
@@ -148,7 +148,7 @@ def test_a_suite_expires() -> None:
     release = read(signed(TEXT, archive_key()))
     until = datetime(2026, 7, 18, 10, 16, 37, tzinfo=UTC)
     require_valid(release, "bookworm", until)
-    with pytest.raises(Refused, match="the lists of bookworm on the mirror expired on 2026-07-18"):
+    with pytest.raises(RejectedRelease, match="the lists of bookworm on the mirror expired on 2026-07-18"):
         require_valid(release, "bookworm", until + timedelta(seconds=1))
     require_valid(
         read(signed(TEXT.replace("Valid-Until", "Valid-From"), archive_key())), "bookworm", until + timedelta(days=9)

@@ -14,8 +14,7 @@ from ajuste.kernel.building.built import find_built
 from ajuste.kernel.difference.difference import KernelDifference, OptionDifference, Reason, Side
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
-from ajuste.run.bisection.bisect import Ask, Workshop, bisect
-from ajuste.run.bisection.options import OptionChanges, bisect_options, option_changes, source_of
+from ajuste.run.bisection.bisect import Ask, OptionChanges, Workshop, bisect, bisect_options, option_changes, source_of
 from ajuste.run.bisection.session import BisectionResult, BisectionSession
 from small_kernel import RELEASE, small_kernel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ajuste.run.proofs.feature import KernelFacts, ProofFinding
-from ajuste.run.proofs.registry import FEATURES
+from ajuste.run.proofs.prove import FEATURES
 
 NODES = {
     "/sys/devices/system/node/online": "0-1",

@@ -10,8 +10,7 @@ import pytest
 from ajuste.model.error import RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.run.proofs.feature import KernelFacts
-from ajuste.run.proofs.prove import judged, option_values, require
-from ajuste.run.proofs.registry import FEATURES, parse_claims
+from ajuste.run.proofs.prove import FEATURES, judged, option_values, parse_claims, require
 from shell import SMALL, Shell
 
 

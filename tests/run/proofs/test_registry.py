@@ -6,7 +6,7 @@ import pytest
 
 from ajuste.model.error import RequestError
 from ajuste.run.proofs.feature import ProofFinding
-from ajuste.run.proofs.registry import FEATURES, parse_claim, parse_claims
+from ajuste.run.proofs.prove import FEATURES, parse_claim, parse_claims
 
 
 @pytest.mark.parametrize("text", ["numa", "no-numa", "hz=250", "no-sched_ext", "preempt=voluntary"])

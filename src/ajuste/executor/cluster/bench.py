@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.cluster.answer import Answer, carried_out, failure, from_here
-from ajuste.executor.cluster.job import HostJob
+from ajuste.executor.cluster.wire import HostJob
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.machine import of_this_machine
@@ -32,12 +32,12 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Perturbation, Plan
 from ajuste.model.trial import Slot
 from ajuste.model.wording import visible_line
+from ajuste.study.commands import plan_for
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.location import dotted
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
-from ajuste.study.trial_plan import plan_for
 
 LEASE_SECONDS: Final = 60.0
 """So long after its last block a machine is kept ready for the next one. A coordinator that comes later finds a

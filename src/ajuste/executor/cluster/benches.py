@@ -15,8 +15,7 @@ from ajuste.design.stopping import Pace, StoppingLimits, on_each
 from ajuste.executor.cluster.answer import Answer, observed_in, require
 from ajuste.executor.cluster.cluster import taken
 from ajuste.executor.cluster.connection import WORKER_SECONDS, Connection, WorkerTask, asked
-from ajuste.executor.cluster.job import HostJob
-from ajuste.executor.cluster.wire import Broken, read_as
+from ajuste.executor.cluster.wire import Broken, HostJob, read_as
 from ajuste.executor.executor import Begun, Executor, TrialDone, TrialRequest
 from ajuste.machine.inventory.inventory import Inventory, summary_of
 from ajuste.model.error import AjusteError, RequestError, RunError

@@ -16,8 +16,7 @@ from typing import Final, NamedTuple, Self
 from ajuste.executor.cluster.answer import PIECE_BYTES, Answer, Piece, Said, carried_out, observed_in, require
 from ajuste.executor.cluster.checks import Checks, Disagreed, Given
 from ajuste.executor.cluster.connection import WORKER_SECONDS, Connection, WorkerTask, asked
-from ajuste.executor.cluster.job import PackedGuest
-from ajuste.executor.cluster.wire import Worker
+from ajuste.executor.cluster.wire import PackedGuest, Worker
 from ajuste.executor.executor import LEFT_OUT, Begun, Executor, TrialDone, TrialRequest, Untrusted, now, side_by_side
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello

@@ -140,8 +140,8 @@ class Connection:
             if self._cluster.channel is not None:
                 self._peer = await open_channel(self._cluster.channel, introduction)
             else:
-                from ajuste.executor.cluster.local import LocalWorkers
                 from ajuste.executor.cluster.scheduler import Scheduler
+                from ajuste.executor.cluster.serving import LocalWorkers
 
                 scheduler, (ours, theirs) = Scheduler(), socket.socketpair()
                 local = LocalWorkers(scheduler, self._home, self._cluster.workers)

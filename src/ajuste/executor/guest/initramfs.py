@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.catalogue.programs import install_hint
-from ajuste.executor.guest.cpio import Regular, write_archive
-from ajuste.executor.guest.tree import FileTree, check_self_contained, interpreters_of
+from ajuste.executor.guest.tree import FileTree, Regular, check_self_contained, interpreters_of, write_archive
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, WORKLOADS, is_library, native_program

@@ -28,13 +28,15 @@ from ajuste.executor.host.disturbance import (
     SHORTEST_SECONDS,
     DisturbanceReading,
     DisturbanceWatch,
+    Remain,
     between,
+    note_of,
     reading,
+    remains,
     throttle_counters,
 )
 from ajuste.executor.host.journals import Scope, journals_in, require_none_left, restore_all
 from ajuste.executor.host.machine_lock import MachineLock
-from ajuste.executor.host.remains import Remain, note_of, remains
 from ajuste.executor.stream import read_trial
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home

@@ -41,7 +41,7 @@ class Unreachable(DownloadError):
     """The mirror does not answer, or breaks off."""
 
 
-class Untrusted(Unreachable):
+class UnknownIssuer(Unreachable):
     """The mirror's certificate is not signed by anybody this machine knows."""
 
 
@@ -146,7 +146,7 @@ class Downloader:
             if isinstance(error.reason, FileNotFoundError):
                 raise Gone(f"{shown(url)} not found") from None
             known = not isinstance(error.reason, SSLCertVerificationError)
-            raise (Unreachable if known else Untrusted)(f"{shown(url)}: {error.reason}") from None
+            raise (Unreachable if known else UnknownIssuer)(f"{shown(url)}: {error.reason}") from None
         except (OSError, HTTPException, ValueError) as error:
             raise Unreachable(f"{shown(url)}: {error or type(error).__name__}") from None
         return answer

@@ -24,7 +24,7 @@ _ENDINGS: Final = (".xz", ".gz", "")
 """Of the compressions that Python reads, best first."""
 
 
-class Refused(DownloadError):
+class RejectedRelease(DownloadError):
     """A description that is not signed by a known key, or not of what was asked for, or no longer valid."""
 
 
@@ -73,7 +73,7 @@ def read_keys(shipped: str, others: Sequence[Path], chosen: str = "") -> list[Ce
 def read_release(content: bytes, suite: str, keys: Sequence[Cert]) -> Release:
     """The description of ``suite`` in ``content``. Only what one of the ``keys`` has signed is read.
 
-    Raises Refused.
+    Raises RejectedRelease.
     """
     from debian.deb822 import Release as Deb822Release
     from pysequoia import verify
@@ -81,12 +81,14 @@ def read_release(content: bytes, suite: str, keys: Sequence[Cert]) -> Release:
     try:
         signed = verify(content, lambda _: list(keys)).bytes
     except RuntimeError as error:
-        raise Refused(f"the list of {suite} is not signed by a key of the archive: {_first_line(error)}") from None
+        raise RejectedRelease(
+            f"the list of {suite} is not signed by a key of the archive: {_first_line(error)}"
+        ) from None
     try:
         described = Deb822Release(signed)
         named = {described.get("Suite"), described.get("Codename")}
         if suite not in named:
-            raise Refused(f"the mirror has the suite {described.get('Codename')} in the place of {suite}")
+            raise RejectedRelease(f"the mirror has the suite {described.get('Codename')} in the place of {suite}")
         listed = {one["name"]: Expected(int(one["size"]), one["sha256"]) for one in described["SHA256"]}
         return Release(
             date=_date(described["Date"]),
@@ -96,13 +98,13 @@ def read_release(content: bytes, suite: str, keys: Sequence[Cert]) -> Release:
             plain=listed[_LISTS],
         )
     except (KeyError, ValueError, TypeError) as error:
-        raise Refused(f"the description of {suite} is not as expected: {error!r}") from None
+        raise RejectedRelease(f"the description of {suite} is not as expected: {error!r}") from None
 
 
 def require_valid(release: Release, suite: str, now: datetime) -> None:
-    """Raises Refused for one that was to be replaced by now. Source: the field Valid-Until."""
+    """Raises RejectedRelease for one that was to be replaced by now. Source: the field Valid-Until."""
     if release.valid_until and release.valid_until < now:
-        raise Refused(f"the lists of {suite} on the mirror expired on {release.valid_until:%Y-%m-%d}")
+        raise RejectedRelease(f"the lists of {suite} on the mirror expired on {release.valid_until:%Y-%m-%d}")
 
 
 def _date(text: str) -> datetime:

@@ -16,7 +16,7 @@ from ajuste.model.event import Exited, Failed, Output
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
-from ajuste.outputs.failure import ParseError
+from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs import jitter, matrix
 
 

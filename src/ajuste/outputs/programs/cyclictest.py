@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ajuste.outputs.failure import ParseError, excerpt
+from ajuste.outputs.base import ParseError, excerpt
 
 _THOUSANDTHS = {"p50": 500, "p99": 990, "p999": 999}
 _MOST_US = 10**9

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
+from ajuste.outputs.base import ParseError, excerpt
 from ajuste.outputs.collector import LOOKED_AT, Collector
 from ajuste.outputs.document import DocumentNode, parse_document
-from ajuste.outputs.failure import ParseError, excerpt
 
 DIRECTIONS: Final = ("read", "write", "trim")
 LATENCIES: Final = {"latency": "lat_ns", "submission": "slat_ns", "completion": "clat_ns"}

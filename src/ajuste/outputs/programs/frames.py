@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ajuste.outputs.failure import ParseError, excerpt, figure
+from ajuste.outputs.base import ParseError, excerpt, figure
 
 _LINE = re.compile(
     r"^frames profile=[a-z]{1,20} due=(\d{1,12}) drawn=(\d{1,12}) in_time=(\d{1,12}) elapsed_ns=(\d{1,18}) "

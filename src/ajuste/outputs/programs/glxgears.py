@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ajuste.outputs.failure import ParseError, excerpt, figure
+from ajuste.outputs.base import ParseError, excerpt, figure
 
 _LINE = re.compile(r"^(\d{1,9}) frames in \d{1,6}\.\d seconds = (\d{1,9}\.\d{1,6}) FPS$", re.MULTILINE | re.ASCII)
 

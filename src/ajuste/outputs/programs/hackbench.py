@@ -9,8 +9,8 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
+from ajuste.outputs.base import ParseError, excerpt, figure
 from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.failure import ParseError, excerpt, figure
 
 _TIME = re.compile(r"^Time:[ \t]*(\S{1,40})[ \t]*$", re.MULTILINE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ajuste.outputs.failure import ParseError, excerpt, figure
+from ajuste.outputs.base import ParseError, excerpt, figure
 
 _LINE = re.compile(
     r"^jitter sleeps=\d{1,12} interval_us=\d{1,12} min_ns=(\d{1,18}) p50_ns=(\d{1,18}) p90_ns=(\d{1,18}) "

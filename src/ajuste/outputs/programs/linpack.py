@@ -9,8 +9,8 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
+from ajuste.outputs.base import ParseError, excerpt, figure
 from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.failure import ParseError, excerpt, figure
 
 _SHARE = r"[\d.]{1,20}%[ \t]+"
 _ROW = re.compile(

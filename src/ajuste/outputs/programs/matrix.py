@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ajuste.outputs.failure import ParseError, excerpt, figure
+from ajuste.outputs.base import ParseError, excerpt, figure
 
 _LINE = re.compile(r"^matrix size=(\d{1,12}) repetitions=(\d{1,12}) checksum=(\S{1,40})$", re.MULTILINE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ajuste.outputs.failure import ParseError, excerpt, figure
+from ajuste.outputs.base import ParseError, excerpt, figure
 
 _LINE = re.compile(
     r"^pages policy=[a-z]{1,20} nodes=(\d{1,4}) pages=(\d{1,12}) local=(\d{1,12}) remote=(\d{1,12}) "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ajuste.outputs.failure import ParseError, excerpt, figure
+from ajuste.outputs.base import ParseError, excerpt, figure
 
 _LINE = re.compile(
     r"^paths protocol=(?:tcp|mptcp) paths=([12]) elapsed_ns=(\d{1,18}) received_bytes=(\d{1,18}) stall_ns=(\d{1,18}) "
