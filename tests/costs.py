@@ -18,7 +18,7 @@ ADDRESSES = {"user": (0x401000, 0x401100, 0x402000), "kernel": (0xFFFFFFFF810000
 def tasks(draw: st.DrawFn, number: int) -> dict[str, Any]:
     """A task whose frames have all of its instructions."""
     frames = []
-    for place in range(draw(st.integers(1, 12))):
+    for place in range(draw(st.integers(1, 7))):
         space = draw(st.sampled_from(("user", "kernel")))
         frames.append({
             "parent": draw(st.integers(-1, place - 1)),
@@ -43,7 +43,7 @@ def tasks(draw: st.DrawFn, number: int) -> dict[str, Any]:
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
     """What the lens writes at the depth functions."""
-    found = [draw(tasks(number)) for number in range(draw(st.integers(0, 4)))]
+    found = [draw(tasks(number)) for number in range(draw(st.integers(0, 3)))]
     totals = {space: sum(task[space] for task in found) for space in ("user", "kernel")}
     return {
         "version": 1,

@@ -1,0 +1,287 @@
+"""What costs what, and in which functions the costs of two trials differ. Pure, and exact: every sum is that of
+integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from ajuste.model.cost import (
+    KINDS,
+    CostComparison,
+    CostFunction,
+    CostGraph,
+    CostPart,
+    CostRow,
+    Costs,
+    CostTask,
+    Kind,
+    NamedCosts,
+    Role,
+)
+
+MOST_ROWS: Final = 25
+"""So many functions are told by name; the others are told together."""
+MOST_FRAMES: Final = 1_500
+"""So many frames a graph has at most."""
+
+_INTERRUPT: Final = KINDS.index("interrupt")
+
+Naming = Callable[[CostTask, str, int], CostFunction]
+"""Which function a task has at an address of a space."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one function: how often it was entered, what it carried out ``itself``, and what it ``caused``: that, and all
+    that it called. A function that calls itself is counted once, and interrupts are nobody's.
+    """
+
+    calls: int
+    itself: int
+    caused: int
+
+
+NO_COST: Final = Cost(0, 0, 0)
+_ROLES: Final = ("workload", "background", "before", "after", "agent", "kernel", "idle")
+_Key = tuple[int, int, int]
+"""A frame by its parent, its function and how it was entered."""
+
+
+def named_costs(costs: Costs, naming: Naming, notes: Iterable[str] = ()) -> NamedCosts:
+    """The call trees of the tasks of each role, merged into one by the names of the functions."""
+    functions: dict[CostFunction, int] = {}
+    merging: dict[Role, _Merging] = {}
+    for task in costs.tasks:
+        merging.setdefault(task.role, _Merging()).add(task, naming, functions)
+    parts = tuple(one.part(role) for role, one in sorted(merging.items()))
+    return NamedCosts(faulted=costs.faulted, functions=tuple(functions), parts=parts, notes=tuple(notes))
+
+
+@dataclass
+class _Merging:
+    """The tasks of one role, and of each frame of their merged tree its place, its calls and its instructions."""
+
+    tasks: list[CostTask] = field(default_factory=list)
+    frames: dict[_Key, list[int]] = field(default_factory=dict)
+
+    def add(self, task: CostTask, naming: Naming, functions: dict[CostFunction, int]) -> None:
+        self.tasks.append(task)
+        at: list[int] = []
+        for frame in task.frames:
+            parent = at[frame.parent] if frame.parent >= 0 else -1
+            function = functions.setdefault(naming(task, frame.space, frame.address), len(functions))
+            merged = self.frames.setdefault((parent, function, KINDS.index(frame.kind)), [len(self.frames), 0, 0])
+            at.append(merged[0])
+            merged[1] += frame.calls
+            merged[2] += frame.instructions
+
+    def part(self, role: Role) -> CostPart:
+        def total(name: str) -> int:
+            return sum(getattr(task, name) for task in self.tasks)
+
+        return CostPart(
+            role=role,
+            tasks=len(self.tasks),
+            user=total("user"),
+            kernel=total("kernel"),
+            loads=total("loads"),
+            stores=total("stores"),
+            branches=total("branches"),
+            switches_in=total("switches_in"),
+            parents=tuple(parent for parent, _, _ in self.frames),
+            functions=tuple(function for _, function, _ in self.frames),
+            kinds=tuple(kind for _, _, kind in self.frames),
+            calls=tuple(calls for _, calls, _ in self.frames.values()),
+            instructions=tuple(instructions for _, _, instructions in self.frames.values()),
+        )
+
+
+def costs_of_functions(costs: NamedCosts) -> dict[CostFunction, Cost]:
+    """Of every function; what they carried out themselves adds up to the whole."""
+    found: dict[CostFunction, Cost] = {}
+    for part in costs.parts:
+        caused = _caused(part)
+        for place, (number, calls, itself) in enumerate(
+            zip(part.functions, part.calls, part.instructions, strict=True)
+        ):
+            function = costs.functions[number]
+            before = found.get(function, NO_COST)
+            own = 0 if _is_within_itself(part, place) else caused[place]
+            found[function] = Cost(before.calls + calls, before.itself + itself, before.caused + own)
+    return found
+
+
+def _caused(part: CostPart) -> list[int]:
+    """What each frame and those that it called carried out, without interrupts that came meanwhile."""
+    totals = list(part.instructions)
+    for place in range(len(totals) - 1, -1, -1):
+        if part.parents[place] >= 0 and part.kinds[place] != _INTERRUPT:
+            totals[part.parents[place]] += totals[place]
+    return totals
+
+
+def _is_within_itself(part: CostPart, place: int) -> bool:
+    """Whether the same function called it, perhaps through others."""
+    own, at = part.functions[place], place
+    while part.parents[at] >= 0 and part.kinds[at] != _INTERRUPT:
+        at = part.parents[at]
+        if part.functions[at] == own:
+            return True
+    return False
+
+
+def compared(baseline: NamedCosts, own: NamedCosts) -> CostComparison:
+    """Two trials of one study, to the instruction."""
+    both = (costs_of_functions(baseline), costs_of_functions(own))
+    rows = [
+        _row(function.name, function.file, (found.get(function, NO_COST) for found in both), "itself")
+        for function in dict.fromkeys((*both[0], *both[1]))
+    ]
+    ranked = sorted(rows, key=lambda row: (-abs(row.difference), -max(row.own, row.baseline), row.name, row.file))
+    shown = [row for row in ranked[:MOST_ROWS] if row.difference]
+    greatest = sorted(rows, key=lambda row: (-row.own, -row.baseline, row.name, row.file))[:MOST_ROWS]
+    return CostComparison(
+        parts=tuple(_part_rows(baseline, own)),
+        functions=tuple(shown),
+        others=_together(ranked[len(shown) :]),
+        most=tuple(greatest),
+        entries=tuple(_entry_rows(baseline, own)),
+        graph=_graph(baseline, own),
+        notes=tuple(dict.fromkeys((*baseline.notes, *own.notes))),
+    )
+
+
+def _row(name: str, file: str, both: Iterable[Cost], what: str) -> CostRow:
+    before, own = both
+    return CostRow(
+        name=name,
+        file=file,
+        baseline_calls=before.calls,
+        own_calls=own.calls,
+        baseline=getattr(before, what),
+        own=getattr(own, what),
+    )
+
+
+def _together(rows: Iterable[CostRow]) -> CostRow:
+    found = list(rows)
+    return CostRow(
+        name=str(len(found)),
+        baseline_calls=sum(row.baseline_calls for row in found),
+        own_calls=sum(row.own_calls for row in found),
+        baseline=sum(row.baseline for row in found),
+        own=sum(row.own for row in found),
+    )
+
+
+def _part_rows(baseline: NamedCosts, own: NamedCosts) -> Iterator[CostRow]:
+    """Of each role; it was entered as often as its tasks were switched to."""
+    both = [
+        {part.role: Cost(part.switches_in, part.user + part.kernel, 0) for part in one.parts} for one in (baseline, own)
+    ]
+    for role in sorted({*both[0], *both[1]}, key=_ROLES.index):
+        yield _row(role, "", (found.get(role, NO_COST) for found in both), "itself")
+
+
+def costs_of_entries(costs: NamedCosts) -> dict[str, Cost]:
+    """Of every system call, exception and interrupt by name."""
+    found: dict[str, Cost] = {}
+    for part in costs.parts:
+        caused = _caused(part)
+        for place, (number, kind, calls) in enumerate(zip(part.functions, part.kinds, part.calls, strict=True)):
+            name = _entry_name(costs.functions[number], KINDS[kind])
+            if name:
+                before = found.get(name, NO_COST)
+                own = part.instructions[place]
+                found[name] = Cost(before.calls + calls, before.itself + own, before.caused + caused[place])
+    return found
+
+
+def _entry_name(function: CostFunction, kind: Kind) -> str:
+    if kind in ("exception", "interrupt") and function.space == "kernel":
+        name = function.name
+        for prefix in ("asm_", "exc_", "sysvec_"):
+            name = name.removeprefix(prefix)
+        return f"{name} ({kind})"
+    return function.system_call
+
+
+def _entry_rows(baseline: NamedCosts, own: NamedCosts) -> list[CostRow]:
+    """Those that cost most in either trial."""
+    both = [costs_of_entries(one) for one in (baseline, own)]
+    rows = [
+        _row(name, "", (found.get(name, NO_COST) for found in both), "caused")
+        for name in dict.fromkeys((*both[0], *both[1]))
+    ]
+    return sorted(rows, key=lambda row: (-max(row.baseline, row.own), row.name))[:MOST_ROWS]
+
+
+# The call trees of two trials, one over the other.
+
+
+@dataclass
+class _Frame:
+    """``itself`` and ``whole``: what it carried out, and what all below it did too, in each of the trials."""
+
+    parent: int
+    path: tuple[tuple[str, str], ...]
+    itself: list[int]
+    whole: list[int]
+
+    @property
+    def weight(self) -> int:
+        return max(self.whole)
+
+
+def _graph(baseline: NamedCosts, own: NamedCosts) -> CostGraph:
+    """The greatest frames; the others below each of them are one frame without a name."""
+    frames = _laid_over(baseline, own)
+    for frame in reversed(frames[1:]):
+        for trial, whole in enumerate(frame.whole):
+            frames[frame.parent].whole[trial] += whole
+    heaviest = sorted(frames, key=lambda frame: (-frame.weight, frame.path))[:MOST_FRAMES]
+    least = frames[0].weight / _FINEST
+    shown = {frame.path: frame for frame in heaviest if frame.weight >= least}
+    for frame in frames[1:]:
+        if frame.path not in shown and frame.path[:-1] in shown:
+            rest = shown.setdefault((*frame.path[:-1], _REST), _Frame(0, (*frame.path[:-1], _REST), [0, 0], [0, 0]))
+            rest.itself = [before + more for before, more in zip(rest.itself, frame.whole, strict=True)]
+    paths = {path: place for place, path in enumerate(sorted(shown))}
+    names = {name: place for place, name in enumerate(dict.fromkeys(path[-1][0] for path in paths))}
+    return CostGraph(
+        names=tuple(names),
+        parents=tuple(paths.get(path[:-1], -1) for path in paths),
+        labels=tuple(names[path[-1][0]] for path in paths),
+        baseline=tuple(shown[path].itself[0] for path in paths),
+        own=tuple(shown[path].itself[1] for path in paths),
+    )
+
+
+_FINEST: Final = 2_000
+"""What is less than one part in so many is hardly seen."""
+_REST: Final = ("", "")
+
+
+def _laid_over(baseline: NamedCosts, own: NamedCosts) -> list[_Frame]:
+    frames = [_Frame(-1, (("all", ""),), [0, 0], [0, 0])]
+    places: dict[tuple[int, str, str], int] = {}
+
+    def placed(parent: int, name: str, file: str) -> int:
+        place = places.setdefault((parent, name, file), len(frames))
+        if place == len(frames):
+            frames.append(_Frame(parent, (*frames[parent].path, (name, file)), [0, 0], [0, 0]))
+        return place
+
+    for trial, costs in enumerate((baseline, own)):
+        for part in costs.parts:
+            at: list[int] = []
+            top = placed(0, part.role, "")
+            for parent, number, instructions in zip(part.parents, part.functions, part.instructions, strict=True):
+                function = costs.functions[number]
+                at.append(placed(at[parent] if parent >= 0 else top, function.name, function.file))
+                frames[at[-1]].itself[trial] += instructions
+                frames[at[-1]].whole[trial] += instructions
+    return frames
