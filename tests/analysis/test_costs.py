@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ajuste.analysis.costs import MOST_ROWS, compared, costs_of_entries, costs_of_functions, named_costs
-from ajuste.model.cost import CostComparison, CostFunction, CostGraph, CostRow, Costs, CostTask, NamedCosts
+from ajuste.model.cost import CostComparison, CostFunction, CostGraph, CostRow, Costs, CostTask, NamedCosts, Space
 from costs import costs
 
 NAMES = {
@@ -22,9 +22,9 @@ NAMES = {
 }
 
 
-def naming(_: CostTask, space: str, address: int) -> CostFunction:
+def naming(_: CostTask, space: Space, address: int) -> CostFunction:
     name, file = NAMES[address]
-    return CostFunction(name=name, file=file, space="kernel" if space == "kernel" else "user")
+    return CostFunction(name=name, file=file, space=space)
 
 
 def named() -> st.SearchStrategy[NamedCosts]:

@@ -20,6 +20,7 @@ from ajuste.model.cost import (
     Kind,
     NamedCosts,
     Role,
+    Space,
 )
 
 MOST_ROWS: Final = 25
@@ -29,7 +30,7 @@ MOST_FRAMES: Final = 1_500
 
 _INTERRUPT: Final = KINDS.index("interrupt")
 
-Naming = Callable[[CostTask, str, int], CostFunction]
+Naming = Callable[[CostTask, Space, int], CostFunction]
 """Which function a task has at an address of a space."""
 
 

@@ -27,12 +27,11 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from numpy.typing import NDArray
 
 from ajuste.kernel.cache import keeping_in
-from ajuste.kernel.vmlinux import read_vmlinux
+from ajuste.kernel.vmlinux import NO_ELF, read_vmlinux
 from ajuste.machine.cache import SYMBOLS, make_room
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import Home
@@ -48,8 +47,6 @@ _ZERO: Final = ord("0")
 _LONGEST_TOKEN: Final = 512
 _LONGEST_NAME: Final = 2 * 128
 _MOST_TRIED: Final = 20
-_NO_ELF: Final = (ELFError, AssertionError, ValueError, KeyError, AttributeError, TypeError, struct.error, MemoryError)
-"""What reading an ELF file that is none comes to."""
 _TABLES_BYTES: Final = 64 << 20
 """The tables stand so near to each other."""
 _LOWEST: Final = 0xFFFFFFFF80000000
@@ -245,7 +242,7 @@ def _address_of(image: bytes, place: int) -> int:
     """Where the kernel has what is at a ``place`` of its ELF file; 0 where it does not load that."""
     try:
         loaded = list(ELFFile(io.BytesIO(image)).iter_segments("PT_LOAD"))
-    except _NO_ELF:
+    except NO_ELF:
         return 0
     here = (part for part in loaded if part["p_offset"] <= place < part["p_offset"] + part["p_filesz"])
     return next((part["p_vaddr"] + place - part["p_offset"] for part in here), 0)

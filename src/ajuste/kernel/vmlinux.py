@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
+from elftools.common.exceptions import ELFError
+
 from ajuste.kernel.unpack import read_release
 from ajuste.machine.files import read_kept
 from ajuste.model.error import RequestError
@@ -23,6 +25,12 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+NO_ELF: Final = (
+    *(ELFError, struct.error, OverflowError, MemoryError),
+    *(AssertionError, ValueError, KeyError, AttributeError, TypeError),
+)
+"""What reading an ELF file that is none comes to, with pyelftools."""
 
 _SETUP_SECTS: Final = 0x1F1
 _PAYLOAD: Final = 0x248
