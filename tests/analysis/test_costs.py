@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.analysis.costs import MOST_ROWS, compared, costs_of_entries, costs_of_functions, named_costs
+from ajuste.analysis.costs import MOST_ROWS, Namer, compared, costs_of_entries, costs_of_functions, named_costs
 from ajuste.model.cost import CostComparison, CostFunction, CostGraph, CostRow, Costs, CostTask, NamedCosts, Space
 from costs import costs
 
@@ -22,9 +22,13 @@ NAMES = {
 }
 
 
-def naming(_: CostTask, space: Space, address: int) -> CostFunction:
+def namer(space: Space, address: int) -> CostFunction:
     name, file = NAMES[address]
     return CostFunction(name=name, file=file, space=space)
+
+
+def naming(_: CostTask) -> Namer:
+    return namer
 
 
 def named() -> st.SearchStrategy[NamedCosts]:

@@ -4,7 +4,7 @@ integers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +22,7 @@ from ajuste.model.cost import (
     Role,
     Space,
 )
+from ajuste.model.wording import listed, number, percent, signed
 
 MOST_ROWS: Final = 25
 """So many functions are told by name; the others are told together."""
@@ -30,8 +31,8 @@ MOST_FRAMES: Final = 1_500
 
 _INTERRUPT: Final = KINDS.index("interrupt")
 
-Naming = Callable[[CostTask, Space, int], CostFunction]
-"""Which function a task has at an address of a space."""
+Namer = Callable[[Space, int], CostFunction]
+"""Which function is at an address of a space."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,30 @@ _Key = tuple[int, int, int]
 """A frame by its parent, its function and how it was entered."""
 
 
-def named_costs(costs: Costs, naming: Naming, notes: Iterable[str] = ()) -> NamedCosts:
-    """The call trees of the tasks of each role, merged into one by the names of the functions."""
-    functions: dict[CostFunction, int] = {}
+def named_costs(costs: Costs, namer_of: Callable[[CostTask], Namer]) -> NamedCosts:
+    """The call trees of the tasks of each role, merged into one by the names of the functions. Tasks of one program
+    have the same namer.
+    """
+    functions = _Functions()
     merging: dict[Role, _Merging] = {}
     for task in costs.tasks:
-        merging.setdefault(task.role, _Merging()).add(task, naming, functions)
+        merging.setdefault(task.role, _Merging()).add(task, namer_of(task), functions)
     parts = tuple(one.part(role) for role, one in sorted(merging.items()))
-    return NamedCosts(faulted=costs.faulted, functions=tuple(functions), parts=parts, notes=tuple(notes))
+    return NamedCosts(faulted=costs.faulted, functions=tuple(functions.all), parts=parts)
+
+
+@dataclass
+class _Functions:
+    """All functions, and where each is among them; ``known`` are those that were looked up."""
+
+    all: dict[CostFunction, int] = field(default_factory=dict)
+    known: dict[tuple[Namer, Space, int], int] = field(default_factory=dict)
+
+    def place(self, namer: Namer, space: Space, address: int) -> int:
+        key = (namer, space, address)
+        if (found := self.known.get(key)) is None:
+            found = self.known[key] = self.all.setdefault(namer(space, address), len(self.all))
+        return found
 
 
 @dataclass
@@ -68,12 +85,12 @@ class _Merging:
     tasks: list[CostTask] = field(default_factory=list)
     frames: dict[_Key, list[int]] = field(default_factory=dict)
 
-    def add(self, task: CostTask, naming: Naming, functions: dict[CostFunction, int]) -> None:
+    def add(self, task: CostTask, namer: Namer, functions: _Functions) -> None:
         self.tasks.append(task)
         at: list[int] = []
         for frame in task.frames:
             parent = at[frame.parent] if frame.parent >= 0 else -1
-            function = functions.setdefault(naming(task, frame.space, frame.address), len(functions))
+            function = functions.place(namer, frame.space, frame.address)
             merged = self.frames.setdefault((parent, function, KINDS.index(frame.kind)), [len(self.frames), 0, 0])
             at.append(merged[0])
             merged[1] += frame.calls
@@ -102,17 +119,14 @@ class _Merging:
 
 def costs_of_functions(costs: NamedCosts) -> dict[CostFunction, Cost]:
     """Of every function; what they carried out themselves adds up to the whole."""
-    found: dict[CostFunction, Cost] = {}
+    calls, itself, caused = ([0] * len(costs.functions) for _ in range(3))
     for part in costs.parts:
-        caused = _caused(part)
-        for place, (number, calls, itself) in enumerate(
-            zip(part.functions, part.calls, part.instructions, strict=True)
-        ):
-            function = costs.functions[number]
-            before = found.get(function, NO_COST)
-            own = 0 if _is_within_itself(part, place) else caused[place]
-            found[function] = Cost(before.calls + calls, before.itself + itself, before.caused + own)
-    return found
+        with_calls = _caused(part)
+        for place, function in enumerate(part.functions):
+            calls[function] += part.calls[place]
+            itself[function] += part.instructions[place]
+            caused[function] += 0 if _is_within_itself(part, place) else with_calls[place]
+    return dict(zip(costs.functions, map(Cost, calls, itself, caused), strict=True))
 
 
 def _caused(part: CostPart) -> list[int]:
@@ -144,12 +158,14 @@ def compared(baseline: NamedCosts, own: NamedCosts) -> CostComparison:
     ranked = sorted(rows, key=lambda row: (-abs(row.difference), -max(row.own, row.baseline), row.name, row.file))
     shown = [row for row in ranked[:MOST_ROWS] if row.difference]
     greatest = sorted(rows, key=lambda row: (-row.own, -row.baseline, row.name, row.file))[:MOST_ROWS]
+    parts, entries = tuple(_part_rows(baseline, own)), _entry_rows(baseline, own)
     return CostComparison(
-        parts=tuple(_part_rows(baseline, own)),
+        sentences=tuple(_sentences(parts, shown, entries)),
+        parts=parts,
         functions=tuple(shown),
         others=_together(ranked[len(shown) :]),
         most=tuple(greatest),
-        entries=tuple(_entry_rows(baseline, own)),
+        entries=tuple(entries),
         graph=_graph(baseline, own),
         notes=tuple(dict.fromkeys((*baseline.notes, *own.notes))),
     )
@@ -192,8 +208,8 @@ def costs_of_entries(costs: NamedCosts) -> dict[str, Cost]:
     found: dict[str, Cost] = {}
     for part in costs.parts:
         caused = _caused(part)
-        for place, (number, kind, calls) in enumerate(zip(part.functions, part.kinds, part.calls, strict=True)):
-            name = _entry_name(costs.functions[number], KINDS[kind])
+        for place, (which, kind, calls) in enumerate(zip(part.functions, part.kinds, part.calls, strict=True)):
+            name = _entry_name(costs.functions[which], KINDS[kind])
             if name:
                 before = found.get(name, NO_COST)
                 own = part.instructions[place]
@@ -202,11 +218,10 @@ def costs_of_entries(costs: NamedCosts) -> dict[str, Cost]:
 
 
 def _entry_name(function: CostFunction, kind: Kind) -> str:
-    if kind in ("exception", "interrupt") and function.space == "kernel":
-        name = function.name
-        for prefix in ("asm_", "exc_", "sysvec_"):
-            name = name.removeprefix(prefix)
-        return f"{name} ({kind})"
+    """Exceptions and interrupts begin in assembly. Source: arch/x86/include/asm/idtentry.h."""
+    if kind in ("exception", "interrupt"):
+        name = function.name.removeprefix("asm_")
+        return f"{name.removeprefix('exc_').removeprefix('sysvec_')} ({kind})" if name != function.name else ""
     return function.system_call
 
 
@@ -218,6 +233,47 @@ def _entry_rows(baseline: NamedCosts, own: NamedCosts) -> list[CostRow]:
         for name in dict.fromkeys((*both[0], *both[1]))
     ]
     return sorted(rows, key=lambda row: (-max(row.baseline, row.own), row.name))[:MOST_ROWS]
+
+
+# The same in words.
+
+
+def _sentences(parts: Sequence[CostRow], functions: Sequence[CostRow], entries: Sequence[CostRow]) -> Iterator[str]:
+    baseline, own = sum(row.baseline for row in parts), sum(row.own for row in parts)
+    if baseline == own:
+        yield f"Both trials carry out {_in_words(own)} instructions, not one more or less."
+    else:
+        what = f"{_in_words(abs(own - baseline))} {'more' if own > baseline else 'fewer'} instructions"
+        change = f", {signed(100 * (own / baseline - 1))} %" if baseline else ""
+        yield f"It carries out {what} than the baseline ({_in_words(own)} instead of {_in_words(baseline)}{change})."
+    if functions:
+        named = functions[:_MOST_NAMED]
+        share = sum(row.difference for row in named) / (own - baseline) if own != baseline else 0
+        together = f": together {percent(round(share, 2))} of the whole" if _MOSTLY <= share <= 1 else ""
+        names = listed([f"{row.name} ({signed(row.difference)})" for row in named])
+        yield f"The functions that differ most are {names}{together}."
+    differing = sorted(
+        (row for row in entries if row.own_calls != row.baseline_calls and row.difference),
+        key=lambda row: (-abs(row.difference), row.name),
+    )
+    for row in differing[:_MOST_NAMED]:
+        yield (
+            f"{row.name}: {number(row.own_calls)} times instead of {number(row.baseline_calls)}, "
+            f"{signed(row.difference)} instructions with all that it calls."
+        )
+
+
+_MOST_NAMED: Final = 3
+_MOSTLY: Final = 0.5
+"""What makes up less of a difference is told without its share."""
+
+
+def _in_words(count: int) -> str:
+    """``12.9 million``."""
+    for power, word in ((9, "billion"), (6, "million")):
+        if count >= 10**power:
+            return f"{count / 10**power:.3g} {word}"
+    return number(count)
 
 
 # The call trees of two trials, one over the other.
@@ -280,8 +336,8 @@ def _laid_over(baseline: NamedCosts, own: NamedCosts) -> list[_Frame]:
         for part in costs.parts:
             at: list[int] = []
             top = placed(0, part.role, "")
-            for parent, number, instructions in zip(part.parents, part.functions, part.instructions, strict=True):
-                function = costs.functions[number]
+            for parent, which, instructions in zip(part.parents, part.functions, part.instructions, strict=True):
+                function = costs.functions[which]
                 at.append(placed(at[parent] if parent >= 0 else top, function.name, function.file))
                 frames[at[-1]].itself[trial] += instructions
                 frames[at[-1]].whole[trial] += instructions

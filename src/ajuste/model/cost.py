@@ -211,8 +211,11 @@ class CostComparison(_Figures):
     """Where the instructions of two trials differ. The rows of ``parts`` add up to the whole of both trials, and so do
     those of ``functions`` (what each carried out itself) with ``others``, the difference that counts most first.
     ``most`` are the functions that carried out most. Of ``entries`` (system calls, exceptions and interrupts)
-    the instructions are those of all that they called, other interrupts left out.
+    the instructions are those of all that they called, other interrupts left out. ``sentences`` say it, the greatest
+    first.
     """
+
+    sentences: tuple[str, ...]
 
     parts: tuple[CostRow, ...]
     functions: tuple[CostRow, ...]

@@ -19,7 +19,7 @@ from typing import Final
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from ajuste.analysis.costs import costs_of_functions, named_costs
+from ajuste.analysis.costs import Namer, costs_of_functions, named_costs
 from ajuste.kernel.vmlinux import NO_ELF
 from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
 from ajuste.model.wording import percent
@@ -183,22 +183,28 @@ def name_costs(
     """``costs`` with the names of their functions: of the ``kernel`` by address, and of the ``programs`` of the guest.
     ``package_of`` tells which package of this machine has a file ("" if none does); by default dpkg is asked.
     """
-    located: dict[tuple[CostCode, ...], tuple[Mapped, ...]] = {}
-    for task in costs.tasks:
-        if task.code not in located:
-            located[task.code] = locate(task.code, programs)
+    namers: dict[tuple[CostCode, ...], Namer] = {}
 
-    def naming(task: CostTask, space: Space, address: int) -> CostFunction:
+    def namer_of(task: CostTask) -> Namer:
+        if task.code not in namers:
+            namers[task.code] = _namer(kernel, locate(task.code, programs))
+        return namers[task.code]
+
+    found = named_costs(costs, namer_of)
+    return found.model_copy(update={"notes": tuple(_notes(found, package_of or _package_of))})
+
+
+def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:
+    def name(space: Space, address: int) -> CostFunction:
         if space == "kernel":
             return CostFunction(name=kernel.get(address, f"{address:#x}"), file="", space=space)
-        for one in located[task.code]:
+        for one in located:
             if address in one.places:
-                name = one.program.function(address - one.base)
-                return CostFunction(name=name or f"{address - one.base:#x}", file=one.program.path, space=space)
+                found = one.program.function(address - one.base)
+                return CostFunction(name=found or f"{address - one.base:#x}", file=one.program.path, space=space)
         return CostFunction(name=f"{address:#x}", file="", space=space)
 
-    found = named_costs(costs, naming)
-    return found.model_copy(update={"notes": tuple(_notes(found, package_of or _package_of))})
+    return name
 
 
 def _notes(costs: NamedCosts, package_of: Callable[[str], str]) -> Iterator[str]:
