@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from ajuste.model.cost import CostCode, Costs
+from ajuste.model.cost import CostCode, Costs, NamedCosts, PackedCosts
 from costs import documents
 
 
@@ -83,3 +84,45 @@ def test_what_is_not_known_is_refused() -> None:
     for wrong in ({"version": 2}, {"depth": "all"}, {"cycles": 1}, {"user": -1}):
         with pytest.raises(ValidationError):
             Costs.model_validate(empty | wrong)
+
+
+EMPTY = {"faulted": 0, "functions": (), "parts": ()}
+PACKED: TypeAdapter[NamedCosts] = TypeAdapter(PackedCosts)
+
+
+def test_packed_costs_are_read_again() -> None:
+    notes = tuple(f"note {number}" for number in range(500))
+    costs = NamedCosts.model_validate({**EMPTY, "notes": notes})
+    packed = PACKED.dump_json(costs)
+    assert PACKED.validate_json(packed) == costs
+    assert 3 * len(packed) < len(costs.model_dump_json())
+
+
+@given(st.binary(max_size=50))
+def test_what_is_not_packed_costs_is_refused(content: bytes) -> None:
+    for text in (content.decode("latin1"), base64.b64encode(content).decode()):
+        with pytest.raises(ValidationError):
+            PACKED.validate_python(text)
+
+
+COLUMNS = {"parents": (-1, 0), "functions": (0, 0), "kinds": (0, 0), "calls": (1, 1), "instructions": (3, 4)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"kinds": (0,)}, "equally long"),
+        ({"parents": (-1, 1)}, "must stand after"),
+        ({"parents": (-2, 0)}, "must stand after"),
+        ({"instructions": (3, 5)}, "do not add up"),
+        ({"functions": (0, 1)}, "is not there"),
+        ({"kinds": (0, 5)}, "is not there"),
+    ],
+)
+def test_a_merged_tree_is_whole(changed: dict[str, tuple[int, ...]], said: str) -> None:
+    figures = dict.fromkeys(("loads", "stores", "branches", "switches_in"), 0)
+    part = {"role": "workload", "tasks": 1, "user": 3, "kernel": 4, **figures, **COLUMNS}
+    functions = [{"name": "main", "file": "/bin/true", "space": "user"}]
+    assert NamedCosts.model_validate({**EMPTY, "functions": functions, "parts": [part]}).instructions == 7
+    with pytest.raises(ValidationError, match=said):
+        NamedCosts.model_validate({**EMPTY, "functions": functions, "parts": [part | changed]})

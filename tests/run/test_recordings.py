@@ -9,10 +9,12 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
+from ajuste.model.cost import CostFunction, CostPart, NamedCosts
+from ajuste.model.error import RunError
 from ajuste.model.event import Event, Hello, Traced
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
-from ajuste.model.scheduling import Recorded
+from ajuste.model.scheduling import Behaviour, Recorded, Recording, Spread, Switches
 from ajuste.model.trial import Observation
 from ajuste.run.recordings import record_trials, to_record
 from ajuste.run.runner import Executors
@@ -93,3 +95,80 @@ def test_why_there_is_no_recording_is_kept_and_it_is_tried_again(
     _, kept = recorded(run, store, answer)
     assert {name: one.problem for name, one in kept.items()} == {BASELINE: problem, OTHER: problem}
     assert to_record(run, OTHER, store) == (BASELINE, OTHER)
+
+
+class Counting(Played):
+    """Tells costs too, or why not."""
+
+    def __init__(self, answer: Traced | str, told: NamedCosts | str) -> None:
+        super().__init__(answer)
+        self._told = told
+        self.counted: list[Plan] = []
+
+    def costs(self, plan: Plan) -> NamedCosts:
+        self.counted.append(plan)
+        if isinstance(self._told, str):
+            raise RunError(self._told)
+        return self._told
+
+
+TOLD = NamedCosts(
+    faulted=0,
+    functions=(CostFunction(name="schedule", file="", space="kernel"),),
+    parts=(
+        CostPart(
+            role="workload",
+            tasks=1,
+            user=0,
+            kernel=7,
+            loads=0,
+            stores=0,
+            branches=0,
+            switches_in=1,
+            parents=(-1,),
+            functions=(0,),
+            kinds=(0,),
+            calls=(2,),
+            instructions=(7,),
+        ),
+    ),
+)
+
+
+def counted(run: Run, store: Store, told: NamedCosts | str) -> tuple[Counting, dict[str, Recorded]]:
+    target = Counting(Traced(at_ns=1, not_supported="no tracefs"), told)
+    with Executors(lambda _: target, lambda *_: None) as targets:
+        record_trials(run, to_record(run, OTHER, store), store, targets, lambda _: None)
+    return target, store.recorded(run)
+
+
+def test_costs_are_of_the_same_trial_without_a_trace(run: Run, store: Store) -> None:
+    target, kept = counted(run, store, TOLD)
+    assert [plan.trace for plan in target.counted] == [None, None]
+    assert [plan.model_copy(update={"trace": None}) for plan in target.plans] == target.counted
+    assert {name: one.costs for name, one in kept.items()} == {BASELINE: TOLD, OTHER: TOLD}
+    assert store.trials(run) == []
+
+
+def test_why_costs_could_not_be_counted_is_kept(run: Run, store: Store) -> None:
+    _, kept = counted(run, store, "the lens ended early")
+    assert {(one.costs, one.costs_problem) for one in kept.values()} == {(None, "the lens ended early")}
+
+
+def test_what_was_recorded_without_costs_is_recorded_again_where_they_can_be_told(run: Run, store: Store) -> None:
+    behaviour = Behaviour.model_validate(
+        dict.fromkeys(("tasks", "wakeups", "migrations", "run_ns", "wait_ns"), 0)
+        | {"switches": dict.fromkeys(Switches.model_fields, 0)}
+        | {name: dict.fromkeys(Spread.model_fields, 0) | {"histogram": ()} for name in ("latency", "runs")}
+    )
+    recording = Recording.model_validate(
+        dict.fromkeys(("span_ns", "covered_ns", "events", "lost", "buffer_bytes", "cpus", "idle_ns"), 0)
+        | {"workload": behaviour, "background": behaviour, "queue": (), "shares": (), "preemptions": ()}
+    )
+    whole = Recorded(configuration=BASELINE, block=0, seed=1, recording=recording)
+    store.keep_recorded(run, whole)
+    assert to_record(run, OTHER, store) == (BASELINE, OTHER)
+    store.keep_recorded(run, whole.model_copy(update={"costs": TOLD}))
+    store.keep_recorded(run, whole.model_copy(update={"configuration": OTHER, "costs_problem": "no QEMU"}))
+    assert to_record(run, OTHER, store) == ()
+    assert to_record(run, OTHER, store, fresh=True) == (BASELINE, OTHER)

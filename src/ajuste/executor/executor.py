@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from ajuste.design.stopping import Pace, StoppingLimits, up_to_a_look
+from ajuste.model.cost import NamedCosts
 from ajuste.model.error import RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan, Trace
@@ -120,6 +121,10 @@ class Executor(ABC):
         is lost (no QEMU, no disk space), and where it is many.
         """
         raise RunError("no single machine stands for many")
+
+    def costs(self, plan: Plan) -> NamedCosts:
+        """What one plan costs by function, to the instruction. Raises RunError where that cannot be told."""
+        raise RunError("only guests of this machine count instructions by function")
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Carry out trials, each in its own executor (all of this kind), begun in this order and as many at once as

@@ -6,9 +6,11 @@ start to its end.
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, Self, get_args
+import base64
+import zlib
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 Count = Annotated[int, Field(ge=0, lt=2**64)]
 Address = Annotated[int, Field(ge=0, lt=2**64)]
@@ -175,6 +177,34 @@ class NamedCosts(_Figures):
     @property
     def instructions(self) -> int:
         return sum(part.user + part.kernel for part in self.parts)
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        for part in self.parts:
+            for column, most in ((part.functions, len(self.functions)), (part.kinds, len(KINDS))):
+                if column and not 0 <= min(column) <= max(column) < most:
+                    raise ValueError("a frame is of a function, or was entered in a way, that is not there")
+        return self
+
+
+def _packed(costs: NamedCosts) -> str:
+    return base64.b64encode(zlib.compress(costs.model_dump_json().encode())).decode()
+
+
+def _unpacked(value: Any) -> Any:
+    """Raises ValueError for what is not packed costs."""
+    if not isinstance(value, str):
+        return value
+    try:
+        content = zlib.decompressobj().decompress(base64.b64decode(value), _MOST_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"packed costs are damaged: {error}") from error
+    return NamedCosts.model_validate_json(content)
+
+
+_MOST_BYTES: Final = 1 << 28
+PackedCosts = Annotated[NamedCosts, BeforeValidator(_unpacked), PlainSerializer(_packed, return_type=str)]
+"""Compressed where it is written: a sixth of its size, or less."""
 
 
 class CostRow(_Figures):

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ajuste.model.cost import CostComparison, NamedCosts
+from ajuste.model.cost import CostComparison, PackedCosts
 
 _MOST_CLASSES: Final = 256
 _MOST_QUEUES: Final = 100_000
@@ -127,7 +127,7 @@ class Recorded(_Figures):
     """A trial of ``configuration`` that was carried out to be recorded, with the ``seed`` of that ``block``, on
     ``kernel``. It is no trial of the run: recording takes time. ``wall_ns`` is how long its workload ran; without a
     ``recording`` the ``problem`` says why. ``costs`` are of a further trial, which is not recorded: the same as the one
-    of the run, to the instruction.
+    of the run, to the instruction; ``costs_problem`` says why there are none, where there could be.
     """
 
     configuration: str
@@ -137,7 +137,8 @@ class Recorded(_Figures):
     wall_ns: Count | None = None
     recording: Recording | None = None
     problem: str = ""
-    costs: NamedCosts | None = None
+    costs: PackedCosts | None = None
+    costs_problem: str = ""
 
 
 class Explanation(_Figures):

@@ -196,6 +196,8 @@ def name_costs(
 
 def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:
     def name(space: Space, address: int) -> CostFunction:
+        if address == 0:  # What a task did before the first call that was seen.
+            return CostFunction(name="(start)", file="", space=space)
         if space == "kernel":
             return CostFunction(name=kernel.get(address, f"{address:#x}"), file="", space=space)
         for one in located:
