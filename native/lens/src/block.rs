@@ -33,13 +33,21 @@ impl Block {
         is_kernel(self.start)
     }
 
-    /// How hardware enters the kernel here.
-    pub fn entered_by(&self) -> Option<Kind> {
+    /// How hardware enters the kernel here, after a block that was finished or not, in a frame of the function `top`.
+    pub fn entered_by(&self, was_finished: bool, top: Option<u64>) -> Option<Kind> {
+        let is_inside = was_finished || top == Some(self.place.function);
         match self.place.special {
-            Some(Special::Entry(kind)) if self.place.is_start => Some(kind),
+            // QEMU 7.2 hides the first instruction of an interrupt that came before an access to a device.
+            Some(Special::Entry(kind)) if self.place.is_start || !is_inside => Some(kind),
             Some(Special::Stubs) => Some(Kind::Interrupt),
             _ => None,
         }
+    }
+
+    /// Whether a call that leads from here to `target` is only there for what it leaves on the stack: a thunk, or what
+    /// fills the processor's memory of returns.
+    pub fn jumps_inside(&self, target: &Block) -> bool {
+        self.is_kernel() && self.place.function == target.place.function && !target.place.is_start
     }
 
     pub fn is_thunk(&self) -> bool {

@@ -44,19 +44,25 @@ pub extern "C" fn block(cpu: c_uint, block: *mut c_void) {
     lens.block(cpu, unsafe { &*block.cast::<Block>() });
 }
 
-pub extern "C" fn switch_from(cpu: c_uint, _: u32, address: u64, offset: *mut c_void) {
+pub extern "C" fn switch_from(cpu: c_uint, access: u32, address: u64, offset: *mut c_void) {
     let (lens, cpu) = with(cpu);
-    lens.switch_from(cpu, address, number(offset));
+    if interface().is_store(access) {
+        lens.switch_from(cpu, address, number(offset));
+    }
 }
 
-pub extern "C" fn switch_to(cpu: c_uint, _: u32, address: u64, offset: *mut c_void) {
+pub extern "C" fn switch_to(cpu: c_uint, access: u32, address: u64, offset: *mut c_void) {
     let (lens, cpu) = with(cpu);
-    lens.switch_to(cpu, address, number(offset));
+    if !interface().is_store(access) {
+        lens.switch_to(cpu, address, number(offset));
+    }
 }
 
-pub extern "C" fn copy(cpu: c_uint, _: u32, address: u64, offset: *mut c_void) {
+pub extern "C" fn copy(cpu: c_uint, access: u32, address: u64, offset: *mut c_void) {
     let (lens, cpu) = with(cpu);
-    lens.copy(cpu, address, number(offset));
+    if interface().is_store(access) {
+        lens.copy(cpu, address, number(offset));
+    }
 }
 
 pub extern "C" fn exec(cpu: c_uint, _: *mut c_void) {

@@ -8,8 +8,10 @@ pub const KERNEL: usize = 1;
 pub const LOADS: usize = 2;
 pub const STORES: usize = 3;
 pub const BRANCHES: usize = 4;
+/// What is added to this one does not matter.
+pub const NOTHING: usize = 5;
 /// How many counters each CPU has.
-pub const FIELDS: usize = 5;
+pub const FIELDS: usize = 6;
 
 /// One block that was begun.
 pub const OPEN: u64 = 1 << 48;

@@ -3,8 +3,6 @@
 //! Only few shapes matter. Everything else counts as one that may end in a fault, which is always safe: it costs a
 //! little time and changes no figure. Source: Intel's manual, volume 2, appendix A.
 
-use crate::interface::Access;
-
 /// What an instruction does, as far as the lens must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -12,11 +10,13 @@ pub enum Shape {
     Plain,
     /// A jump that never faults, taken or not.
     Branch,
-    /// It makes one access that matters, after which nothing of it can fault.
-    Memory(Access),
-    Call(Access),
+    /// It accesses memory, and translated code does so itself.
+    Direct,
+    /// It accesses memory so many times, and no fault follows the last one.
+    Memory(u64),
+    /// ... as does a call, a return and a jump.
+    Call(u64),
     Return,
-    /// A jump through memory.
     JumpThrough,
     /// A string instruction, which QEMU carries out step by step.
     String,
@@ -28,11 +28,10 @@ pub enum Shape {
     Leave,
     /// The exchange of GS, on the way into the kernel from user space or back.
     ExchangeGs,
-    /// A store to or load from memory at a register and an offset of 32 bits.
-    At {
-        access: Access,
-        offset: i32,
-    },
+    /// A store to memory at a register and an offset of 32 bits.
+    StoreAt(i32),
+    /// A load of the stack pointer from there.
+    LoadStack(i32),
     Other,
 }
 
@@ -45,12 +44,17 @@ impl Shape {
         matches!(self, Shape::Branch | Shape::Call(_) | Shape::Return | Shape::JumpThrough)
     }
 
-    /// The access after which nothing of the instruction can fault.
-    pub fn last_access(self) -> Option<Access> {
+    /// Whether functions of QEMU may access memory for it.
+    pub fn may_be_helped(self) -> bool {
+        matches!(self, Shape::String | Shape::Output | Shape::Trap | Shape::Leave | Shape::Other)
+    }
+
+    /// How many times it accesses memory, where no fault follows the last one; 0 where that is not known.
+    pub fn accesses(self) -> u64 {
         match self {
-            Shape::Memory(access) | Shape::Call(access) | Shape::At { access, .. } => Some(access),
-            Shape::Return | Shape::JumpThrough => Some(Access::Read),
-            _ => None,
+            Shape::Memory(accesses) | Shape::Call(accesses) => accesses,
+            Shape::StoreAt(_) | Shape::LoadStack(_) | Shape::Return | Shape::JumpThrough => 1,
+            _ => 0,
         }
     }
 }
@@ -82,12 +86,17 @@ fn is_prefix(byte: u8) -> bool {
 fn one_byte(opcode: u8, rest: &[u8], wide: bool) -> Shape {
     let operands = rest.first().copied().unwrap_or(0);
     let (of_registers, digit) = (operands >> 6 == 3, operands >> 3 & 7);
-    let plain = |is_plain: bool| if is_plain { Shape::Plain } else { Shape::Other };
+    let plain = |is_plain: bool| match (is_plain, of_registers) {
+        (true, _) => Shape::Plain,
+        (false, true) => Shape::Other,
+        (false, false) => Shape::Direct,
+    };
     match opcode {
-        0x00..=0x3f => plain(matches!(opcode & 7, 4 | 5) || opcode & 7 <= 3 && of_registers),
-        0x50..=0x57 | 0x68 | 0x6a => Shape::Memory(Access::Write),
-        0x58..=0x5f => Shape::Memory(Access::Read),
+        0x00..=0x3f if opcode & 7 <= 3 => plain(of_registers),
+        0x00..=0x3f if opcode & 7 <= 5 => Shape::Plain,
+        0x50..=0x5f | 0x68 | 0x6a => Shape::Memory(1),
         0x88 | 0x8a | 0x89 | 0x8b | 0xc6 | 0xc7 if !of_registers => moved(opcode, operands, rest, wide),
+        0x86 | 0x87 if !of_registers => Shape::Other,
         0x63 | 0x69 | 0x6b | 0x80 | 0x81 | 0x83..=0x8b => plain(of_registers),
         0x70..=0x7f | 0xe0..=0xe3 | 0xe9 | 0xeb => Shape::Branch,
         0x8d | 0x90..=0x99 | 0xa8 | 0xa9 | 0xb0..=0xbf => Shape::Plain,
@@ -95,15 +104,15 @@ fn one_byte(opcode: u8, rest: &[u8], wide: bool) -> Shape {
         0xc2 | 0xc3 => Shape::Return,
         0xcc | 0xcd | 0xf4 => Shape::Trap,
         0xcf => Shape::Leave,
-        0xe8 => Shape::Call(Access::Write),
+        0xe8 => Shape::Call(1),
         0xf6 | 0xf7 => plain(of_registers && digit < 6),
         0xfe => plain(of_registers && digit < 2),
         0xff => match digit {
             0 | 1 => plain(of_registers),
-            2 => Shape::Call(Access::Write),
+            2 => Shape::Call(if of_registers { 1 } else { 2 }),
             4 if of_registers => Shape::Branch,
             4 => Shape::JumpThrough,
-            6 => Shape::Memory(Access::Write),
+            6 => Shape::Memory(if of_registers { 1 } else { 2 }),
             _ => Shape::Other,
         },
         _ => Shape::Other,
@@ -112,13 +121,18 @@ fn one_byte(opcode: u8, rest: &[u8], wide: bool) -> Shape {
 
 /// A move between memory and a register or a constant.
 fn moved(opcode: u8, operands: u8, rest: &[u8], wide: bool) -> Shape {
-    let access = if matches!(opcode, 0x8a | 0x8b) { Access::Read } else { Access::Write };
-    let has_index = operands & 7 == 4;
-    match rest.get(1..5) {
-        Some(offset) if wide && operands >> 6 == 2 && !has_index && matches!(opcode, 0x89 | 0x8b) => {
-            Shape::At { access, offset: i32::from_le_bytes([offset[0], offset[1], offset[2], offset[3]]) }
+    const STACK_POINTER: u8 = 4;
+    let (has_index, register) = (operands & 7 == 4, operands >> 3 & 7);
+    let offset = match rest {
+        [_, first, second, third, fourth, ..] if wide && operands >> 6 == 2 && !has_index => {
+            i32::from_le_bytes([*first, *second, *third, *fourth])
         }
-        _ => Shape::Memory(access),
+        _ => return Shape::Memory(1),
+    };
+    match opcode {
+        0x89 => Shape::StoreAt(offset),
+        0x8b if register == STACK_POINTER => Shape::LoadStack(offset),
+        _ => Shape::Memory(1),
     }
 }
 
@@ -139,6 +153,7 @@ fn two_bytes(rest: &[u8]) -> Shape {
             Shape::Plain
         }
         (0xb6 | 0xb7 | 0xba..=0xc1, 0xc0..=0xff) => Shape::Plain,
+        (0x40..=0x4f | 0x90..=0x9f | 0xaf | 0xb6 | 0xb7 | 0xbe | 0xbf, _) => Shape::Direct,
         _ => Shape::Other,
     }
 }
@@ -165,21 +180,22 @@ mod tests {
 
     #[test]
     fn what_divides_or_touches_memory_may_fault() {
-        let known: [&[u8]; 5] = [
+        let known: [&[u8]; 4] = [
             &[0xf7, 0xf1],             // div %ecx
-            &[0x48, 0x01, 0x03],       // add %rax,(%rbx)
             &[0xf0, 0x0f, 0xb1, 0x0b], // lock cmpxchg %ecx,(%rbx)
             &[0x0f, 0x28, 0x00],       // movaps (%rax),%xmm0
             &[0xc5, 0xf8, 0x77],       // vzeroupper
         ];
         assert!(known.iter().all(|bytes| shape(bytes) == Shape::Other), "{:?}", known.map(shape));
         assert!(shape(&[0x55]).may_fault());
+        assert_eq!(shape(&[0x48, 0x01, 0x03]), Shape::Direct); // add %rax,(%rbx)
     }
 
     #[test]
     fn the_flow_of_control() {
-        assert_eq!(shape(&[0xe8, 0, 0, 0, 0]), Shape::Call(Access::Write));
-        assert_eq!(shape(&[0xff, 0xd0]), Shape::Call(Access::Write));
+        assert_eq!(shape(&[0xe8, 0, 0, 0, 0]), Shape::Call(1));
+        assert_eq!(shape(&[0xff, 0xd0]), Shape::Call(1));
+        assert_eq!(shape(&[0xff, 0x10]), Shape::Call(2));
         assert_eq!(shape(&[0xf3, 0xc3]), Shape::Return);
         assert_eq!(shape(&[0xff, 0x25, 0, 0, 0, 0]), Shape::JumpThrough);
         assert_eq!(shape(&[0x41, 0xff, 0xe3]), Shape::Branch);
@@ -196,8 +212,10 @@ mod tests {
     fn the_two_instructions_that_switch_tasks() {
         let store = [0x48, 0x89, 0xa7, 0x98, 0x13, 0, 0]; // mov %rsp,0x1398(%rdi)
         let load = [0x48, 0x8b, 0xa6, 0x98, 0x13, 0, 0]; // mov 0x1398(%rsi),%rsp
-        assert_eq!(shape(&store), Shape::At { access: Access::Write, offset: 0x1398 });
-        assert_eq!(shape(&load), Shape::At { access: Access::Read, offset: 0x1398 });
+        assert_eq!(shape(&store), Shape::StoreAt(0x1398));
+        assert_eq!(shape(&load), Shape::LoadStack(0x1398));
+        let canary = [0x48, 0x8b, 0x9e, 0xc0, 0x08, 0, 0]; // mov 0x8c0(%rsi),%rbx
+        assert_eq!(shape(&canary), Shape::Memory(1));
     }
 
     #[test]

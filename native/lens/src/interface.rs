@@ -48,14 +48,8 @@ impl About {
     }
 }
 
-/// Which accesses of an instruction are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub enum Access {
-    Read = 1,
-    Write = 2,
-}
-
+/// All accesses: QEMU 7.2 takes loads for stores where only one kind is asked for.
+const READ_OR_WRITE: c_int = 3;
 const WITHOUT_REGISTERS: c_int = 0;
 const ADD: c_int = 0;
 /// From this version on the bytes of an instruction are copied.
@@ -103,6 +97,7 @@ pub struct Interface {
     on_block: unsafe extern "C" fn(*mut RawBlock, Executed, c_int, *mut c_void),
     on_instruction: unsafe extern "C" fn(*mut RawInstruction, Executed, c_int, *mut c_void),
     on_access: unsafe extern "C" fn(*mut RawInstruction, Accessed, c_int, c_int, *mut c_void),
+    is_store: unsafe extern "C" fn(u32) -> bool,
     length: unsafe extern "C" fn(*const RawBlock) -> usize,
     instruction: unsafe extern "C" fn(*const RawBlock, usize) -> *mut RawInstruction,
     address: unsafe extern "C" fn(*const RawInstruction) -> u64,
@@ -182,6 +177,7 @@ impl Interface {
             on_block: required(c"qemu_plugin_register_vcpu_tb_exec_cb")?,
             on_instruction: required(c"qemu_plugin_register_vcpu_insn_exec_cb")?,
             on_access: required(c"qemu_plugin_register_vcpu_mem_cb")?,
+            is_store: required(c"qemu_plugin_mem_is_store")?,
             length: required(c"qemu_plugin_tb_n_insns")?,
             instruction: required(c"qemu_plugin_tb_get_insn")?,
             address: required(c"qemu_plugin_insn_vaddr")?,
@@ -194,6 +190,12 @@ impl Interface {
     pub fn on_translation(&self, id: Id, translated: Translated) {
         // SAFETY: QEMU passed the id, and the function lives as long as the library.
         unsafe { (self.on_translation)(id, translated) }
+    }
+
+    /// Whether an access is a store, by what QEMU tells a callback of it.
+    pub fn is_store(&self, access: u32) -> bool {
+        // SAFETY: it looks at a number.
+        unsafe { (self.is_store)(access) }
     }
 
     /// The counters of a CPU. They are written by that CPU's thread alone, between callbacks.
@@ -272,9 +274,9 @@ impl Instruction {
         }
     }
 
-    /// Add to a counter each time that it has accessed memory so.
-    pub fn count_access(&self, access: Access, field: usize, amount: u64) {
-        let access = access as c_int;
+    /// Add to a counter each time that it has loaded from memory or stored to it.
+    pub fn count_access(&self, field: usize, amount: u64) {
+        let access = READ_OR_WRITE;
         match (interface().adding, interface().board) {
             // SAFETY: see above; the field is one of the board's.
             (Adding::Single(_, add), Board::Single(board)) => unsafe {
@@ -294,10 +296,10 @@ impl Instruction {
         unsafe { (interface().on_instruction)(self.0, executed, WITHOUT_REGISTERS, data) }
     }
 
-    /// Call `accessed` each time that it has accessed memory so.
-    pub fn on_access(&self, access: Access, accessed: Accessed, data: *mut c_void) {
+    /// Call `accessed` each time that it has loaded from memory or stored to it.
+    pub fn on_access(&self, accessed: Accessed, data: *mut c_void) {
         // SAFETY: see above.
-        unsafe { (interface().on_access)(self.0, accessed, WITHOUT_REGISTERS, access as c_int, data) }
+        unsafe { (interface().on_access)(self.0, accessed, WITHOUT_REGISTERS, READ_OR_WRITE, data) }
     }
 }
 

@@ -152,8 +152,8 @@ impl Stack {
     }
 
     /// Return to `target`: to the caller, or one of its callers (longjmp(3)). What is no return to any of them is a
-    /// jump that takes its target from the stack, and leaves one call.
-    pub fn unwind(&mut self, target: u64) {
+    /// jump that takes its target from the stack, and leaves one call; none if a thunk does so.
+    pub fn unwind(&mut self, target: u64, is_thunk: bool) {
         if self.beyond > 0 {
             self.beyond -= 1;
             return;
@@ -162,6 +162,7 @@ impl Stack {
         let found = calls.take(FARTHEST).position(|entry| entry.back == target);
         let leaves = match found {
             Some(place) => place + 1,
+            None if is_thunk => 0,
             None => usize::from(self.top().is_some_and(|entry| entry.kind == Kind::Call)),
         };
         self.entries.truncate(self.entries.len() - leaves);
@@ -233,23 +234,27 @@ mod tests {
     #[test]
     fn returns_leave_the_calls_above() {
         let mut stack = Stack::default();
-        [call(0, 100), call(1, 200), call(2, 300)].map(|entry| stack.push(entry));
-        stack.unwind(300);
+        for entry in [call(0, 100), call(1, 200), call(2, 300)] {
+            stack.push(entry);
+        }
+        stack.unwind(300, false);
         assert_eq!(tops(&stack), Some(1));
         stack.push(call(3, 400));
-        stack.unwind(100); // longjmp
+        stack.unwind(100, false); // longjmp
         assert_eq!(tops(&stack), None);
-        stack.unwind(100);
+        stack.unwind(100, false);
         assert_eq!(tops(&stack), None);
     }
 
     #[test]
     fn no_return_crosses_an_interrupt() {
         let mut stack = Stack::default();
-        [call(0, 100), gate(1), call(2, 300)].map(|entry| stack.push(entry));
-        stack.unwind(100);
+        for entry in [call(0, 100), gate(1), call(2, 300)] {
+            stack.push(entry);
+        }
+        stack.unwind(100, false);
         assert_eq!(tops(&stack), Some(1));
-        stack.unwind(100);
+        stack.unwind(100, false);
         assert_eq!(tops(&stack), Some(1));
         assert!(stack.leave_gate());
         assert_eq!(tops(&stack), Some(0));
@@ -263,10 +268,10 @@ mod tests {
             stack.push(call(level as NodeId, 8));
         }
         for _ in 0..DEEPEST_STACK {
-            stack.unwind(8);
+            stack.unwind(8, false);
         }
         assert_eq!(tops(&stack), Some(DEEPEST_STACK as NodeId - 1));
-        (0..DEEPEST_STACK).for_each(|_| stack.unwind(8));
+        (0..DEEPEST_STACK).for_each(|_| stack.unwind(8, false));
         assert_eq!(tops(&stack), None);
     }
 }

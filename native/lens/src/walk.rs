@@ -40,7 +40,7 @@ impl Walk {
             task.entry = Some(block.start);
             task.stack.clear();
             task.interrupted.clear();
-        } else if let Some(kind) = block.entered_by() {
+        } else if let Some(kind) = block.entered_by(before.is_some(), task.stack.top().map(|top| top.address)) {
             return task.enter(kind, block, before);
         } else if let Some(before) = before {
             task.follow(before, block);
@@ -70,15 +70,16 @@ impl Task {
     fn follow(&mut self, before: &'static Block, block: &'static Block) {
         match before.flow {
             Flow::On => {}
+            Flow::Call if before.jumps_inside(block) => {}
             Flow::Call => self.call(before.end, block),
-            Flow::Return => self.stack.unwind(block.start),
+            Flow::Return => self.stack.unwind(block.start, before.is_thunk()),
             Flow::Leave => {
                 let interrupted = if self.stack.leave_gate() { self.interrupted.pop().flatten() } else { None };
                 // What was interrupted at its end goes on behind it; else it is begun again.
                 if let Some(before) = interrupted.filter(|before| !(before.start..before.end).contains(&block.start)) {
                     match before.flow {
                         Flow::Call => self.call(before.end, block),
-                        Flow::Return => self.stack.unwind(block.start),
+                        Flow::Return => self.stack.unwind(block.start, before.is_thunk()),
                         Flow::On | Flow::Leave => {}
                     }
                 }
