@@ -6,14 +6,17 @@ start to its end.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+import base64
+import zlib
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 Count = Annotated[int, Field(ge=0, lt=2**64)]
 Address = Annotated[int, Field(ge=0, lt=2**64)]
 Space = Literal["user", "kernel"]
 Kind = Literal["call", "interrupt", "exception", "syscall", "start"]
+KINDS: Final = get_args(Kind)
 Role = Literal["workload", "background", "agent", "before", "after", "idle", "kernel"]
 
 
@@ -102,4 +105,167 @@ class Costs(_Figures):
                 raise ValueError(f"the instructions of the frames of task {task.number} do not add up to its own")
             if self.depth == "counts" and task.frames:
                 raise ValueError(f"task {task.number} has frames, which the depth counts does not have")
+        return self
+
+
+# The same by name: what is kept of a trial, and what is told of two.
+
+
+class CostFunction(_Figures):
+    """A function: its ``name``, or its address in hexadecimal where there is no name. ``file`` is the program or
+    library that has it; empty for the kernel.
+    """
+
+    name: str
+    file: str
+    space: Space
+
+    @property
+    def system_call(self) -> str:
+        """The name of the system call that it carries out, if it does. Source: arch/x86/include/asm/syscall_wrapper.h,
+        where those of 64-bit programs begin with ``__x64_``, those of 32-bit programs with ``__ia32_``.
+        """
+        for prefix in _SYSTEM_CALLS if self.space == "kernel" else ():
+            if self.name.startswith(prefix):
+                return self.name.removeprefix(prefix)
+        return ""
+
+
+_SYSTEM_CALLS: Final = ("__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_")
+
+
+class CostPart(_Figures):
+    """What the tasks of one ``role`` cost together. Their call trees are merged into one, column by column: for each
+    frame the place of the one that called it (-1: none) and of its function, how it was entered (the place in
+    ``KINDS``), how often, and what it carried out itself.
+    """
+
+    role: Role
+    tasks: Count
+    user: Count
+    kernel: Count
+    loads: Count
+    stores: Count
+    branches: Count
+    switches_in: Count
+    parents: tuple[int, ...]
+    functions: tuple[int, ...]
+    kinds: tuple[int, ...]
+    calls: tuple[int, ...]
+    instructions: tuple[int, ...]
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        columns = (self.parents, self.functions, self.kinds, self.calls, self.instructions)
+        if len(set(map(len, columns))) > 1:
+            raise ValueError("the columns of a call tree must be equally long")
+        if any(not -1 <= parent < place for place, parent in enumerate(self.parents)):
+            raise ValueError("a frame must stand after the one that called it")
+        if sum(self.instructions) != self.user + self.kernel:
+            raise ValueError("the instructions of the frames do not add up")
+        return self
+
+
+class NamedCosts(_Figures):
+    """The costs of a trial by function. ``notes`` say which functions have no names, and why."""
+
+    faulted: Count
+    functions: tuple[CostFunction, ...]
+    parts: tuple[CostPart, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def instructions(self) -> int:
+        return sum(part.user + part.kernel for part in self.parts)
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        for part in self.parts:
+            for column, most in ((part.functions, len(self.functions)), (part.kinds, len(KINDS))):
+                if column and not 0 <= min(column) <= max(column) < most:
+                    raise ValueError("a frame is of a function, or was entered in a way, that is not there")
+        return self
+
+
+def _packed(costs: NamedCosts) -> str:
+    return base64.b64encode(zlib.compress(costs.model_dump_json().encode())).decode()
+
+
+def _unpacked(value: Any) -> Any:
+    """Raises ValueError for what is not packed costs."""
+    if not isinstance(value, str):
+        return value
+    try:
+        content = zlib.decompressobj().decompress(base64.b64decode(value), _MOST_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"packed costs are damaged: {error}") from error
+    return NamedCosts.model_validate_json(content)
+
+
+_MOST_BYTES: Final = 1 << 28
+PackedCosts = Annotated[NamedCosts, BeforeValidator(_unpacked), PlainSerializer(_packed, return_type=str)]
+"""Compressed where it is written: a sixth of its size, or less."""
+
+
+class CostRow(_Figures):
+    """What something cost in a trial of the baseline and in one of the configuration, and how often it was entered.
+    ``file`` has the function; it is empty for the kernel, and for what is no function.
+    """
+
+    name: str
+    file: str = ""
+    baseline_calls: Count
+    own_calls: Count
+    baseline: Count
+    own: Count
+
+    @property
+    def difference(self) -> int:
+        return self.own - self.baseline
+
+
+class CostGraph(_Figures):
+    """The call trees of both trials, one over the other, column by column; the first frame is the root. ``labels`` has
+    the place of each frame's name in ``names``; ``baseline`` and ``own`` are what it carried out itself. What is too
+    small to be shown is in a frame of its own, whose name is empty.
+    """
+
+    names: tuple[str, ...]
+    parents: tuple[int, ...]
+    labels: tuple[int, ...]
+    baseline: tuple[int, ...]
+    own: tuple[int, ...]
+
+
+class CostComparison(_Figures):
+    """Where the instructions of two trials differ. The rows of ``parts`` add up to the whole of both trials, and so do
+    those of ``functions`` (what each carried out itself) with ``others``, the difference that counts most first.
+    ``most`` are the functions that carried out most. Of ``entries`` (system calls, exceptions and interrupts)
+    the instructions are those of all that they called, other interrupts left out. ``sentences`` say it, the greatest
+    first.
+    """
+
+    sentences: tuple[str, ...]
+
+    parts: tuple[CostRow, ...]
+    functions: tuple[CostRow, ...]
+    others: CostRow
+    most: tuple[CostRow, ...]
+    entries: tuple[CostRow, ...]
+    graph: CostGraph
+    notes: tuple[str, ...] = ()
+
+    @property
+    def baseline(self) -> int:
+        return sum(part.baseline for part in self.parts)
+
+    @property
+    def own(self) -> int:
+        return sum(part.own for part in self.parts)
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        rows = (*self.functions, self.others)
+        if (self.baseline, self.own) != (sum(row.baseline for row in rows), sum(row.own for row in rows)):
+            raise ValueError("the instructions of the functions do not add up to those of the parts")
         return self
