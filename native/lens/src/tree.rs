@@ -97,6 +97,19 @@ impl Tree {
         self.nodes[node as usize].instructions += instructions;
     }
 
+    /// The frame of a function that jumped, perhaps through others, to that of `node`: one of those below its `caller`.
+    pub fn jumped_from(&self, node: NodeId, caller: Option<NodeId>, address: u64) -> Option<NodeId> {
+        let mut at = Some(node);
+        while let Some(some) = at.filter(|some| Some(*some) != caller) {
+            let frame = &self.nodes[some as usize];
+            if frame.address == address {
+                return at;
+            }
+            at = frame.parent;
+        }
+        None
+    }
+
     /// The frame of a function below `parent`, which is made if need be; `calls` times more it was entered.
     pub fn enter(&mut self, parent: Option<NodeId>, address: u64, kind: Kind, calls: u64) -> NodeId {
         let key = (parent.map_or(u32::MAX, |node| node), address, kind);
@@ -141,6 +154,11 @@ pub struct Stack {
 impl Stack {
     pub fn top(&self) -> Option<&Entry> {
         self.entries.last()
+    }
+
+    /// The frame of the function that called the one on top.
+    pub fn caller(&self) -> Option<NodeId> {
+        self.entries.iter().rev().nth(1).map(|entry| entry.node)
     }
 
     pub fn push(&mut self, entry: Entry) {
@@ -219,6 +237,18 @@ mod tests {
         assert_ne!(tree.enter(Some(root), 2, Kind::Interrupt, 1), first);
         tree.charge(first, 7);
         assert_eq!((tree.nodes()[1].calls, tree.nodes()[1].instructions), (2, 7));
+    }
+
+    #[test]
+    fn a_jump_back_finds_the_frame_that_jumped() {
+        let mut tree = Tree::default();
+        let caller = tree.enter(None, 1, Kind::Start, 1);
+        let first = tree.enter(Some(caller), 2, Kind::Call, 1);
+        let second = tree.enter(Some(first), 3, Kind::Call, 1);
+        assert_eq!(tree.jumped_from(second, Some(caller), 2), Some(first));
+        assert_eq!(tree.jumped_from(second, Some(caller), 3), Some(second));
+        assert_eq!(tree.jumped_from(second, Some(caller), 1), None);
+        assert_eq!(tree.jumped_from(second, None, 1), Some(caller));
     }
 
     #[test]

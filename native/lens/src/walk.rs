@@ -116,10 +116,11 @@ impl Task {
         if !is_kernel(top.address) {
             return self.enter(Kind::Exception, block, None);
         }
-        let parent = if top.is_borrowed { Some(top.node) } else { self.tree.nodes()[top.node as usize].parent };
-        let kind = if parent.is_none() { Kind::Start } else { Kind::Call };
-        let node = self.tree.enter(parent, block.function(), kind, 1);
-        self.stack.replace_top(node, block.function());
+        // A jump to another function is its call in the place of a return (a tail call), or goes back to one.
+        let function = block.function();
+        let left = if top.is_borrowed { None } else { self.tree.jumped_from(top.node, self.stack.caller(), function) };
+        let node = left.unwrap_or_else(|| self.tree.enter(Some(top.node), function, Kind::Call, 1));
+        self.stack.replace_top(node, function);
     }
 
     /// A frame, with the code of its function if that is in user space.
