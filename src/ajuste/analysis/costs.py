@@ -252,15 +252,12 @@ def _sentences(parts: Sequence[CostRow], functions: Sequence[CostRow], entries: 
         together = f": together {percent(round(share, 2))} of the whole" if _MOSTLY <= share <= 1 else ""
         names = listed([f"{row.name} ({signed(row.difference)})" for row in named])
         yield f"The functions that differ most are {names}{together}."
-    differing = sorted(
-        (row for row in entries if row.own_calls != row.baseline_calls and row.difference),
-        key=lambda row: (-abs(row.difference), row.name),
-    )
+    differing = sorted((row for row in entries if row.difference), key=lambda row: (-abs(row.difference), row.name))
     for row in differing[:_MOST_NAMED]:
-        yield (
-            f"{row.name}: {number(row.own_calls)} times instead of {number(row.baseline_calls)}, "
-            f"{signed(row.difference)} instructions with all that it calls."
-        )
+        times = number(row.own_calls) + " times"
+        if row.own_calls != row.baseline_calls:
+            times += f" instead of {number(row.baseline_calls)}"
+        yield f"{row.name}: {times}, {signed(row.difference)} instructions with all that it calls."
 
 
 _MOST_NAMED: Final = 3
