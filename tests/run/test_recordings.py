@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.executor.executor import Depth
 from ajuste.kernel.spec import parse_spec
-from ajuste.model.cost import CostFunction, CostPart, NamedCosts
-from ajuste.model.error import RunError
+from ajuste.model.cost import CostFunction, CostPart, Costs, NamedCosts
 from ajuste.model.event import Event, Hello, Traced
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
@@ -98,20 +98,26 @@ def test_why_there_is_no_recording_is_kept_and_it_is_tried_again(
 
 
 class Counting(Played):
-    """Tells costs too, or why not."""
+    """Counts too, or says why not."""
 
     def __init__(self, answer: Traced | str, told: NamedCosts | str) -> None:
         super().__init__(answer)
         self._told = told
-        self.counted: list[Plan] = []
+        self.counted: list[tuple[Plan, str]] = []
 
-    def costs(self, plan: Plan) -> NamedCosts:
-        self.counted.append(plan)
-        if isinstance(self._told, str):
-            raise RunError(self._told)
+    def count(self, plan: Plan, depth: Depth) -> Observation:
+        self.counted.append((plan, depth))
+        if self._told == "":
+            return super().count(plan, depth)
+        return Observation(problem=self._told) if isinstance(self._told, str) else Observation(costs=NOTHING)
+
+    def named(self, costs: Costs) -> NamedCosts:
+        assert costs == NOTHING
+        assert isinstance(self._told, NamedCosts)
         return self._told
 
 
+NOTHING = Costs(version=1, depth="functions", user=0, kernel=0, faulted=0, tasks=())
 TOLD = NamedCosts(
     faulted=0,
     functions=(CostFunction(name="schedule", file="", space="kernel"),),
@@ -144,15 +150,21 @@ def counted(run: Run, store: Store, told: NamedCosts | str) -> tuple[Counting, d
 
 def test_costs_are_of_the_same_trial_without_a_trace(run: Run, store: Store) -> None:
     target, kept = counted(run, store, TOLD)
-    assert [plan.trace for plan in target.counted] == [None, None]
-    assert [plan.model_copy(update={"trace": None}) for plan in target.plans] == target.counted
+    assert [plan.trace for plan, _ in target.counted] == [None, None]
+    same = [(plan.model_copy(update={"trace": None}), "functions") for plan in target.plans]
+    assert target.counted == same
     assert {name: one.costs for name, one in kept.items()} == {BASELINE: TOLD, OTHER: TOLD}
     assert store.trials(run) == []
 
 
-def test_why_costs_could_not_be_counted_is_kept(run: Run, store: Store) -> None:
-    _, kept = counted(run, store, "the lens ended early")
-    assert {(one.costs, one.costs_problem) for one in kept.values()} == {(None, "the lens ended early")}
+@pytest.mark.parametrize(
+    ("told", "problem"),
+    [("the lens ended early", "the lens ended early"), ("", "only in guests of this machine under the virtual clock")],
+)
+def test_why_costs_could_not_be_counted_is_kept(run: Run, store: Store, told: str, problem: str) -> None:
+    _, kept = counted(run, store, told)
+    assert [one.costs for one in kept.values()] == [None, None]
+    assert all(one.costs_problem.endswith(problem) for one in kept.values())
 
 
 def test_what_was_recorded_without_costs_is_recorded_again_where_they_can_be_told(run: Run, store: Store) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.analysis.explanation import deciding_configuration
 from ajuste.design.blocks import block
 from ajuste.executor.executor import TrialRequest, Untrusted
-from ajuste.model.error import RunError
+from ajuste.model.error import AjusteError
 from ajuste.model.event import Exited, Failed, Traced
 from ajuste.model.plan import Trace
 from ajuste.model.scheduling import Recorded
@@ -68,9 +68,13 @@ def record_trials(run: Run, names: Sequence[str], store: Store, executors: Execu
 
 def _costs(request: TrialRequest) -> dict[str, Any]:
     """What of a recorded trial says what it costs."""
+    executor = request.executor
     try:
-        return {"costs": request.executor.costs(request.plan())}
-    except RunError as error:
+        observed = executor.count(request.plan(), "functions")
+        if observed.costs is None:
+            return {"costs_problem": observed.problem or "nothing was counted"}
+        return {"costs": executor.named(observed.costs)}
+    except AjusteError as error:
         return {"costs_problem": error.message}
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.executor.guest.cpio import Directory, Entry, Link, Regular, read_archive, write_archive
-from ajuste.executor.guest.naming import Program, locate, name_costs, programs_of
+from ajuste.executor.guest.naming import Program, costs_by_name, locate, programs_of
 from ajuste.model.cost import CostCode, Costs, CostTask
 from costs import documents
 
@@ -165,7 +165,7 @@ KERNEL = {0xFFFFFFFF81000010: "schedule"}
 
 def test_every_function_has_its_name_and_its_file(built: Path) -> None:
     costs = costs_of(built / "static-pie", 0x5000_0000, "main", "inner")
-    named = name_costs(costs, KERNEL, [program(built / "static-pie")], lambda _: "")
+    named = costs_by_name(costs, KERNEL, [program(built / "static-pie")], lambda _: "")
     assert [(one.name, one.file) for one in named.functions] == [
         ("main", "/static-pie"),
         ("inner", "/static-pie"),
@@ -189,7 +189,7 @@ def test_without_symbols_addresses_stay_and_the_package_is_named(built: Path, pa
     main = functions(built / "static-pie")["main"]
     (built / "static-pie.names").write_bytes((built / "static-pie").read_bytes())
     costs = costs_of(built / "static-pie.names", 0x5000_0000, "main")
-    named = name_costs(costs, KERNEL, [program(built / "stripped")], lambda file: package)
+    named = costs_by_name(costs, KERNEL, [program(built / "stripped")], lambda file: package)
     assert (named.functions[0].name, named.functions[0].file) == (f"{main:#x}", "/stripped")
     assert f"50 % of the instructions are in functions of /stripped that have no names. {advice}" in named.notes
 
@@ -199,7 +199,7 @@ def test_the_package_of_a_file_is_asked_of_dpkg(built: Path) -> None:
         pytest.skip("no dpkg on this machine")
     content = (built / "stripped").read_bytes()
     (own,) = programs_of([("usr/bin/env", content)])
-    named = name_costs(costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [own])
+    named = costs_by_name(costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [own])
     assert any("Install coreutils-dbgsym" in note for note in named.notes)
 
 
@@ -209,7 +209,7 @@ def test_whatever_files_a_guest_has_every_instruction_stays(document: dict[str, 
         task["code"] = [{"address": 0x401000, "bytes_": "90" * 16}]
     costs = Costs.model_validate(document)
     programs = programs_of(("file", b"\x7fELF" + content) for content in contents)
-    assert name_costs(costs, {}, programs, lambda _: "").instructions == costs.instructions
+    assert costs_by_name(costs, {}, programs, lambda _: "").instructions == costs.instructions
 
 
 @given(st.integers(0, 63), st.binary(min_size=1, max_size=80), st.integers(0, 20_000))
@@ -241,6 +241,6 @@ def test_tasks_with_the_same_code_are_looked_up_once(built: Path) -> None:
     (task,) = costs.tasks
     twin: CostTask = task.model_copy(update={"number": 1})
     both = Costs(version=1, depth="functions", user=2 * costs.user, kernel=160, faulted=0, tasks=(task, twin))
-    named = name_costs(both, KERNEL, [program(built / "static-pie")], lambda _: "")
+    named = costs_by_name(both, KERNEL, [program(built / "static-pie")], lambda _: "")
     assert named.parts[0].tasks == 2
     assert named.instructions == 2 * costs.instructions

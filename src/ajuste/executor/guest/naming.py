@@ -20,8 +20,12 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from ajuste.analysis.costs import Namer, costs_of_functions, named_costs
+from ajuste.executor.guest.cpio import read_archive
+from ajuste.kernel.symbols import function_names, kernel_symbols
 from ajuste.kernel.vmlinux import NO_ELF
+from ajuste.machine.home import Home
 from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
+from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import percent
 
 _PAGE: Final = 4096
@@ -177,7 +181,13 @@ def _overlap(one: range, other: range) -> bool:
     return one.start < other.stop and other.start < one.stop
 
 
-def name_costs(
+def name_costs(costs: Costs, image: KernelImage, home: Home, initramfs: Path) -> NamedCosts:
+    """``costs`` of a guest with the names of their functions. Raises RequestError where its kernel has none."""
+    programs = programs_of(read_archive(initramfs.read_bytes()))
+    return costs_by_name(costs, function_names(kernel_symbols(image, home)), programs)
+
+
+def costs_by_name(
     costs: Costs, kernel: Mapping[int, str], programs: Sequence[Program], package_of: Callable[[str], str] | None = None
 ) -> NamedCosts:
     """``costs`` with the names of their functions: of the ``kernel`` by address, and of the ``programs`` of the guest.
