@@ -134,7 +134,8 @@ impl Task {
     /// Count anew: of the tree only the calls stay that were not returned from.
     pub fn begin_tree(&mut self) {
         self.tree = Default::default();
-        self.code.clear();
+        let kept: Vec<u64> = self.stack.entries_mut().iter().map(|entry| entry.address).collect();
+        self.code.retain(|address, _| kept.contains(address));
         let mut above = None;
         for entry in self.stack.entries_mut() {
             if !entry.is_borrowed || above.is_none() {

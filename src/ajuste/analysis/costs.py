@@ -10,6 +10,7 @@ from typing import Final
 
 from ajuste.model.cost import (
     KINDS,
+    ROLES,
     CostComparison,
     CostFunction,
     CostGraph,
@@ -47,7 +48,6 @@ class Cost:
 
 
 NO_COST: Final = Cost(0, 0, 0)
-_ROLES: Final = ("workload", "background", "before", "after", "agent", "kernel", "idle")
 _Key = tuple[int, int, int]
 """A frame by its parent, its function and how it was entered."""
 
@@ -199,7 +199,7 @@ def _part_rows(baseline: NamedCosts, own: NamedCosts) -> Iterator[CostRow]:
     both = [
         {part.role: Cost(part.switches_in, part.user + part.kernel, 0) for part in one.parts} for one in (baseline, own)
     ]
-    for role in sorted({*both[0], *both[1]}, key=_ROLES.index):
+    for role in sorted({*both[0], *both[1]}, key=list(ROLES).index):
         yield _row(role, "", (found.get(role, NO_COST) for found in both), "itself")
 
 
@@ -246,18 +246,26 @@ def _sentences(parts: Sequence[CostRow], functions: Sequence[CostRow], entries: 
         what = f"{_in_words(abs(own - baseline))} {'more' if own > baseline else 'fewer'} instructions"
         change = f", {signed(100 * (own / baseline - 1))} %" if baseline else ""
         yield f"It carries out {what} than the baseline ({_in_words(own)} instead of {_in_words(baseline)}{change})."
+        shares = [f"{ROLES[row.name]} {signed(row.difference)}" for row in parts if row.difference]
+        if len(shares) > 1:
+            yield f"By task: {', '.join(shares)}."
     if functions:
         named = functions[:_MOST_NAMED]
         share = sum(row.difference for row in named) / (own - baseline) if own != baseline else 0
         together = f": together {percent(round(share, 2))} of the whole" if _MOSTLY <= share <= 1 else ""
-        names = listed([f"{row.name} ({signed(row.difference)})" for row in named])
+        names = listed([f"{_function_words(row)} ({signed(row.difference)})" for row in named])
         yield f"The functions that differ most are {names}{together}."
     differing = sorted((row for row in entries if row.difference), key=lambda row: (-abs(row.difference), row.name))
     for row in differing[:_MOST_NAMED]:
-        times = number(row.own_calls) + " times"
+        times = "once" if row.own_calls == 1 else f"{number(row.own_calls)} times"
         if row.own_calls != row.baseline_calls:
             times += f" instead of {number(row.baseline_calls)}"
         yield f"{row.name}: {times}, {signed(row.difference)} instructions with all that it calls."
+
+
+def _function_words(row: CostRow) -> str:
+    """An address says nothing without its file."""
+    return f"{row.name} of {row.file.rpartition('/')[2]}" if row.file and row.name.startswith("0x") else row.name
 
 
 _MOST_NAMED: Final = 3

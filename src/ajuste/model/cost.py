@@ -18,6 +18,16 @@ Space = Literal["user", "kernel"]
 Kind = Literal["call", "interrupt", "exception", "syscall", "start"]
 KINDS: Final = get_args(Kind)
 Role = Literal["workload", "background", "agent", "before", "after", "idle", "kernel"]
+ROLES: Final[dict[str, str]] = {
+    "workload": "the workload",
+    "background": "the background load",
+    "before": "what ran before",
+    "after": "what ran after",
+    "agent": "the agent",
+    "kernel": "the kernel's own tasks",
+    "idle": "idle",
+}
+"""How the tasks of each role are called, in the order in which they are shown."""
 
 
 class _Figures(BaseModel):

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ajuste.model.cost import CostComparison, CostRow
+from ajuste.model.cost import ROLES, CostComparison, CostRow
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import count_of, number, signed
 from ajuste.report.labels import Labels
-from ajuste.report.plots.costs import ROLES, costs_plot
+from ajuste.report.plots.costs import costs_plot
 
 _ABOUT = (
     "Instructions of one trial of each, from the workload's start to its end, counted without disturbing it. A frame's "
     "width is the instructions of both trials, its colour the difference."
 )
+
+_LONGEST_NAME = 30
+"""Of a function in a table, so that its figures stand beside it also where there is little room."""
 
 
 def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
@@ -83,7 +86,9 @@ def _table(title: str, called: tuple[str, str], rows: tuple[Row, ...], calls: st
 
 def _function_row(row: CostRow) -> Row:
     file = row.file.rpartition("/")[2]
-    return _row(visible_line(f"{row.name} ({file})" if file else row.name), row)
+    name = visible_line(row.name)
+    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    return _row(f"{short} ({visible_line(file)})" if file else short, row)
 
 
 def _row(name: str, row: CostRow, *, calls: bool = True) -> Row:

@@ -26,7 +26,6 @@ from ajuste.kernel.vmlinux import NO_ELF
 from ajuste.machine.home import Home
 from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
 from ajuste.model.kernel import KernelImage
-from ajuste.model.wording import percent
 
 _PAGE: Final = 4096
 _LEAST_BYTES: Final = 8
@@ -226,10 +225,9 @@ def _notes(costs: NamedCosts, package_of: Callable[[str], str]) -> Iterator[str]
         if function.name.startswith("0x"):
             nameless[function.space, function.file] += cost.itself
     for (space, file), instructions in nameless.most_common():
-        share = instructions / max(1, costs.instructions)
-        if share < _LEAST_SHARE:
+        if instructions < _LEAST_SHARE * costs.instructions:
             return
-        yield f"{percent(round(share, 3))} of the instructions are in {_nameless_words(space, file, package_of)}"
+        yield _nameless_words(space, file, package_of)
 
 
 _LEAST_SHARE: Final = 0.001
@@ -237,12 +235,12 @@ _LEAST_SHARE: Final = 0.001
 
 def _nameless_words(space: Space, file: str, package_of: Callable[[str], str]) -> str:
     if space == "kernel":
-        return "modules of the kernel, or in code that it made itself. Their functions are shown by address."
+        return "Functions of the kernel's modules, and of code that it made itself, are shown by address."
     if not file:
-        return "code of no file, such as the vDSO. Its functions are shown by address."
+        return "Functions of no file, such as the vDSO's, are shown by address."
     package = package_of(file)
     advice = f"Install {package} to see their names." if package else "Do not strip its symbols to see their names."
-    return f"functions of {file} that have no names. {advice}"
+    return f"Functions of {file} without a name are shown by address. {advice}"
 
 
 def _package_of(file: str) -> str:

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ajuste.model.cost import CostComparison, CostGraph
+from ajuste.model.cost import ROLES, CostComparison, CostGraph
 from ajuste.report.format import number, signed
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain
 
-ROLES: Final[dict[str, str]] = {
-    "workload": "the workload",
-    "background": "the background load",
-    "before": "what ran before",
-    "after": "what ran after",
-    "agent": "the agent",
-    "kernel": "the kernel's own tasks",
-    "idle": "idle",
-}
-"""How the tasks of each role are called."""
 _ROW: Final = 21
 _MOST_ROWS: Final = 30
 """CSS pixels of a frame, and so many frames are shown one below the other."""
