@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from ajuste.model.results import Results
 from ajuste.model.scheduling import Recorded
 from ajuste.report.costs import cost_tables, costs_sections
 from ajuste.report.document import Folded, Picture, Section, Table
-from ajuste.report.html import render_html
+from ajuste.report.html import render_html, write_report
 from ajuste.report.labels import labels_of
 from ajuste.report.markdown import markdown
 from ajuste.report.pictures.drawing import draw
@@ -186,3 +187,28 @@ def test_why_costs_are_missing_is_said() -> None:
     found = explanation(one, recorded("baseline", 3))
     assert found.costs is None
     assert "own: its costs could not be counted: the lens ended early" in found.notes
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_tree_is_drawn_without_a_network(
+    browser: Any, told: Results, section: Section, tmp_path: Path, width: int, theme: str
+) -> None:
+    complaints: list[str] = []
+    write_report(report_of(told), tmp_path / "costs.html")
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, offline=True)
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((tmp_path / "costs.html").as_uri())
+    page.wait_for_selector("html[data-drawn=yes]")
+    frames = page.locator('[data-figure="costs-0-tree"] .icicle .slice')
+    assert frames.count() == len(figure(section)["ids"])
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    box = page.locator('[data-figure="costs-0-tree"]').bounding_box()
+    assert all(frame.bounding_box()["width"] <= box["width"] for frame in frames.all())
+    fills = {frame.locator("path").first.evaluate("one => getComputedStyle(one).fill") for frame in frames.all()}
+    assert len(fills) >= 3, "the difference is told by colour"
+    context.close()
+    assert complaints == []
