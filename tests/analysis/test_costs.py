@@ -69,6 +69,9 @@ def test_a_difference_adds_up_to_the_whole_difference(baseline: NamedCosts, own:
 def test_a_graph_has_all_instructions_of_both(baseline: NamedCosts, own: NamedCosts) -> None:
     graph = compared(baseline, own).graph
     assert (sum(graph.baseline), sum(graph.own)) == (baseline.instructions, own.instructions)
+    kernel = compared(baseline, own).kernel_graph
+    in_kernel = [sum(part.kernel for part in one.parts) for one in (baseline, own)]
+    assert in_kernel == [sum(kernel.baseline), sum(kernel.own)]
     assert graph.parents[0] == -1
     assert all(0 <= parent < place for place, parent in enumerate(graph.parents[1:], start=1))
     roles = {graph.names[graph.labels[place]]: place for place, parent in enumerate(graph.parents) if parent == 0}

@@ -22,7 +22,7 @@ from ajuste.report.html import render_html, write_report
 from ajuste.report.labels import labels_of
 from ajuste.report.markdown import markdown
 from ajuste.report.pictures.drawing import draw
-from ajuste.report.plots.costs import costs_plot
+from ajuste.report.plots.costs import costs_plots
 from ajuste.report.results import report_of
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
@@ -130,7 +130,7 @@ def test_the_page_has_the_tree_and_every_table(told: Results, section: Section) 
 
 
 def figure(section: Section) -> dict[str, Any]:
-    (picture,) = (block for block in section.blocks if isinstance(block, Picture))
+    picture, _ = (block for block in section.blocks if isinstance(block, Picture))
     drawn: dict[str, Any] = checked(picture.plot).to_plotly_json()["data"][0]
     return drawn
 
@@ -151,14 +151,24 @@ def test_a_frame_is_as_wide_as_both_trials_and_coloured_by_the_difference(sectio
         assert sum(drawn["values"][one] for one in siblings) <= drawn["values"][drawn["ids"].index(parent)], place
 
 
+def test_what_the_kernel_did_has_a_tree_of_its_own_where_programs_did_more(compared: CostComparison) -> None:
+    tree, kernel = (checked(plot).to_plotly_json()["data"][0] for plot in costs_plots(compared, CALLED, "costs"))
+    assert {"main", "schedule"} <= set(tree["labels"])
+    assert list(kernel["labels"]) == ["all tasks", "the workload", "others", "__x64_sys_sched_yield", "schedule"]
+    assert kernel["values"][0] == 300_000 + 3_000 + 2 * 90
+    busy = explanation(recorded("own", 20_000), recorded("baseline", 20_000)).costs
+    assert busy is not None
+    assert [plot.name for plot in costs_plots(busy, CALLED, "costs")] == ["costs-tree"]
+
+
 def test_names_of_programs_are_shown_as_they_are(compared: CostComparison) -> None:
     swapped = compared.model_copy(update={"graph": compared.graph.model_copy(update={"names": (EVIL,) * 9})})
-    labels = checked(costs_plot(swapped, CALLED, "tree")).to_plotly_json()["data"][0]["labels"]
+    labels = checked(costs_plots(swapped, CALLED, "costs")[0]).to_plotly_json()["data"][0]["labels"]
     assert labels[2] == r"&lt;/script&gt;&lt;b&gt;\x1b[31m"
 
 
 def test_the_picture_has_the_frames_of_the_page(section: Section) -> None:
-    (picture,) = (block for block in section.blocks if isinstance(block, Picture))
+    picture, _ = (block for block in section.blocks if isinstance(block, Picture))
     (axes,) = draw(picture.plot, "title").axes
     frames = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     drawn = figure(section)

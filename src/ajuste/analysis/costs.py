@@ -166,7 +166,8 @@ def compared(baseline: NamedCosts, own: NamedCosts) -> CostComparison:
         others=_together(ranked[len(shown) :]),
         most=tuple(greatest),
         entries=tuple(entries),
-        graph=_graph(baseline, own),
+        graph=_graph(_laid_over(baseline, own)),
+        kernel_graph=_graph(_laid_over(baseline, own, of_kernel=True)),
         notes=tuple(dict.fromkeys((*baseline.notes, *own.notes))),
     )
 
@@ -253,7 +254,7 @@ def _sentences(parts: Sequence[CostRow], functions: Sequence[CostRow], entries: 
         named = functions[:_MOST_NAMED]
         share = sum(row.difference for row in named) / (own - baseline) if own != baseline else 0
         together = f": together {percent(round(share, 2))} of the whole" if _MOSTLY <= share <= 1 else ""
-        names = listed([f"{_function_words(row)} ({signed(row.difference)})" for row in named])
+        names = listed([f"{_function_words(row.name, row.file)} ({signed(row.difference)})" for row in named])
         yield f"The functions that differ most are {names}{together}."
     differing = sorted((row for row in entries if row.difference), key=lambda row: (-abs(row.difference), row.name))
     for row in differing[:_MOST_NAMED]:
@@ -263,9 +264,9 @@ def _sentences(parts: Sequence[CostRow], functions: Sequence[CostRow], entries: 
         yield f"{row.name}: {times}, {signed(row.difference)} instructions with all that it calls."
 
 
-def _function_words(row: CostRow) -> str:
+def _function_words(name: str, file: str) -> str:
     """An address says nothing without its file."""
-    return f"{row.name} of {row.file.rpartition('/')[2]}" if row.file and row.name.startswith("0x") else row.name
+    return f"{name} of {file.rpartition('/')[2]}" if file and name.startswith("0x") else name
 
 
 _MOST_NAMED: Final = 3
@@ -298,9 +299,8 @@ class _Frame:
         return max(self.whole)
 
 
-def _graph(baseline: NamedCosts, own: NamedCosts) -> CostGraph:
+def _graph(frames: list[_Frame]) -> CostGraph:
     """The greatest frames; the others below each of them are one frame without a name."""
-    frames = _laid_over(baseline, own)
     for frame in reversed(frames[1:]):
         for trial, whole in enumerate(frame.whole):
             frames[frame.parent].whole[trial] += whole
@@ -327,7 +327,8 @@ _FINEST: Final = 2_000
 _REST: Final = ("", "")
 
 
-def _laid_over(baseline: NamedCosts, own: NamedCosts) -> list[_Frame]:
+def _laid_over(baseline: NamedCosts, own: NamedCosts, *, of_kernel: bool = False) -> list[_Frame]:
+    """The frames of both trials, those of one path together; or only what is ``of_kernel``, without its callers."""
     frames = [_Frame(-1, (("all", ""),), [0, 0], [0, 0])]
     places: dict[tuple[int, str, str], int] = {}
 
@@ -338,12 +339,17 @@ def _laid_over(baseline: NamedCosts, own: NamedCosts) -> list[_Frame]:
         return place
 
     for trial, costs in enumerate((baseline, own)):
+        labels = [(_function_words(one.name, one.file), one.file, one.space) for one in costs.functions]
         for part in costs.parts:
             at: list[int] = []
             top = placed(0, part.role, "")
             for parent, which, instructions in zip(part.parents, part.functions, part.instructions, strict=True):
-                function = costs.functions[which]
-                at.append(placed(at[parent] if parent >= 0 else top, function.name, function.file))
+                name, file, space = labels[which]
+                above = at[parent] if parent >= 0 else top
+                if of_kernel and space == "user":
+                    at.append(above)
+                    continue
+                at.append(placed(above, name, file))
                 frames[at[-1]].itself[trial] += instructions
                 frames[at[-1]].whole[trial] += instructions
     return frames

@@ -252,7 +252,7 @@ class CostComparison(_Figures):
     those of ``functions`` (what each carried out itself) with ``others``, the difference that counts most first.
     ``most`` are the functions that carried out most. Of ``entries`` (system calls, exceptions and interrupts)
     the instructions are those of all that they called, other interrupts left out. ``sentences`` say it, the greatest
-    first.
+    first. ``kernel_graph`` has what the kernel did, whichever function of a program it did that for.
     """
 
     sentences: tuple[str, ...]
@@ -263,6 +263,7 @@ class CostComparison(_Figures):
     most: tuple[CostRow, ...]
     entries: tuple[CostRow, ...]
     graph: CostGraph
+    kernel_graph: CostGraph
     notes: tuple[str, ...] = ()
 
     @property

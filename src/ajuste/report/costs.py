@@ -11,7 +11,7 @@ from ajuste.model.wording import visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import count_of, number, signed
 from ajuste.report.labels import Labels
-from ajuste.report.plots.costs import costs_plot
+from ajuste.report.plots.costs import costs_plots
 
 _ABOUT = (
     "Instructions of one trial of each, from the workload's start to its end, counted without disturbing it. A frame's "
@@ -45,7 +45,7 @@ def _section(costs: CostComparison, called: tuple[str, str], place: int, *, seve
     first, *others = cost_tables(costs, called)
     blocks: tuple[Block, ...] = (
         *map(Paragraph, costs.sentences),
-        Picture(costs_plot(costs, called, f"costs-{place}-tree"), called[1]),
+        *(Picture(plot, called[1]) for plot in costs_plots(costs, called, f"costs-{place}")),
         first,
         *(Folded(table.title, (table,)) for table in others),
         *(Paragraph(note, "dim", detail=True) for note in costs.notes),

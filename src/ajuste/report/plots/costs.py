@@ -11,7 +11,9 @@ from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain
 
 _ROW: Final = 21
 _MOST_ROWS: Final = 30
-"""CSS pixels of a frame, and so many frames are shown one below the other."""
+"""CSS pixels of a frame, and so many frames at most are shown one below the other."""
+_SEEN: Final = 300
+"""Rows end where no frame is one part in so many any more; a click on a frame shows those below it."""
 _LEGEND: Final = (
     LegendEntry("fewer by half or more", "square", "fall-3"),
     LegendEntry("fewer by a tenth", "square", "fall-2"),
@@ -25,21 +27,32 @@ _STEPS: Final = ((0.5, 3), (0.1, 2), (0.01, 1))
 """From which part of the greater figure a difference has which colour."""
 
 
-def costs_plot(costs: CostComparison, called: tuple[str, ...], name: str) -> Plot:
-    """``called`` are baseline and configuration. A frame is as wide as both trials together."""
-    graph = costs.graph
+def costs_plots(costs: CostComparison, called: tuple[str, ...], name: str) -> tuple[Plot, ...]:
+    """``called`` are baseline and configuration. What the kernel did has a tree of its own where programs did more."""
+    whole = _plot(costs, costs.graph, called, f"{name}-tree", "Call tree of both trials, instructions")
+    of_kernel = sum(costs.kernel_graph.baseline) + sum(costs.kernel_graph.own)
+    if not 0 < 2 * of_kernel < costs.baseline + costs.own:
+        return (whole,)
+    title = "What the kernel did in both trials, instructions"
+    return whole, _plot(costs, costs.kernel_graph, called, f"{name}-kernel", title)
+
+
+def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name: str, title: str) -> Plot:
+    """A frame is as wide as both trials together."""
     wholes = [_wholes(graph, trial) for trial in (graph.baseline, graph.own)]
     depths = _depths(graph)
     shades = [_shade(before, own) for before, own in zip(*wholes, strict=True)]
+    values = [before + own for before, own in zip(*wholes, strict=True)]
+    rows = min(_MOST_ROWS, 1 + max(d for d, value in zip(depths, values, strict=True) if _SEEN * value >= values[0]))
     labels = [_label(graph, place, depths[place]) for place in range(len(graph.parents))]
     drawn = {
         "type": "icicle",
         "ids": [str(place) for place in range(len(labels))],
         "labels": [plain(label) for label in labels],
         "parents": ["" if parent < 0 else str(parent) for parent in graph.parents],
-        "values": [before + own for before, own in zip(*wholes, strict=True)],
+        "values": values,
         "branchvalues": "total",
-        "maxdepth": _MOST_ROWS,
+        "maxdepth": rows,
         "tiling": {"orientation": "v", "pad": 1},
         "pathbar": {"visible": False},
         "marker": {"colors": [variable(shade) for shade in shades], "line": {"width": 0}},
@@ -51,10 +64,10 @@ def costs_plot(costs: CostComparison, called: tuple[str, ...], name: str) -> Plo
     }
     return Plot(
         name=name,
-        title="Call tree of both trials, instructions",
+        title=title,
         description=_description(costs, called),
         figure=figure([drawn], uniformtext={"minsize": 10, "mode": "hide"}, margin={"l": 0, "r": 0, "t": 4, "b": 4}),
-        height=20 + _ROW * min(_MOST_ROWS, max(depths, default=0) + 1),
+        height=20 + _ROW * rows,
         legend=_LEGEND,
         legend_title=f"Instructions under {called[1]}, compared with {called[0]}",
         wide=True,
