@@ -10,6 +10,9 @@ PLOTLY := src/ajuste/report/templates/plotly.min.js
 CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
+# QEMU loads the lens: it is a library, and so not linked statically. RUSTFLAGS replace those of .cargo/config.toml.
+LENS := RUSTFLAGS="--remap-path-prefix=$(CARGO_HOME)=/cargo --remap-path-prefix=$(CURDIR)=/ajuste" cargo rustc --quiet \
+--release --locked --package ajuste-lens --lib --crate-type cdylib
 
 .PHONY: help setup system native dist deb demo gallery test test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
 
@@ -33,6 +36,7 @@ $(PLOTLY): $(SYNCED)
 
 native: | system
 	@$(CARGO) build --quiet --release --locked
+	@$(LENS)
 
 # Two builds of one commit have the same bytes.
 dist deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)

@@ -36,5 +36,15 @@ def test_a_study_ends_with_why_and_is_measured_as_it_was_without(tmp_path: Path,
     switches = {who: explanation[who]["recording"]["workload"]["switches"]["by_turn"] for who in ("own", "baseline")}
     assert 5 * switches["own"] < switches["baseline"]
 
+    costs = explanation["costs"]
+    for trial in ("baseline", "own"):
+        rows = [*costs["functions"], costs["others"]]
+        whole = sum(part[trial] for part in costs["parts"])
+        assert whole == sum(row[trial] for row in rows) == sum(costs["graph"][trial]) > 1_000_000
+    named = {row["name"]: row for row in (*costs["functions"], *costs["most"])}
+    assert named["__schedule"]["own_calls"] < named["__schedule"]["baseline_calls"]
+    assert {"execve", "page_fault (exception)"} <= {row["name"] for row in costs["entries"]}
+    assert shell.json("why", "small", "--fresh")["costs"] == costs
+
     assert "did you mean" in shell("why", "small", "sched_min_granularity_ns=7500000", expect=2)[1]
     assert "is the baseline" in shell("why", "small", "sched_min_granularity_ns=750000", expect=2)[1]

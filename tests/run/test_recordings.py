@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.executor.executor import Depth
 from ajuste.kernel.spec import parse_spec
+from ajuste.model.cost import CostFunction, CostPart, Costs, NamedCosts
 from ajuste.model.event import Event, Hello, Traced
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
-from ajuste.model.scheduling import Recorded
+from ajuste.model.scheduling import Behaviour, Recorded, Recording, Spread, Switches
 from ajuste.model.trial import Observation
 from ajuste.run.recordings import record_trials, to_record
 from ajuste.run.runner import Executors
@@ -93,3 +95,92 @@ def test_why_there_is_no_recording_is_kept_and_it_is_tried_again(
     _, kept = recorded(run, store, answer)
     assert {name: one.problem for name, one in kept.items()} == {BASELINE: problem, OTHER: problem}
     assert to_record(run, OTHER, store) == (BASELINE, OTHER)
+
+
+class Counting(Played):
+    """Counts too, or says why not."""
+
+    def __init__(self, answer: Traced | str, told: NamedCosts | str) -> None:
+        super().__init__(answer)
+        self._told = told
+        self.counted: list[tuple[Plan, str]] = []
+
+    def count(self, plan: Plan, depth: Depth) -> Observation:
+        self.counted.append((plan, depth))
+        if self._told == "":
+            return super().count(plan, depth)
+        return Observation(problem=self._told) if isinstance(self._told, str) else Observation(costs=NOTHING)
+
+    def named(self, costs: Costs) -> NamedCosts:
+        assert costs == NOTHING
+        assert isinstance(self._told, NamedCosts)
+        return self._told
+
+
+NOTHING = Costs(version=1, depth="functions", user=0, kernel=0, faulted=0, tasks=())
+TOLD = NamedCosts(
+    faulted=0,
+    functions=(CostFunction(name="schedule", file="", space="kernel"),),
+    parts=(
+        CostPart(
+            role="workload",
+            tasks=1,
+            user=0,
+            kernel=7,
+            loads=0,
+            stores=0,
+            branches=0,
+            switches_in=1,
+            parents=(-1,),
+            functions=(0,),
+            kinds=(0,),
+            calls=(2,),
+            instructions=(7,),
+        ),
+    ),
+)
+
+
+def counted(run: Run, store: Store, told: NamedCosts | str) -> tuple[Counting, dict[str, Recorded]]:
+    target = Counting(Traced(at_ns=1, not_supported="no tracefs"), told)
+    with Executors(lambda _: target, lambda *_: None) as targets:
+        record_trials(run, to_record(run, OTHER, store), store, targets, lambda _: None)
+    return target, store.recorded(run)
+
+
+def test_costs_are_of_the_same_trial_without_a_trace(run: Run, store: Store) -> None:
+    target, kept = counted(run, store, TOLD)
+    assert [plan.trace for plan, _ in target.counted] == [None, None]
+    same = [(plan.model_copy(update={"trace": None}), "functions") for plan in target.plans]
+    assert target.counted == same
+    assert {name: one.costs for name, one in kept.items()} == {BASELINE: TOLD, OTHER: TOLD}
+    assert store.trials(run) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "problem"),
+    [("the lens ended early", "the lens ended early"), ("", "only in guests of this machine under the virtual clock")],
+)
+def test_why_costs_could_not_be_counted_is_kept(run: Run, store: Store, told: str, problem: str) -> None:
+    _, kept = counted(run, store, told)
+    assert [one.costs for one in kept.values()] == [None, None]
+    assert all(one.costs_problem.endswith(problem) for one in kept.values())
+
+
+def test_what_was_recorded_without_costs_is_recorded_again_where_they_can_be_told(run: Run, store: Store) -> None:
+    behaviour = Behaviour.model_validate(
+        dict.fromkeys(("tasks", "wakeups", "migrations", "run_ns", "wait_ns"), 0)
+        | {"switches": dict.fromkeys(Switches.model_fields, 0)}
+        | {name: dict.fromkeys(Spread.model_fields, 0) | {"histogram": ()} for name in ("latency", "runs")}
+    )
+    recording = Recording.model_validate(
+        dict.fromkeys(("span_ns", "covered_ns", "events", "lost", "buffer_bytes", "cpus", "idle_ns"), 0)
+        | {"workload": behaviour, "background": behaviour, "queue": (), "shares": (), "preemptions": ()}
+    )
+    whole = Recorded(configuration=BASELINE, block=0, seed=1, recording=recording)
+    store.keep_recorded(run, whole)
+    assert to_record(run, OTHER, store) == (BASELINE, OTHER)
+    store.keep_recorded(run, whole.model_copy(update={"costs": TOLD}))
+    store.keep_recorded(run, whole.model_copy(update={"configuration": OTHER, "costs_problem": "no QEMU"}))
+    assert to_record(run, OTHER, store) == ()
+    assert to_record(run, OTHER, store, fresh=True) == (BASELINE, OTHER)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ajuste.analysis.costs import compared
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation, Part, Preemption, Recorded, Recording
 from ajuste.model.verdict import Verdict
@@ -77,17 +78,25 @@ def explanation(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]
     """``own`` against the ``baseline``, both of one study; ``timed_ns`` is how long the workload took on average in the
     trials of the run, by configuration.
     """
+    costs = compared(baseline.costs, own.costs) if baseline.costs is not None and own.costs is not None else None
+    own, baseline = (one.model_copy(update={"costs": None}) for one in (own, baseline))
+    uncounted = tuple(
+        f"{one.configuration}: its costs could not be counted: {one.costs_problem}"
+        for one in (baseline, own)
+        if one.costs_problem
+    )
     if own.recording is None or baseline.recording is None:
         missing = [
             f"{one.configuration} could not be recorded: {one.problem}" for one in (baseline, own) if one.problem
         ]
-        return Explanation(sentences=(), notes=tuple(missing), own=own, baseline=baseline)
+        return Explanation(sentences=(), notes=(*missing, *uncounted), own=own, baseline=baseline, costs=costs)
     changes = sorted(_changes(own.recording, baseline.recording), key=lambda change: -change.weight)[:MOST_SAID]
     return Explanation(
         sentences=tuple(_sentences(own, own.recording, baseline.recording, changes)),
-        notes=tuple(_notes(own, baseline, timed_ns)),
+        notes=(*_notes(own, baseline, timed_ns), *uncounted),
         own=own,
         baseline=baseline,
+        costs=costs,
     )
 
 

@@ -63,7 +63,7 @@ def why(
         typer.echo(explanation.model_dump_json(indent=2))
     else:
         print_report(explanation_report(results, explanation), Console(file=sys.stdout))
-    if not explanation.sentences:
+    if not explanation.sentences and explanation.costs is None:
         raise RunError("the scheduler could not be recorded", hint="see docs/how-to/why.md for the requirements")
 
 

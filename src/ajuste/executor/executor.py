@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Event, Semaphore
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
 
 from ajuste.design.stopping import Pace, StoppingLimits, up_to_a_look
-from ajuste.model.error import RunError
+from ajuste.model.cost import Costs, NamedCosts
+from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan, Trace
 from ajuste.model.trial import Observation, Slot
@@ -30,6 +31,9 @@ ROUNDS: Final = 100
 """Where several trials run at once, blocks are measured together until each of those has come so often, unless it may
 be time to stop before: only in the last round something waits for the others.
 """
+
+Depth = Literal["counts", "functions"]
+"""What the lens counts: instructions by task, or by function, too."""
 
 Some = TypeVar("Some")
 
@@ -49,6 +53,11 @@ class TrialRequest(NamedTuple):
     def plan(self) -> Plan:
         plan = plan_for(self.study, self.slot, self.attempt)
         return plan if self.trace is None else plan.model_copy(update={"trace": self.trace})
+
+    def carry_out(self, plan: Plan) -> Observation:
+        """``plan`` carried out, and its instructions counted if the study asks for that."""
+        is_counted = self.study.counts_instructions and self.trace is None
+        return self.executor.count(plan, "counts") if is_counted else self.executor.run(plan)
 
 
 class TrialDone(NamedTuple):
@@ -121,6 +130,18 @@ class Executor(ABC):
         """
         raise RunError("no single machine stands for many")
 
+    def count(self, plan: Plan, depth: Depth) -> Observation:
+        """As ``run``, with the costs of the trial. Raises RequestError where the place cannot tell them."""
+        raise RequestError(
+            "instructions can be counted only in guests of this machine under the virtual clock",
+            hint='use --vm --clock virtual, or clock = "virtual" in [target]; elsewhere the metric "instructions" is '
+            "what the hardware counts",
+        )
+
+    def named(self, costs: Costs) -> NamedCosts:
+        """``costs`` of a trial that it counted, with the names of the functions."""
+        raise RequestError("only guests of this machine know the names of functions")
+
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Carry out trials, each in its own executor (all of this kind), begun in this order and as many at once as
         there is room for. Gives them back as they are done: what nothing may come between, together.
@@ -147,7 +168,7 @@ def _trial(request: TrialRequest, begun: Begun) -> Iterator[list[TrialDone]]:
     plan = request.plan()
     begun(request)
     started = now()
-    yield [TrialDone(request, plan, started, request.executor.run(plan))]
+    yield [TrialDone(request, plan, started, request.carry_out(plan))]
 
 
 def side_by_side(works: Iterable[Iterator[Some]], threads: int, executors: Iterable[Executor]) -> Iterator[Some]:

@@ -26,6 +26,7 @@ BUILT: Final = "built"
 OBJECTS: Final = "objects"
 MODULES: Final = "modules"
 HEADERS: Final = "headers"
+SYMBOLS: Final = "symbols"
 SOURCES: Final = "sources"
 QEMU: Final = "qemu"
 TUNED: Final = "tuned"
@@ -76,6 +77,7 @@ KINDS: Final = {
         Kind(SNAPSHOTS, "booted machines (snapshots)", lambda home: home.booted, "*.snapshot", 2 * _GIB),
         Kind(MODULES, "kernel modules", _in_cache("modules"), limit_bytes=_GIB // 4),
         Kind(HEADERS, "kernel headers", _in_cache("headers"), limit_bytes=4 * _GIB),
+        Kind(SYMBOLS, "names of kernels' functions", _in_cache("symbols"), limit_bytes=_GIB // 4),
         Kind(SOURCES, "kernel sources", _in_cache("sources"), limit_bytes=16 * _GIB),
         Kind(QEMU, "fetched QEMU", _in_cache("qemu"), limit_bytes=_GIB),
         Kind(TUNED, "fetched tuned profiles", _in_cache("tuned"), limit_bytes=_GIB // 4),

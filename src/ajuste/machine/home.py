@@ -119,6 +119,8 @@ def _is_anothers(directory: Path) -> bool:
 
 AGENT = "ajuste-agent"
 WORKLOADS = "ajuste-workloads"
+LENS = "libajuste_lens.so"
+"""A library of QEMU's, which is found like a program."""
 _MODULES = {"ajuste_linpack": "linpack"}
 
 _BUILT = TREE / "target" / "x86_64-unknown-linux-gnu" / "release"

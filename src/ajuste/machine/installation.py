@@ -82,7 +82,7 @@ def command_to_add(extra: str) -> str:
 def how_to_mend() -> str:
     """The hint where a part of the installation is missing or damaged, with the command."""
     if in_tree():
-        return "build it with: cargo build --release"
+        return "build it with: make setup"
     return (
         "install Ajuste again: "
         + {

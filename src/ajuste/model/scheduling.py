@@ -9,6 +9,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ajuste.model.cost import CostComparison, PackedCosts
+
 _MOST_CLASSES: Final = 256
 _MOST_QUEUES: Final = 100_000
 _MOST_NAMED: Final = 20
@@ -124,7 +126,8 @@ class Recording(_Figures):
 class Recorded(_Figures):
     """A trial of ``configuration`` that was carried out to be recorded, with the ``seed`` of that ``block``, on
     ``kernel``. It is no trial of the run: recording takes time. ``wall_ns`` is how long its workload ran; without a
-    ``recording`` the ``problem`` says why.
+    ``recording`` the ``problem`` says why. ``costs`` are of a further trial, which is not recorded: the same as the one
+    of the run, to the instruction; ``costs_problem`` says why there are none, where there could be.
     """
 
     configuration: str
@@ -134,17 +137,21 @@ class Recorded(_Figures):
     wall_ns: Count | None = None
     recording: Recording | None = None
     problem: str = ""
+    costs: PackedCosts | None = None
+    costs_problem: str = ""
 
 
 class Explanation(_Figures):
     """What the scheduler did otherwise under ``own.configuration`` than under the baseline, in ``sentences`` that are
-    computed from both recordings, what changed most first. ``notes`` say how far they can be trusted.
+    computed from both recordings, what changed most first. ``notes`` say how far they can be trusted. ``costs``
+    compares what both cost, which ``own`` and ``baseline`` have no more.
     """
 
     sentences: tuple[str, ...]
     notes: tuple[str, ...]
     own: Recorded
     baseline: Recorded
+    costs: CostComparison | None = None
 
     @property
     def configuration(self) -> str:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ajuste.model.cost import Costs
 from ajuste.model.event import Event, Written
 from ajuste.model.tunable import Span
 
@@ -96,7 +97,8 @@ class Observation(BaseModel):
     A complete stream may still contain ``failed`` events. ``console`` is the end of the guest's console;
     ``host_seconds``
     is the host's time from asking to answer and no part of what was measured. On a host ``console`` says what else the
-    machine did, and ``disturbances`` what of that makes the trial doubtful.
+    machine did, and ``disturbances`` what of that makes the trial doubtful. ``costs`` are there where they were asked
+    for.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -106,3 +108,4 @@ class Observation(BaseModel):
     console: str = ""
     disturbances: tuple[str, ...] = ()
     host_seconds: float = 0.0
+    costs: Costs | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from ajuste.model.cost import Costs, CostTask
 from ajuste.model.error import RunError
 from ajuste.model.event import Counter, Exited
 
@@ -135,6 +136,27 @@ def base_metrics(exited: Exited, counters: Iterable[Counter]) -> tuple[dict[str,
             )
             missing[name] = next(iter(reasons))
     return metrics, missing
+
+
+# What the lens counts, exactly, of the workload and all that it made.
+
+
+_EXACT: Final[Mapping[str, Callable[[CostTask], int]]] = MappingProxyType(
+    {
+        "instructions": lambda task: task.user + task.kernel,
+        "user-instructions": lambda task: task.user,
+        "kernel-instructions": lambda task: task.kernel,
+        "branches": lambda task: task.branches,
+    }
+)
+
+EXACT_METRICS = tuple(_EXACT)
+
+
+def exact_metrics(costs: Costs) -> dict[str, float]:
+    """The metrics of a workload whose instructions were counted one by one."""
+    own = [task for task in costs.tasks if task.role == "workload"]
+    return {name: float(sum(map(of_task, own))) for name, of_task in _EXACT.items()}
 
 
 # Shares of the CPU: what the workload and each background load got of it.

@@ -24,7 +24,7 @@ from ajuste.model.event import (
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Status, Trial
 from ajuste.model.tunable import same_value
-from ajuste.outputs.base import ParseError, base_metrics, shares
+from ajuste.outputs.base import ParseError, base_metrics, exact_metrics, shares
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
 from ajuste.outputs.registry import parser
 from ajuste.outputs.timeline import Timeline, measure_all
@@ -221,6 +221,10 @@ def _measure(observation: Observation, exited: Exited, findings: _Findings) -> N
         findings.failed.append("the agent reported figures that no 64-bit machine can have")
         return
     findings.metrics, findings.not_supported = base_metrics(exited, counters)
+    if observation.costs is not None:
+        exact = exact_metrics(observation.costs)
+        findings.metrics |= exact
+        findings.not_supported = {name: why for name, why in findings.not_supported.items() if name not in exact}
 
 
 def _check_writes(plan: Plan, written: Sequence[Written], rounded: Collection[str], findings: _Findings) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation, Part, Recorded, Recording, Spread
 from ajuste.model.wording import visible_line
+from ajuste.report.costs import called_in, cost_tables
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, count_of, number, shown_as
 from ajuste.report.labels import Labels, labels_of
@@ -30,21 +31,21 @@ def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]
 
 def explanation_report(results: Results, explanation: Explanation) -> Report:
     """What is known of one configuration."""
-    section = _section(results, explanation, labels_of(results), "scheduling", several=False)
-    first, *others = explanation.sentences or explanation.notes or ("Nothing was recorded.",)
+    labels = labels_of(results)
+    section = _section(results, explanation, labels, "scheduling", several=False)
+    costs = explanation.costs
+    said = (*explanation.sentences, *(costs.sentences if costs else ()))
+    first, *others = said or explanation.notes or ("Nothing was recorded.",)
     lead = tuple(Paragraph(sentence) for sentence in others)
-    tables = tuple(block for block in section.blocks if isinstance(block, Folded))
-    notes = tuple(Paragraph(note, "dim") for note in explanation.notes)
-    sections = tuple(Section(table.title, table.blocks) for table in tables)
+    tables = [table for block in section.blocks if isinstance(block, Folded) for table in block.blocks]
+    tables += cost_tables(costs, called_in(results, explanation, labels)) if costs else ()
+    notes = tuple(Paragraph(note, "dim") for note in (*explanation.notes, *(costs.notes if costs else ())))
+    sections = tuple(Section(table.title, (table,)) for table in tables if isinstance(table, Table))
     return Report(results.title, first, (*sections, Section("", notes)), lead=lead)
 
 
 def _section(results: Results, explanation: Explanation, labels: Labels, name: str, *, several: bool) -> Section:
-    configurations = {one.name: labels.short(one) for one in results.configurations}
-    called = tuple(
-        configurations.get(one.configuration, visible_line(one.configuration))
-        for one in (explanation.baseline, explanation.own)
-    )
+    called = called_in(results, explanation, labels)
     tables = _tables(explanation, (f"{called[0]} (baseline)", called[1]))
     said = explanation.sentences or explanation.notes
     notes = explanation.notes if explanation.sentences else ()

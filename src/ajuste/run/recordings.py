@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.analysis.explanation import deciding_configuration
 from ajuste.design.blocks import block
 from ajuste.executor.executor import TrialRequest, Untrusted
+from ajuste.model.error import AjusteError
 from ajuste.model.event import Exited, Failed, Traced
 from ajuste.model.plan import Trace
 from ajuste.model.scheduling import Recorded
@@ -33,13 +34,23 @@ def record_decisive(run: Run, store: Store, executors: Executors, say: Say) -> N
 
 def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False) -> tuple[str, ...]:
     """The baseline and ``configuration``, as far as they are not recorded yet or are to be recorded ``fresh``."""
-    names = (ResolvedStudy.model_validate_json(run.resolved).baseline, configuration)
+    study = ResolvedStudy.model_validate_json(run.resolved)
     kept = {} if fresh else store.recorded(run)
-    return tuple(name for name in names if name not in kept or kept[name].recording is None)
+    with_costs = study.study.target.clock == "virtual"
+    return tuple(name for name in (study.baseline, configuration) if not _is_whole(kept.get(name), with_costs))
+
+
+def _is_whole(recorded: Recorded | None, with_costs: bool) -> bool:
+    """A recording of an earlier Ajuste has no costs."""
+    if recorded is None or recorded.recording is None:
+        return False
+    return not with_costs or recorded.costs is not None or bool(recorded.costs_problem)
 
 
 def record_trials(run: Run, names: Sequence[str], store: Store, executors: Executors, say: Say) -> None:
-    """Carry out one recorded trial of each, with the seed of the first block that counts, and keep what it shows."""
+    """Carry out one recorded trial of each, with the seed of the first block that counts, and keep what it shows; where
+    instructions are counted, also what one costs that is not recorded.
+    """
     study = ResolvedStudy.model_validate_json(run.resolved)
     design = study.study.design
     slots = {slot.configuration: slot for slot in block(design.warm_up, study.names, design.seed)}
@@ -48,7 +59,23 @@ def record_trials(run: Run, names: Sequence[str], store: Store, executors: Execu
         executor = executors.prepared(study.find(name).machine)
         request = TrialRequest(executor, study, slots[name], 0, trace=Trace(buffer_bytes=BUFFER_BYTES))
         observation = _carried_out(request)
-        store.keep_recorded(run, _recorded(slots[name], executor.hello.kernel, observation))
+        recorded = _recorded(slots[name], executor.hello.kernel, observation)
+        if study.study.target.clock == "virtual":
+            say(f"counting what {name} costs")
+            recorded = recorded.model_copy(update=_costs(request._replace(trace=None)))
+        store.keep_recorded(run, recorded)
+
+
+def _costs(request: TrialRequest) -> dict[str, Any]:
+    """What of a recorded trial says what it costs."""
+    executor = request.executor
+    try:
+        observed = executor.count(request.plan(), "functions")
+        if observed.costs is None:
+            return {"costs_problem": observed.problem or "nothing was counted"}
+        return {"costs": executor.named(observed.costs)}
+    except AjusteError as error:
+        return {"costs_problem": error.message}
 
 
 def _carried_out(request: TrialRequest) -> Observation:

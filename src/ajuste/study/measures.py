@@ -10,7 +10,7 @@ from ajuste.catalogue.loader import Catalogue, figure_sources
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric, split_percentile
 from ajuste.model.plan import Sampler, chooses
-from ajuste.outputs.base import CPU_SHARE, background_share, counters_for
+from ajuste.outputs.base import CPU_SHARE, EXACT_METRICS, background_share, counters_for
 from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.timeline import Timeline
 from ajuste.study.job import BackgroundTable, PatternTable, SamplerTable, TimelineTable
@@ -78,6 +78,7 @@ def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
             *(kind.metrics if kind else ()),
             *catalogue.metrics.values(),
             *(share_metrics(study) if wants_shares(study) else ()),
+            *(_PARTS if wants_instructions(study) else ()),
         )
     }
 
@@ -127,6 +128,29 @@ def wants_shares(study: Study) -> bool:
     """Whether the study asks for any of them."""
     asked = (*study.analysis.metrics, *(study.analysis.describe or ()))
     return any(name.startswith(CPU_SHARE) for name in asked)
+
+
+# What the lens counts under the virtual clock, in trials of a study that names any of it. Elsewhere the same names are
+# of what the hardware counts; the parts are not there.
+
+
+_PARTS: Final = tuple(
+    Metric(
+        name=f"{space}-instructions",
+        title=f"Instructions in {where}",
+        unit="",
+        direction="lower",
+        resolution=1,
+        what=f"Instructions that the workload's tasks carried out in {where}.",
+    )
+    for space, where in (("user", "user space"), ("kernel", "the kernel"))
+)
+
+
+def wants_instructions(study: Study) -> bool:
+    """Whether the study asks for metrics that the lens counts exactly."""
+    asked = (*study.analysis.metrics, *(study.analysis.describe or ()))
+    return study.target.clock == "virtual" and any(split_percentile(name)[0] in EXACT_METRICS for name in asked)
 
 
 def _of_load(number: int, load: BackgroundTable) -> Metric:

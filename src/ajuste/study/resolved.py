@@ -18,6 +18,7 @@ from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tuning import Leg
 from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.timeline import Timeline
+from ajuste.study.measures import wants_instructions
 from ajuste.study.schema import Study
 
 
@@ -112,6 +113,11 @@ class ResolvedStudy(_Resolved):
     legs: tuple[Leg, ...] = ()
 
     @property
+    def counts_instructions(self) -> bool:
+        """Whether the lens counts the instructions of its trials."""
+        return wants_instructions(self.study)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of all configurations, in order."""
         return tuple(c.configuration.name for c in self.configurations)
@@ -179,6 +185,8 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
     }
     if study.workload.keep_output:  # What others have kept of the same trials is too little.
         document["keep_output"] = True
+    if resolved.counts_instructions:
+        document["counts_instructions"] = True
     if resolved.search is not None:
         document["search"] = resolved.search.model_dump(mode="json")
         document["levels"] = [factor.levels for factor in resolved.factors]

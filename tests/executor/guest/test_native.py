@@ -32,4 +32,4 @@ def test_what_is_no_program_is_refused(tmp_path: Path) -> None:
 def test_the_error_names_the_build_command() -> None:
     with pytest.raises(RequestError) as caught:
         native_program("no-such-program", {})
-    assert "cargo build --release" in (caught.value.hint or "")
+    assert "make setup" in (caught.value.hint or "")

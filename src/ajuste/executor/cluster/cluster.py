@@ -117,6 +117,10 @@ class ClusterExecutor(Executor):
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Of several machines, all at once. Ends early if the executor is left meanwhile."""
         by_executor: dict[Executor, list[TrialRequest]] = {}
+        if any(request.study.counts_instructions for request in requests):
+            raise RequestError(
+                "workers do not count instructions", hint="run this study without a cluster, or name other metrics"
+            )
         for request in requests:
             by_executor.setdefault(request.executor, []).append(request)
         if len(by_executor) == 1:

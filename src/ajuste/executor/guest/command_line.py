@@ -45,15 +45,32 @@ class GuestMachine(BaseModel):
     kernel_arguments: tuple[str, ...] = ()
     nodes: tuple[MemoryNode, ...] = ()
 
+    @property
+    def clock_words(self) -> str:
+        return f"virtual, {self.instruction_ns} ns for each instruction" if self.clock == "virtual" else self.clock
+
+
+@dataclass(frozen=True)
+class Lens:
+    """The plugin of QEMU that counts instructions: its ``library``, how deep it looks, and the kernel's ``symbols``."""
+
+    library: Path
+    depth: str
+    symbols: Path
+
 
 @dataclass(frozen=True)
 class Channels:
-    """The files that one QEMU reads its plan from and writes to, and the inherited socket of its monitor."""
+    """The files that one QEMU reads its plan from and writes to, and the inherited socket of its monitor. With a
+    ``lens`` it counts, and writes the ``costs``.
+    """
 
     plan: Path
     console: Path
     events: Path
     monitor: int
+    lens: Lens | None = None
+    costs: Path = Path("costs")
 
 
 def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -> list[str]:
@@ -75,7 +92,14 @@ def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -
         *("-chardev", f"socket,id=monitor,fd={channels.monitor}", "-mon", "chardev=monitor,mode=control"),
         *("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs), "-append", kernel_line(machine)),
         *(("-incoming", "defer") if restored else ()),
+        *(("-plugin", _plugin(channels.lens, channels)) if channels.lens else ()),
     ]
+
+
+def _plugin(lens: Lens, channels: Channels) -> str:
+    files = {"events": channels.events, "plan": channels.plan, "symbols": lens.symbols, "costs": channels.costs}
+    told = (f"{name}={_escaped(file)}" for name, file in files.items())
+    return ",".join((_escaped(lens.library), f"depth={lens.depth}", *told))
 
 
 def kernel_line(machine: GuestMachine) -> str:

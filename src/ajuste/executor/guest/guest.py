@@ -14,20 +14,22 @@ from typing import Literal, Self, TypedDict
 
 import psutil
 
-from ajuste.executor.executor import NOTES, Executor
+from ajuste.executor.executor import NOTES, Depth, Executor
 from ajuste.executor.guest import snapshot as booted
 from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, what_went_wrong
-from ajuste.executor.guest.command_line import GuestMachine
+from ajuste.executor.guest.command_line import GuestMachine, Lens
 from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
+from ajuste.executor.guest.held import hold, require_intact
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
+from ajuste.executor.guest.lens import lens_for, read_costs, require_one_cpu, require_plugins
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine
+from ajuste.executor.guest.naming import name_costs
 from ajuste.executor.guest.snapshot import Booted, Damaged, NotRestored, Snapshot, restore
 from ajuste.executor.stream import new_key, read_trial, with_key
-from ajuste.machine.files import sha256_of
 from ajuste.machine.home import Home
-from ajuste.machine.lock import holding
 from ajuste.machine.session import MachineSession
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.cost import Costs, NamedCosts
+from ajuste.model.error import RequestError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import MemoryNode, Plan, nodes_in_words, problem_of
@@ -39,7 +41,6 @@ _BOOT_PLAN = Plan(id="boot")
 _PROBE_LIMIT = MachineLimit(host_s=30)
 _MOST_CPUS = 16
 _MEMORY_OF_QEMU_MIB = 150
-_AGAIN = "run the same command again; it replaces damaged files of the cache"
 
 _SLOWEST = 30
 """Emulation of a busy machine may take so many seconds for one of the guest's."""
@@ -143,9 +144,9 @@ class GuestExecutor(Executor):
         with ExitStack() as stack:
             emulator = choose_emulator(self._clock, self._cpus, self._home, self._say)
             session = stack.enter_context(MachineSession(self._home))
-            self._hold(stack, self._image.vmlinuz, emulator.binary)
+            hold(stack, self._home, self._image.vmlinuz, emulator.binary)
             initramfs = self._pack(session)
-            self._hold(stack, initramfs.path)
+            hold(stack, self._home, initramfs.path)
             self._check_memory(initramfs)
             accelerator = self._choose_accelerator(emulator, initramfs, session)
             machine = self._machine(emulator, initramfs, accelerator.name)
@@ -160,19 +161,33 @@ class GuestExecutor(Executor):
         self._stack.__exit__(kind, error, traceback)
 
     def run(self, plan: Plan) -> Observation:
+        return self._run(plan, None)
+
+    def count(self, plan: Plan, depth: Depth) -> Observation:
+        if self._clock == "wall":
+            return super().count(plan, depth)
+        require_one_cpu(self._cpus)
+        ready = self._entered
+        require_plugins(ready.machine.emulator)
+        return self._run(plan, lens_for(depth, self._image, self._home, ready.session.directory))
+
+    def named(self, costs: Costs) -> NamedCosts:
+        return name_costs(costs, self._image, self._home, self._entered.initramfs.path)
+
+    def _run(self, plan: Plan, lens: Lens | None) -> Observation:
         ready = self._entered
         try:
-            return self._carry_out(plan, ready)
+            return self._carry_out(plan, ready, lens)
         except NotRestored as error:
-            return self._carry_out(plan, self._renewed(ready, error))
+            return self._carry_out(plan, self._renewed(ready, error), lens)
 
-    def _carry_out(self, plan: Plan, ready: _Ready) -> Observation:
+    def _carry_out(self, plan: Plan, ready: _Ready, lens: Lens | None) -> Observation:
         began = time.monotonic()
         if ready.snapshot is None:
-            self._require_intact(ready.machine, ready.initramfs)
+            require_intact(self._checksums(ready.machine, ready.initramfs))
         restored = ready.snapshot is not None
         key = new_key()
-        with RunningMachine(ready.machine, ready.session, with_key(plan, key), restored=restored) as running:
+        with RunningMachine(ready.machine, ready.session, with_key(plan, key), restored=restored, lens=lens) as running:
             before = b""
             if ready.snapshot is not None:
                 restore(running, ready.snapshot)
@@ -189,32 +204,21 @@ class GuestExecutor(Executor):
             stream = read_trial(running.events()[len(before) :], plan, key=key)
             console = running.console()
             problem = what_went_wrong(running, outcome, console) or stream.problem
+            costs = None
+            if lens and plan.workload and not problem:
+                costs, problem = read_costs(running.costs, lens.depth)
         return Observation(
             lines=stream.lines,
             events=stream.events,
             problem=problem,
             console=console,
             host_seconds=time.monotonic() - began,
+            costs=costs,
         )
 
-    def _hold(self, stack: ExitStack, *files: Path) -> None:
-        """What the cache has of the machine stays there as long as it is used. Raises RunError for what is gone."""
-        for file in files:
-            for used in (file, file.parent) if file.is_relative_to(self._home.cache) else ():
-                try:
-                    stack.enter_context(holding(used))
-                except OSError as error:
-                    raise RunError(f"cannot use {used}: {error.strerror}", hint=_AGAIN) from error
-
-    def _require_intact(self, machine: GuestMachine, initramfs: Initramfs) -> None:
-        """Raises RunError where QEMU would read something else than what the run was begun with."""
-        for file, sha256 in ((machine.kernel, self._image.sha256), (initramfs.path, initramfs.sha256)):
-            try:
-                intact = sha256_of(file) == sha256
-            except OSError as error:
-                raise RunError(f"cannot read {file}: {error.strerror}", hint=_AGAIN) from error
-            if not intact:
-                raise RunError(f"{file} changed during the run", hint=_AGAIN)
+    def _checksums(self, machine: GuestMachine, initramfs: Initramfs) -> dict[Path, str]:
+        """Of what QEMU reads."""
+        return {machine.kernel: self._image.sha256, initramfs.path: initramfs.sha256}
 
     def _renewed(self, ready: _Ready, error: NotRestored) -> _Ready:
         """After a kept snapshot that QEMU does not take: the machine booted anew, once for all threads."""
@@ -302,7 +306,7 @@ class GuestExecutor(Executor):
             "kernel package": self._image.package or str(self._image.vmlinuz),
             "QEMU": machine.emulator.version,
             "accelerator": f"{accelerator.name} ({accelerator.reason})",
-            "clock": _clock_in_words(machine),
+            "clock": machine.clock_words,
             "CPUs": str(machine.cpus),
             "memory": f"{machine.memory_mib} MiB",
             **({"nodes": nodes_in_words(machine.nodes)} if machine.nodes else {}),
@@ -338,7 +342,7 @@ class GuestExecutor(Executor):
         self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs, *, saved: bool
     ) -> tuple[Booted, Snapshot | None]:
         """Boot once; with the machine's snapshot, if it is to be ``saved``."""
-        self._require_intact(machine, initramfs)
+        require_intact(self._checksums(machine, initramfs))
         self._say(f"booting {self._image.spec}")
         try:
             with RunningMachine(machine, session, with_key(_BOOT_PLAN, new_key())) as running:
@@ -379,10 +383,6 @@ class GuestExecutor(Executor):
         if self._clock == "wall":
             return MachineLimit(host_s=work_s + _SLACK_SECONDS)
         return MachineLimit(host_s=_SLOWEST * work_s + _SLACK_SECONDS, guest_s=work_s + _GUEST_SLACK_SECONDS)
-
-
-def _clock_in_words(machine: GuestMachine) -> str:
-    return f"virtual, {machine.instruction_ns} ns for each instruction" if machine.clock == "virtual" else machine.clock
 
 
 def _within(number: int, what: str, least: int, most: int) -> int:

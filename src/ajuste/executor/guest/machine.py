@@ -13,13 +13,14 @@ import time
 from calendar import timegm
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import psutil
 
 from ajuste.catalogue.programs import install_hint
-from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line
+from ajuste.executor.guest.command_line import Channels, GuestMachine, Lens, command_line
 from ajuste.executor.guest.qmp import Monitor, MonitorClosed
 from ajuste.machine.session import MachineSession
 from ajuste.model.error import RequestError, RunError
@@ -67,10 +68,19 @@ class RunningMachine:
     one thread.
     """
 
-    def __init__(self, machine: GuestMachine, session: MachineSession, plan: bytes, *, restored: bool = False) -> None:
+    def __init__(
+        self,
+        machine: GuestMachine,
+        session: MachineSession,
+        plan: bytes,
+        *,
+        restored: bool = False,
+        lens: Lens | None = None,
+    ) -> None:
         self._machine = machine
         self._restored = restored
         self._plan = plan
+        self._lens = lens
         number = next(_NUMBERS)
         self._directory = session.directory / str(number)
         self._pid_file = session.directory / f"{number}.pid"
@@ -107,6 +117,11 @@ class RunningMachine:
     def monitor(self) -> Monitor:
         assert self._monitor is not None, "the machine was not entered"
         return self._monitor
+
+    @property
+    def costs(self) -> Path:
+        """Where a lens writes what it has counted."""
+        return self._directory / "costs.json"
 
     @property
     def exit_code(self) -> int | None:
@@ -205,6 +220,8 @@ class RunningMachine:
             console=self._directory / "console.log",
             events=self._directory / "events.jsonl",
             monitor=monitor.fileno(),
+            lens=self._lens,
+            costs=self.costs,
         )
         self.arguments = command_line(self._machine, channels, restored=self._restored)
         command = [
@@ -250,7 +267,7 @@ class RunningMachine:
             self._process.wait()
 
     def _remove_files(self) -> None:
-        for name in ("plan.json", "console.log", "events.jsonl", "qemu.log"):
+        for name in ("plan.json", "console.log", "events.jsonl", "qemu.log", "costs.json", "costs.new"):
             (self._directory / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._directory.rmdir()

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from rapidfuzz import process
 
 from ajuste.kernel.cache import CHECKSUMS, read_checksums
 from ajuste.kernel.spec import BUILT
+from ajuste.kernel.vmlinux import NO_ELF
 from ajuste.machine.files import read_kept
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage
@@ -35,8 +35,6 @@ _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 
 _MALFORMED = (lzma.LZMAError, zstd.ZstdError, OSError, EOFError, ValueError, struct.error)
 """What readers of compressed files raise."""
-_NO_MODULE = (ELFError, AssertionError, ValueError, KeyError, AttributeError, TypeError, struct.error, MemoryError)
-"""What reading an ELF file that is none comes to."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +165,7 @@ def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
     try:
         section = ELFFile(io.BytesIO(content)).get_section_by_name(".modinfo")
         fields = section.data().split(b"\0") if section is not None else []
-    except _NO_MODULE as error:
+    except NO_ELF as error:
         raise RequestError(f"{path} is not a kernel module: {error}", hint="fetch or build the kernel again") from error
     hard: list[str] = []
     soft: list[str] = []

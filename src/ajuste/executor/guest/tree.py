@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from ajuste.model.error import RequestError
 
@@ -117,6 +117,27 @@ def _header(
 
 def _pad(out: BinaryIO) -> None:
     out.write(b"\0" * (-out.tell() % 4))
+
+
+_HEAD: Final = 110
+_KINDS: Final = 0o170000
+
+
+def read_archive(archive: bytes) -> Iterator[tuple[str, bytes]]:
+    """The path and the content of each regular file. Raises ValueError for what is no archive."""
+    at = 0
+    while True:
+        fields = archive[at : at + _HEAD]
+        if len(fields) < _HEAD or not fields.startswith(b"070701"):
+            raise ValueError("it is not an archive in the format newc")
+        mode, size, length = (int(fields[place : place + 8], 16) for place in (14, 54, 94))
+        path = archive[at + _HEAD : at + _HEAD + length - 1].decode(errors="replace")
+        start = at + _HEAD + length + 3 & ~3
+        if path == _TRAILER:
+            return
+        if mode & _KINDS == stat.S_IFREG:
+            yield path, archive[start : start + size]
+        at = start + size + 3 & ~3
 
 
 _MERGED = ("bin", "sbin", "lib", "lib64", "lib32")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from ajuste.report.palette import ROLES
@@ -198,4 +199,46 @@ def _contour(axes: Any, trace: dict[str, Any], order: int) -> None:
         )
 
 
-_KINDS: Final = {"scatter": _scatter, "heatmap": _heatmap, "contour": _contour}
+def _icicle(axes: Any, trace: dict[str, Any], order: int) -> None:
+    """Rows of frames from above, each below the one that it is part of; the widest first."""
+    places = {name: place for place, name in enumerate(trace["ids"])}
+    parents = [places.get(parent) for parent in trace["parents"]]
+    values = trace["values"]
+    whole = max([value for value, parent in zip(values, parents, strict=True) if parent is None], default=0) or 1
+    starts, rows = [0.0] * len(values), [0] * len(values)
+    used = [0.0] * len(values)
+    for place in sorted(range(len(values)), key=lambda place: (_row_of(place, parents), -values[place])):
+        parent = parents[place]
+        if parent is not None:
+            rows[place] = rows[parent] + 1
+            starts[place] = starts[parent] + used[parent]
+            used[parent] += values[place]
+        _icicle_frame(axes, trace, place, (starts[place] / whole, rows[place], values[place] / whole), order)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(min(max(rows, default=0) + 1, trace["maxdepth"]), 0)
+    axes.set_axis_off()
+
+
+def _row_of(place: int, parents: Sequence[int | None]) -> int:
+    row, at = 0, parents[place]
+    while at is not None:
+        row, at = row + 1, parents[at]
+    return row
+
+
+def _icicle_frame(axes: Any, trace: dict[str, Any], place: int, at: tuple[float, int, float], order: int) -> None:
+    left, row, width = at
+    if row >= trace["maxdepth"]:
+        return
+    face = colour(trace["marker"]["colors"][place])
+    axes.add_patch(
+        Rectangle((left, row), width, 1, facecolor=face, edgecolor=role("card"), linewidth=0.4, zorder=order)
+    )
+    label = words(trace["labels"][place])
+    if width * _LETTERS_ACROSS > len(label):
+        ink = colour(trace["textfont"]["color"][place])
+        axes.text(left + 0.003, row + 0.5, label, va="center", fontsize=_CELL_TEXT, color=ink, zorder=order + 20)
+
+
+_LETTERS_ACROSS: Final = 150
+_KINDS: Final = {"icicle": _icicle, "scatter": _scatter, "heatmap": _heatmap, "contour": _contour}

@@ -1,0 +1,84 @@
+//! The lens: a plugin of QEMU that counts what each task of a guest carries out, without disturbing anything.
+//!
+//! It is loaded with `-plugin libajuste_lens.so,depth=…,events=…,plan=…,symbols=…,costs=…` and writes one document when
+//! the workload of a trial has ended.
+
+mod arguments;
+mod block;
+mod callbacks;
+mod counters;
+mod document;
+mod fault;
+mod instruction;
+mod interface;
+mod lens;
+mod mark;
+mod symbols;
+mod task;
+mod translation;
+mod tree;
+mod walk;
+
+use std::ffi::{c_char, c_int, CStr};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use arguments::Arguments;
+use interface::{About, Id, Interface, RawBlock};
+use lens::Lens;
+
+/// Which version of the interface the lens asks for. QEMU reads it right after it has loaded the library.
+#[no_mangle]
+#[allow(non_upper_case_globals)]
+pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
+
+/// Carried out when the library is loaded.
+#[used]
+#[link_section = ".init_array"]
+static CHOOSE_VERSION: extern "C" fn() = choose_version;
+
+extern "C" fn choose_version() {
+    qemu_plugin_version.store(interface::wanted_version(), Ordering::Relaxed);
+}
+
+/// QEMU calls it once, before any CPU runs. Returns 0 if the lens can be used.
+///
+/// # Safety
+/// `about` and `words` are QEMU's own; there are `count` words, each of which ends in a zero.
+#[no_mangle]
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: Id,
+    about: *const About,
+    count: c_int,
+    words: *const *const c_char,
+) -> c_int {
+    let count = usize::try_from(count).unwrap_or(0);
+    // SAFETY: see above.
+    let words = (0..count).map(|place| unsafe { CStr::from_ptr(*words.add(place)) });
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    // SAFETY: see above.
+    match install(id, unsafe { &*about }, &words) {
+        Ok(()) => 0,
+        Err(reason) => {
+            eprintln!("lens: {reason}");
+            1
+        }
+    }
+}
+
+fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
+    if let Some(problem) = about.problem() {
+        return Err(problem.to_owned());
+    }
+    let interface = Interface::find(about)?;
+    let arguments = Arguments::parse(words.iter().map(String::as_str))?;
+    callbacks::keep(Lens::new(arguments)?);
+    interface.on_translation(id, translated);
+    Ok(())
+}
+
+extern "C" fn translated(_: Id, block: *mut RawBlock) {
+    let lens = callbacks::lens();
+    // SAFETY: QEMU passed the block for this callback.
+    let block = unsafe { interface::Block::new(block) };
+    translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks);
+}

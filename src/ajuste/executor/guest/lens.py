@@ -1,0 +1,91 @@
+"""The lens: QEMU counts the instructions of a trial, by a plugin of Ajuste's own that changes nothing in the guest.
+
+What the plugin writes is believed no more than anything else that a guest can have a hand in.
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import threading
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from ajuste.executor.guest.command_line import Lens
+from ajuste.executor.guest.emulator import Emulator
+from ajuste.kernel.symbols import kernel_symbols
+from ajuste.machine.home import LENS, Home, native_program
+from ajuste.model.cost import Costs
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+
+LARGEST_BYTES: Final = 64 << 20
+"""As much is read of what the lens has written."""
+
+_KERNEL_SPACE: Final = 1 << 63
+_LOAD_SECONDS: Final = 60
+
+
+def lens_for(depth: str, image: KernelImage, home: Home, directory: Path) -> Lens:
+    """The lens for guests with that kernel, whose symbols are put into ``directory``. Raises RequestError where a part
+    of it is missing.
+    """
+    lens = Lens(library=native_program(LENS), depth=depth, symbols=directory / "symbols")
+    if not lens.symbols.exists():
+        new = directory / f"symbols.{threading.get_ident()}"
+        new.write_text(_symbols(image, home), encoding="ascii", errors="replace")
+        new.replace(lens.symbols)
+    return lens
+
+
+def _symbols(image: KernelImage, home: Home) -> str:
+    """The addresses and names of the kernel's functions, as the lens reads them. Raises RequestError."""
+    functions = (one for one in kernel_symbols(image, home) if one.is_text and one.address >= _KERNEL_SPACE)
+    return "".join(f"{one.address:x} {one.name}\n" for one in functions)
+
+
+def require_one_cpu(cpus: int) -> None:
+    """Raises RequestError for a guest with several."""
+    if cpus > 1:
+        raise RequestError(
+            f"instructions cannot be counted in a guest with {cpus} CPUs: QEMU does not tell a plugin which of them "
+            "carries out a block",
+            hint="use one CPU, or name other metrics",
+        )
+
+
+@functools.cache
+def require_plugins(emulator: Emulator) -> None:
+    """Raises RequestError where this QEMU does not take plugins."""
+    command = [emulator.binary, *(("-L", emulator.firmware) if emulator.firmware else ()), "-plugin", "help"]
+    said = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=_LOAD_SECONDS, env=emulator.environment
+    )
+    if "invalid option" in said.stderr:
+        raise RequestError(
+            f"QEMU {emulator.version} ({emulator.binary}) was built without plugins, so it cannot count instructions",
+            hint="install a QEMU with plugins, such as Debian's; or name other metrics",
+        )
+
+
+def read_costs(file: Path, depth: str) -> tuple[Costs | None, str]:
+    """What the lens has written, or what is wrong with it in one line."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
+            return None, f"the lens wrote more than {LARGEST_BYTES >> 20} MiB"
+        costs = Costs.model_validate_json(content)
+    except FileNotFoundError:
+        return None, "the lens wrote no costs: it did not see the workload start and end"
+    except OSError as error:
+        return None, f"cannot read what the lens wrote: {error.strerror}"
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return None, f"what the lens wrote is malformed ({f'{where}: ' if where else ''}{first['msg']})"
+    if costs.depth != depth:
+        return None, f"the lens counted {costs.depth}, not {depth}"
+    return costs, ""

@@ -1,0 +1,248 @@
+"""The names of a kernel's functions, from its image alone: the tables of kallsyms that it carries.
+
+Source: scripts/kallsyms.c (``write_src``) and kernel/kallsyms.c of the Linux kernel. All tables stand in ``.rodata``::
+
+    5.10 … 6.3   offsets, relative_base, num_syms, names, markers, (6.2, and stable 6.1: seqs_of_names,) token_table,
+                 token_index
+    6.4 …        num_syms, names, markers, token_table, token_index, offsets, relative_base, seqs_of_names
+    7.x          the same without relative_base: an offset counts from its own place
+
+A name is its length (in two bytes if it is 128 or more, since 6.1) and so many tokens, the first character being the
+symbol's type; ``markers`` has the place of every 256th name. An offset counts from ``relative_base``; with
+CONFIG_KALLSYMS_ABSOLUTE_PERCPU one that is not negative is the value itself, and others are ``base - 1 - offset``.
+Addresses are those of ``nokaslr``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+import numpy as np
+from elftools.elf.elffile import ELFFile
+from numpy.typing import NDArray
+
+from ajuste.kernel.cache import keeping_in
+from ajuste.kernel.vmlinux import NO_ELF, read_vmlinux
+from ajuste.machine.cache import SYMBOLS, make_room
+from ajuste.machine.files import make_directory, read_kept
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+
+_TEXT: Final = "tTwW"
+_STEP: Final = 256
+"""So many names stand between two markers."""
+_DIGITS: Final = b"".join(b"%d\0" % digit for digit in range(10))
+"""Every digit is a token of its own, at its own place."""
+_ZERO: Final = ord("0")
+_LONGEST_TOKEN: Final = 512
+_LONGEST_NAME: Final = 2 * 128
+_MOST_TRIED: Final = 20
+_TABLES_BYTES: Final = 64 << 20
+"""The tables stand so near to each other."""
+_LOWEST: Final = 0xFFFFFFFF80000000
+"""Where the kernel is mapped (Documentation/arch/x86/x86_64/mm.rst)."""
+
+_MARKS: Final = frozenset({"_text", "_stext", "_etext", "_sinittext", "_einittext"})
+_Symbol = tuple[int, str, str]
+"""Address, type and name, as nm(1) has them."""
+
+
+class KernelSymbol(NamedTuple):
+    """``size`` is up to the next symbol, in bytes; 0 if there is none. ``is_text``: it is a function."""
+
+    address: int
+    size: int
+    name: str
+    is_text: bool
+
+
+def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
+    """All symbols of a kernel, by address; kept in the cache. Raises RequestError where it has none."""
+    kept = home.cache / SYMBOLS / f"{image.sha256}.gz"
+    with suppress(OSError, EOFError, ValueError, zlib.error):
+        return read_system_map(gzip.decompress(read_kept(kept)).decode())
+    found = _read_kallsyms(read_vmlinux(image.vmlinuz), image.spec)
+    with keeping_in(kept.parent, "symbols of kernels"):
+        make_directory(kept.parent)
+        text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in found)
+        temporary = kept.with_name(f".{kept.name}.{os.getpid()}")
+        temporary.write_bytes(gzip.compress(text.encode(), 1))
+        temporary.replace(kept)
+        make_room(SYMBOLS, home)
+    return _symbols(found)
+
+
+def read_system_map(text: str) -> tuple[KernelSymbol, ...]:
+    """The symbols of a System.map, or of /proc/kallsyms. Raises ValueError for anything else."""
+    words = (line.split() for line in text.splitlines())
+    return _symbols([(int(address, 16), kind, name) for address, kind, name, *_ in words])
+
+
+def read_symbols(vmlinux: bytes, kernel: str) -> tuple[KernelSymbol, ...]:
+    """The symbols that an ELF file of a ``kernel`` carries, by address. Raises RequestError where it has none."""
+    return _symbols(_read_kallsyms(vmlinux, kernel))
+
+
+def function_names(symbols: Iterable[KernelSymbol]) -> dict[int, str]:
+    """The name of every function by its address: of several, the system call's, else the one with the fewest
+    underscores in front.
+    """
+    names: dict[int, str] = {}
+    for symbol in symbols:
+        if symbol.is_text:
+            before = names.get(symbol.address)
+            names[symbol.address] = symbol.name if before is None else min(before, symbol.name, key=_plainness)
+    return names
+
+
+def _plainness(name: str) -> tuple[bool, bool, int, int, str]:
+    return name in _MARKS, not name.startswith("__x64_sys_"), len(name) - len(name.lstrip("_")), len(name), name
+
+
+def _symbols(found: list[_Symbol]) -> tuple[KernelSymbol, ...]:
+    found.sort(key=lambda symbol: symbol[0])
+    addresses = np.array([address for address, _, _ in found], dtype=np.uint64)
+    following = np.append(np.unique(addresses), addresses[-1:])
+    nexts = following[np.searchsorted(following, addresses, side="right").clip(max=max(len(following) - 1, 0))]
+    sizes = (nexts - addresses).tolist()
+    return tuple(
+        KernelSymbol(address, size, name, kind in _TEXT)
+        for (address, kind, name), size in zip(found, sizes, strict=True)
+    )
+
+
+# The tables in the image.
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """What each byte of a name stands for; the table begins at ``start``, its index ends at ``end``."""
+
+    texts: tuple[bytes, ...]
+    start: int
+    end: int
+
+
+def _read_kallsyms(vmlinux: bytes, kernel: str) -> list[_Symbol]:
+    """Raises RequestError where there are no tables."""
+    for tokens in _token_tables(vmlinux):
+        for markers, start in _marker_tables(vmlinux, tokens.start):
+            found = _read_names(vmlinux, tokens, markers, start)
+            addresses = found and _read_addresses(vmlinux, tokens, found[0], len(found[1]))
+            if found and addresses:
+                return [(address, name[0], name[1:]) for address, name in zip(addresses, found[1], strict=True)]
+    raise RequestError(
+        f"the kernel {kernel} has no table of its symbols (kallsyms)",
+        hint="use a kernel built with CONFIG_KALLSYMS=y",
+    )
+
+
+def _token_tables(image: bytes) -> Iterator[_Tokens]:
+    """256 texts, and where each of them begins: that is told by the index behind them."""
+    digits = image.find(_DIGITS)
+    while digits >= 0:
+        following = image[digits : digits + 256 * _LONGEST_TOKEN].split(b"\0", 256 - _ZERO)
+        behind = digits + sum(len(text) + 1 for text in following[:-1])
+        for place in range(behind, min(behind + 8, len(image) - 2 * 256 + 1)):
+            index = struct.unpack_from("<256H", image, place)
+            start = digits - index[_ZERO]
+            texts = image[max(start, 0) : behind].split(b"\0")[:-1]
+            if index == tuple(accumulate((len(text) + 1 for text in texts[:-1]), initial=0)):
+                yield _Tokens(tuple(texts), start, place + 2 * 256)
+        digits = image.find(_DIGITS, digits + 1)
+
+
+def _marker_tables(image: bytes, end: int) -> Iterator[tuple[list[int], int]]:
+    """Numbers before ``end`` that begin at 0 and rise by what 256 names take; the most numbers first."""
+    begin = max(0, end - _TABLES_BYTES) & ~3
+    words = np.frombuffer(image, "<u4", (end - begin) // 4, begin).astype(np.int64)
+    steps = np.diff(words)
+    rising = np.concatenate(([0], ((steps >= 2 * _STEP) & (steps <= _LONGEST_NAME * _STEP)).view(np.int8), [0]))
+    edges = np.flatnonzero(np.diff(rising))
+    runs = [(first, last) for first, last in zip(edges[::2], edges[1::2], strict=True) if words[first] == 0]
+    for first, last in sorted(runs, key=lambda run: run[0] - run[1])[:_MOST_TRIED]:
+        yield words[first : last + 1].tolist(), begin + 4 * int(first)
+
+
+def _read_names(image: bytes, tokens: _Tokens, markers: list[int], end: int) -> tuple[int, list[str]] | None:
+    """The place of the number of names, and all of them, where they end right before the markers at ``end``."""
+    least = _STEP * (len(markers) - 1)
+    for place in range((end - markers[-1] - 8) & ~3, max(0, end - markers[-1] - _STEP * _LONGEST_NAME), -4):
+        (count,) = struct.unpack_from("<I", image, place)
+        if least < count <= least + _STEP:
+            for start in {place + 4, place + 8 & ~7}:
+                names = _expanded(image[start:end], tokens.texts, markers, count)
+                if names is not None:
+                    return place, names
+    return None
+
+
+def _expanded(table: bytes, texts: Sequence[bytes], markers: list[int], count: int) -> list[str] | None:
+    """All names with their types; None where a marker says otherwise."""
+    names: list[str] = []
+    at = 0
+    for number in range(count):
+        if at + 1 >= len(table) or (number % _STEP == 0 and at != markers[number // _STEP]):
+            return None
+        length = table[at]
+        at += 1
+        if length > 127:
+            length = length & 127 | table[at] << 7
+            at += 1
+        names.append(b"".join([texts[token] for token in table[at : at + length]]).decode("ascii", "replace"))
+        at += length
+    return names if at <= len(table) and all(len(name) > 1 for name in names) else None
+
+
+def _read_addresses(image: bytes, tokens: _Tokens, num_syms: int, count: int) -> list[int] | None:
+    """By the one of the layouts in which they rise."""
+    base = num_syms - 8
+    old = (base - 4 * count) & ~7
+    if old > 0 and (found := _from_base(image, old, base, count)):
+        return found
+    base = (tokens.end + 4 * count + 7) & ~7
+    return _from_base(image, tokens.end, base, count) or _from_own_place(image, tokens.end, count)
+
+
+def _from_base(image: bytes, place: int, base: int, count: int) -> list[int] | None:
+    if base + 8 > len(image):
+        return None
+    (start,) = struct.unpack_from("<Q", image, base)
+    offsets = np.frombuffer(image, "<i4", count, place)
+    with_absolute = bool((offsets < 0).any())  # CONFIG_KALLSYMS_ABSOLUTE_PERCPU
+    from_start = np.uint64(start) + (-1 - offsets.astype(np.int64) if with_absolute else offsets).astype(np.uint64)
+    return _risen(np.where(with_absolute & (offsets >= 0), offsets.astype(np.uint64), from_start))
+
+
+def _from_own_place(image: bytes, place: int, count: int) -> list[int] | None:
+    if place + 4 * count > len(image):
+        return None
+    offsets = np.frombuffer(image, "<i4", count, place).astype(np.int64) + 4 * np.arange(count)
+    start = _address_of(image, place)
+    return _risen(np.uint64(start) + offsets.astype(np.uint64)) if start else None
+
+
+def _risen(addresses: NDArray[np.uint64]) -> list[int] | None:
+    """As they are, if they can be those of a kernel."""
+    is_sorted = bool((addresses[1:] >= addresses[:-1]).all())
+    return addresses.tolist() if is_sorted and addresses[-1] >= _LOWEST else None
+
+
+def _address_of(image: bytes, place: int) -> int:
+    """Where the kernel has what is at a ``place`` of its ELF file; 0 where it does not load that."""
+    try:
+        loaded = list(ELFFile(io.BytesIO(image)).iter_segments("PT_LOAD"))
+    except NO_ELF:
+        return 0
+    here = (part for part in loaded if part["p_offset"] <= place < part["p_offset"] + part["p_filesz"])
+    return next((part["p_vaddr"] + place - part["p_offset"] for part in here), 0)

@@ -1,0 +1,98 @@
+"""What costs what: which functions and system calls make up the difference of two trials, to the instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ajuste.model.cost import ROLES, CostComparison, CostRow
+from ajuste.model.results import Results
+from ajuste.model.scheduling import Explanation
+from ajuste.model.wording import visible_line
+from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
+from ajuste.report.format import count_of, number, signed
+from ajuste.report.labels import Labels
+from ajuste.report.plots.costs import costs_plots
+
+_ABOUT = (
+    "Instructions of one trial of each, from the workload's start to its end, counted without disturbing it. A frame's "
+    "width is the instructions of both trials, its colour the difference."
+)
+
+_LONGEST_NAME = 30
+"""Of a function in a table, so that its figures stand beside it also where there is little room."""
+
+
+def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
+    """A section for each explanation of ``results`` that has costs."""
+    several = len(results.explanations) > 1
+    return tuple(
+        _section(explanation.costs, called_in(results, explanation, labels), place, several=several)
+        for place, explanation in enumerate(results.explanations)
+        if explanation.costs is not None
+    )
+
+
+def called_in(results: Results, explanation: Explanation, labels: Labels) -> tuple[str, str]:
+    """How the baseline and the configuration are called."""
+    names = {one.name: labels.short(one) for one in results.configurations}
+    baseline, own = (
+        names.get(one.configuration, visible_line(one.configuration)) for one in (explanation.baseline, explanation.own)
+    )
+    return baseline, own
+
+
+def _section(costs: CostComparison, called: tuple[str, str], place: int, *, several: bool) -> Section:
+    first, *others = cost_tables(costs, called)
+    blocks: tuple[Block, ...] = (
+        *map(Paragraph, costs.sentences),
+        *(Picture(plot, called[1]) for plot in costs_plots(costs, called, f"costs-{place}")),
+        first,
+        *(Folded(table.title, (table,)) for table in others),
+        *(Paragraph(note, "dim", detail=True) for note in costs.notes),
+    )
+    under = f" under {called[1]}" if several else ""
+    return Section(f"What costs what{under}", blocks, f"costs-{place}", "Costs", about=_ABOUT)
+
+
+def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, ...]:
+    """Functions that differ, all tasks, system calls, and the functions that cost most; empty ones are left out."""
+    whole = CostRow(name="All", baseline_calls=0, own_calls=0, baseline=costs.baseline, own=costs.own)
+    others = count_of(int(costs.others.name), "other function")
+    functions = (*map(_function_row, costs.functions), _row(others, costs.others), _row("All", whole, calls=False))
+    tasks = (*(_row(ROLES[part.name], part) for part in costs.parts), _row("All", whole, calls=False))
+    return (
+        _table("Functions that make up the difference", called, functions, "Calls"),
+        _table("Instructions by task", called, tasks, "Switches to them"),
+        *_filled("System calls, exceptions and interrupts, with all that they call", called, costs.entries, "Times"),
+        *_filled("Functions that cost most", called, costs.most, "Calls"),
+    )
+
+
+def _filled(title: str, called: tuple[str, str], rows: Iterable[CostRow], calls: str) -> tuple[Table, ...]:
+    made = tuple(map(_function_row, rows))
+    return (_table(title, called, made, calls),) if made else ()
+
+
+def _table(title: str, called: tuple[str, str], rows: tuple[Row, ...], calls: str) -> Table:
+    columns = (
+        Column("", figure=False),
+        Column(f"{called[0]} (baseline)"),
+        Column(called[1]),
+        Column("Difference"),
+        Column(calls, optional=True),
+    )
+    return Table(columns, (RowGroup("", rows),), title=title)
+
+
+def _function_row(row: CostRow) -> Row:
+    file = row.file.rpartition("/")[2]
+    name = visible_line(row.name)
+    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    return _row(f"{short} ({visible_line(file)})" if file else short, row)
+
+
+def _row(name: str, row: CostRow, *, calls: bool = True) -> Row:
+    counted = [number(count, 0) for count in (row.baseline_calls, row.own_calls)]
+    times = counted[0] if counted[0] == counted[1] else " → ".join(counted)
+    figures = (number(row.baseline, 0), number(row.own, 0), signed(row.difference, 0))
+    return Row((name, *figures, times if calls else ""))

@@ -1,0 +1,194 @@
+"""What costs what: every sum is the whole, to the instruction."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ajuste.analysis.costs import MOST_ROWS, Namer, compared, costs_of_entries, costs_of_functions, named_costs
+from ajuste.model.cost import CostComparison, CostFunction, CostGraph, CostRow, Costs, CostTask, NamedCosts, Space
+from costs import costs
+
+NAMES = {
+    0x401000: ("main", "/bin/program"),
+    0x401100: ("compute", "/bin/program"),
+    0x402000: ("compute", "/lib/libc.so.6"),
+    0xFFFFFFFF81000000: ("__x64_sys_read", ""),
+    0xFFFFFFFF81000100: ("asm_exc_page_fault", ""),
+}
+
+
+def namer(space: Space, address: int) -> CostFunction:
+    name, file = NAMES[address]
+    return CostFunction(name=name, file=file, space=space)
+
+
+def naming(_: CostTask) -> Namer:
+    return namer
+
+
+def named() -> st.SearchStrategy[NamedCosts]:
+    return costs().map(lambda one: named_costs(one, naming))
+
+
+def wholes(graph: CostGraph, trial: str) -> list[int]:
+    whole = list(getattr(graph, trial))
+    for place in range(len(whole) - 1, 0, -1):
+        whole[graph.parents[place]] += whole[place]
+    return whole
+
+
+@given(costs())
+def test_the_functions_add_up_to_the_whole(one: Costs) -> None:
+    found = named_costs(one, naming)
+    assert found.instructions == one.instructions
+    assert sum(cost.itself for cost in costs_of_functions(found).values()) == one.instructions
+    frames = [(NAMES[f.address], f.calls, f.instructions) for task in one.tasks for f in task.frames]
+    for function, cost in costs_of_functions(found).items():
+        own = [(calls, count) for name, calls, count in frames if name == (function.name, function.file)]
+        assert (cost.calls, cost.itself) == (sum(calls for calls, _ in own), sum(count for _, count in own))
+        assert cost.itself <= cost.caused <= one.instructions
+
+
+@given(named(), named())
+def test_a_difference_adds_up_to_the_whole_difference(baseline: NamedCosts, own: NamedCosts) -> None:
+    found = compared(baseline, own)
+    assert (found.baseline, found.own) == (baseline.instructions, own.instructions)
+    rows = [*found.functions, found.others]
+    assert sum(row.difference for row in rows) == own.instructions - baseline.instructions
+    assert sum(row.difference for row in found.parts) == own.instructions - baseline.instructions
+    calls = [sum(sum(part.calls) for part in one.parts) for one in (baseline, own)]
+    assert calls == [sum(row.baseline_calls for row in rows), sum(row.own_calls for row in rows)]
+
+
+@given(named(), named())
+def test_a_graph_has_all_instructions_of_both(baseline: NamedCosts, own: NamedCosts) -> None:
+    graph = compared(baseline, own).graph
+    assert (sum(graph.baseline), sum(graph.own)) == (baseline.instructions, own.instructions)
+    kernel = compared(baseline, own).kernel_graph
+    in_kernel = [sum(part.kernel for part in one.parts) for one in (baseline, own)]
+    assert in_kernel == [sum(kernel.baseline), sum(kernel.own)]
+    assert graph.parents[0] == -1
+    assert all(0 <= parent < place for place, parent in enumerate(graph.parents[1:], start=1))
+    roles = {graph.names[graph.labels[place]]: place for place, parent in enumerate(graph.parents) if parent == 0}
+    for part in own.parts:
+        if part.role in roles:
+            assert wholes(graph, "own")[roles[part.role]] == part.user + part.kernel
+    assert len(roles) > 0 or not any(wholes(graph, "own"))
+
+
+@given(named(), named())
+def test_a_difference_turns_its_sign_with_the_sides(one: NamedCosts, other: NamedCosts) -> None:
+    there, back = compared(one, other), compared(other, one)
+    for rows in ("functions", "parts", "entries"):
+        assert turned(getattr(there, rows)) == [(row.name, row.file, -row.difference) for row in getattr(back, rows)]
+    assert there.others.difference == -back.others.difference
+    assert (there.graph.baseline, there.graph.own) == (back.graph.own, back.graph.baseline)
+    assert (there.graph.names, there.graph.parents) == (back.graph.names, back.graph.parents)
+
+
+def turned(rows: Sequence[CostRow]) -> list[tuple[str, str, int]]:
+    return [(row.name, row.file, row.difference) for row in rows]
+
+
+@given(costs(), named(), st.randoms(use_true_random=False))
+def test_the_order_of_tasks_does_not_matter(one: Costs, baseline: NamedCosts, order: random.Random) -> None:
+    tasks = list(one.tasks)
+    order.shuffle(tasks)
+    other = one.model_copy(update={"tasks": tuple(tasks)})
+    assert compared(baseline, named_costs(other, naming)) == compared(baseline, named_costs(one, naming))
+
+
+@given(named())
+def test_nothing_differs_from_itself(one: NamedCosts) -> None:
+    found = compared(one, one)
+    assert found.functions == ()
+    assert found.others.difference == 0
+    assert NamedCosts.model_validate_json(one.model_dump_json()) == one
+    assert CostComparison.model_validate_json(found.model_dump_json()) == found
+
+
+def made(*frames: tuple[int, str, str, int, int]) -> NamedCosts:
+    """Of one task: for each frame its parent, its function, how it was entered, its calls and instructions."""
+    addresses = {name: address for address, (name, _) in NAMES.items() if address != 0x402000}
+    listed = [
+        {
+            "parent": parent,
+            "space": "kernel" if addresses[name] > 2**63 else "user",
+            "address": addresses[name],
+            "kind": kind,
+            "calls": calls,
+            "instructions": instructions,
+        }
+        for parent, name, kind, calls, instructions in frames
+    ]
+    counted = Counter({str(frame["space"]): 0 for frame in listed})
+    for frame in listed:
+        counted[str(frame["space"])] += int(frame["instructions"])
+    task = {
+        **{"number": 0, "parent": None, "role": "workload", "entry": None, "code": [], "switches_in": 1},
+        **{"loads": 0, "stores": 0, "branches": 0, "user": counted["user"], "kernel": counted["kernel"]},
+        "frames": listed,
+    }
+    totals = {"user": counted["user"], "kernel": counted["kernel"], "faulted": 0}
+    return named_costs(Costs.model_validate({"version": 1, "depth": "functions", **totals, "tasks": [task]}), naming)
+
+
+RECURSION = made(
+    (-1, "main", "start", 1, 10),
+    (0, "compute", "call", 3, 20),
+    (1, "compute", "call", 2, 30),
+    (2, "__x64_sys_read", "syscall", 4, 40),
+    (3, "asm_exc_page_fault", "exception", 5, 50),
+    (3, "asm_exc_page_fault", "interrupt", 6, 60),
+)
+
+
+def test_recursion_is_counted_once_and_an_interrupt_is_nobodys() -> None:
+    found = {function.name: cost for function, cost in costs_of_functions(RECURSION).items()}
+    assert (found["compute"].calls, found["compute"].itself, found["compute"].caused) == (5, 50, 140)
+    assert found["main"].caused == 150
+    assert found["__x64_sys_read"].caused == 90
+    assert found["asm_exc_page_fault"].caused == 110
+
+
+def test_system_calls_exceptions_and_interrupts_have_rows_of_their_own() -> None:
+    found = {name: (cost.calls, cost.itself, cost.caused) for name, cost in costs_of_entries(RECURSION).items()}
+    assert found == {
+        "read": (4, 40, 90),
+        "page_fault (exception)": (5, 50, 50),
+        "page_fault (interrupt)": (6, 60, 60),
+    }
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 99), min_size=MOST_ROWS + 5, max_size=60))
+def test_what_is_not_told_by_name_is_told_together(figures: list[int]) -> None:
+    names = [f"function_{number}" for number in range(len(figures))]
+    one = RECURSION.model_copy(
+        update={
+            "functions": tuple(CostFunction(name=name, file="", space="kernel") for name in names),
+            "parts": tuple(
+                part.model_copy(
+                    update={
+                        "parents": (-1,) * len(figures),
+                        "functions": tuple(range(len(figures))),
+                        "kinds": (0,) * len(figures),
+                        "calls": (1,) * len(figures),
+                        "instructions": tuple(figures),
+                        "user": 0,
+                        "kernel": sum(figures),
+                    }
+                )
+                for part in RECURSION.parts
+            ),
+        }
+    )
+    found = compared(made(), one)
+    assert [row.own for row in found.functions] == [count for count in sorted(figures)[::-1][:MOST_ROWS] if count]
+    assert found.others.name == str(len(figures) - len(found.functions))
+    assert found.others.own == sum(figures) - sum(row.own for row in found.functions)
