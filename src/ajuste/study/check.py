@@ -325,7 +325,7 @@ def _best(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             yield Problem(
                 first,
                 f'best requires a metric that is better lower or higher; "{name}" has no better direction',
-                'put such a metric first, or set allocation = "undecided"',
+                'set allocation = "undecided", or name such a metric first',
             )
 
 
