@@ -143,7 +143,7 @@ def test_a_lens_that_crashes_fails_the_trial(
 
 
 def test_only_guests_with_the_virtual_clock_and_one_cpu_are_counted(place: Home) -> None:
-    image = KernelImage.model_construct(spec="debian:5.10")
+    image = KernelImage(spec="debian:5.10", release="5.10", vmlinuz=Path("/k/vmlinuz"), sha256="0" * 64)
     with pytest.raises(RequestError, match="under the virtual clock"):
         GuestExecutor(image, clock="wall", files=GuestFiles(), home=place).count(job(), "counts")
     with pytest.raises(RequestError, match="2 CPUs"):
@@ -158,7 +158,7 @@ def test_a_qemu_without_plugins_is_refused(tmp_path: Path) -> None:
         lens.require_plugins(Emulator(binary=program, version="7.2.0"))
 
 
-TASK = {"number": 0, "parent": None, "role": "workload", "user": 3, "kernel": 2, "entry": None}
+TASK: dict[str, Any] = {"number": 0, "parent": None, "role": "workload", "user": 3, "kernel": 2, "entry": None}
 TASK |= {"loads": 0, "stores": 0, "branches": 1, "switches_in": 1, "frames": [], "code": []}
 DOCUMENT: dict[str, Any] = {"version": 1, "depth": "counts", "user": 3, "kernel": 2, "faulted": 0, "tasks": [TASK]}
 
