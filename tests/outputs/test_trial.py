@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ajuste.model.cost import Costs, CostTask, Role
 from ajuste.model.event import (
     Accepted,
     Counter,
@@ -79,6 +80,35 @@ def judge(found: list[Event], reading: TrialReading | None = None, problem: str 
     lines = "".join(event.model_dump_json() + "\n" for event in found)
     observation = Observation(lines=lines, events=tuple(found), problem=problem, console="c", host_seconds=1.5)
     return trial(SLOT, 1, PLAN, observation, reading or TrialReading(endless=(True,)), started="now")
+
+
+def test_what_the_lens_counted_of_the_workload_replaces_what_the_agent_could_not() -> None:
+    def task(number: int, role: Role, user: int, kernel: int) -> CostTask:
+        return CostTask(
+            number=number,
+            parent=None,
+            role=role,
+            user=user,
+            kernel=kernel,
+            loads=0,
+            stores=0,
+            branches=user // 2,
+            switches_in=1,
+            entry=None,
+            frames=(),
+            code=(),
+        )
+
+    tasks = (task(0, "workload", 100, 30), task(1, "workload", 10, 3), task(2, "background", 1000, 1))
+    costs = Costs(version=1, depth="counts", user=1110, kernel=34, faulted=0, tasks=tasks)
+    lacking = Counter(at_ns=7, name="instructions", not_supported="No such file or directory")
+    found = events(clock=lacking)
+    plan = PLAN.model_copy(update={"counters": ("instructions", "cycles")})
+    counted = trial(SLOT, 1, plan, Observation(events=tuple(found), costs=costs), TrialReading(endless=(True,)))
+    exact = {"instructions": 143, "user-instructions": 110, "kernel-instructions": 33, "branches": 55}
+    assert {name: counted.metrics[name] for name in exact} == exact
+    assert set(counted.not_supported) == {"cycles", "ipc"}
+    assert set(judge(found).not_supported) == {"instructions", "cycles", "ipc"}
 
 
 def test_a_clean_trial_has_its_metrics_in_their_units_and_keeps_everything() -> None:

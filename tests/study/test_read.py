@@ -132,6 +132,18 @@ WRONG: list[tuple[list[Any], int | None, str, str]] = [
     ([('"elapsed"', '"elapsed@p50", "elapsed@p50.0"')], 15, "analysis.metrics[2]", "given twice"),
     ([('"elapsed"', '"elapsde@p95"')], 15, "analysis.metrics[1]", "not found"),
     ([('"elapsed"', '"elapsed@p100"')], 15, "analysis.metrics[1]", "did you mean elapsed"),
+    (
+        [('"elapsed"', '"user-instructions"'), ('kernel = "debian:5.10"', 'kernel = "debian:5.10"\ncpus = 2')],
+        16,
+        "analysis.metrics[1]",
+        "requires a guest with the virtual clock and one CPU",
+    ),
+    (
+        [('"elapsed"', '"kernel-instructions"'), ('kernel = "debian:5.10"', 'kernel = "debian:5.10"\nclock = "wall"')],
+        16,
+        "analysis.metrics[1]",
+        "requires a guest with the virtual clock and one CPU",
+    ),
     ([('kernel = "debian:5.10"', "cpus = 1")], 11, "target.kernel", "debian:5.10"),
     ([('kernel = "debian:5.10"', 'kernel = "debian:5,10"')], 12, "target.kernel", "debian:5,10"),
     ([("[target]", '[target]\nkind = "host"')], 13, "target.kernel", "applies only to guests"),

@@ -196,6 +196,20 @@ def test_metrics_and_counters_follow_from_what_is_asked(resolved: Resolve) -> No
     assert own.patterns[0].metric == "rate"
 
 
+def test_instructions_are_counted_where_a_study_names_them_and_the_lens_can_look(resolved: Resolve) -> None:
+    plain = resolved()
+    assert not plain.counts_instructions
+    assert "user-instructions" not in {metric.name for metric in plain.described}
+    asked = resolved(('metrics = ["elapsed"]', 'metrics = ["user-instructions"]'))
+    assert asked.counts_instructions
+    assert [metric.name for metric in asked.deciding] == ["user-instructions"]
+    assert resolved(
+        ('metrics = ["elapsed"]', 'metrics = ["elapsed"]\ndescribe = ["kernel-instructions"]')
+    ).counts_instructions
+    assert resolved(('metrics = ["elapsed"]', 'metrics = ["user-instructions@p95"]')).counts_instructions
+    assert fingerprint(asked) != fingerprint(plain)
+
+
 def test_a_fingerprint_covers_what_is_measured_and_nothing_else(resolved: Resolve) -> None:
     base = fingerprint(resolved())
     assert base == fingerprint(resolved())

@@ -19,7 +19,7 @@ from ajuste.outputs.pattern import check_pattern, check_pointer
 from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
 from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath
-from ajuste.study.measures import check_timelines, share_metrics
+from ajuste.study.measures import PARTS_OF_INSTRUCTIONS, can_count_instructions, check_timelines, share_metrics
 from ajuste.study.problem import MOST_SOUGHT, Problem, nearest
 from ajuste.study.schema import FactorTable, Study, TargetTable
 from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
@@ -208,18 +208,19 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     own = [metric.name for metric in study.workload.metrics]
     kind = catalogue.workloads.get(study.workload.kind or "")
     of_kind = [metric.name for metric in kind.metrics] if kind else []
+    parts = [metric.name for metric in PARTS_OF_INSTRUCTIONS]
     for index, name in enumerate(own):
-        if name in catalogue.metrics or name in own[:index]:
+        if name in catalogue.metrics or name in (*parts, *own[:index]):
             yield Problem(
                 ("workload", "metric", index, "name"), f'the metric "{name}" already exists; choose another name'
             )
     timed = [timeline.name for timeline in study.workload.timelines]
     for index, name in enumerate(timed):
-        if name in catalogue.metrics or name in (*own, *of_kind, *timed[:index]):
+        if name in catalogue.metrics or name in (*parts, *own, *of_kind, *timed[:index]):
             yield Problem(
                 ("workload", "timeline", index, "name"), f'the metric "{name}" already exists; choose another name'
             )
-    known = [*own, *timed, *of_kind, *catalogue.metrics, *(metric.name for metric in share_metrics(study))]
+    known = [*own, *timed, *of_kind, *catalogue.metrics, *parts, *(metric.name for metric in share_metrics(study))]
     seen: set[tuple[str, float | None]] = set()
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
         for index, name in enumerate(names):
@@ -228,6 +229,8 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             if column not in known:
                 near = nearest(name, known) or f"; expected some of {', '.join(known)}"
                 yield Problem(where, f'metric "{name}" not found{near}')
+            elif column in parts and not can_count_instructions(study):
+                yield Problem(where, f'metric "{name}" requires a guest with the virtual clock and one CPU')
             elif (column, quantile) in seen:
                 yield Problem(where, f'"{name}" is given twice; expected different metrics')
             seen.add((column, quantile))

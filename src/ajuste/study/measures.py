@@ -78,7 +78,7 @@ def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
             *(kind.metrics if kind else ()),
             *catalogue.metrics.values(),
             *(share_metrics(study) if wants_shares(study) else ()),
-            *(_PARTS if wants_instructions(study) else ()),
+            *(PARTS_OF_INSTRUCTIONS if wants_instructions(study) else ()),
         )
     }
 
@@ -134,7 +134,7 @@ def wants_shares(study: Study) -> bool:
 # of what the hardware counts; the parts are not there.
 
 
-_PARTS: Final = tuple(
+PARTS_OF_INSTRUCTIONS: Final = tuple(
     Metric(
         name=f"{space}-instructions",
         title=f"Instructions in {where}",
@@ -147,10 +147,15 @@ _PARTS: Final = tuple(
 )
 
 
+def can_count_instructions(study: Study) -> bool:
+    """Whether the lens can look at the study's guests."""
+    return study.target.clock == "virtual" and study.target.cpus == 1
+
+
 def wants_instructions(study: Study) -> bool:
-    """Whether the study asks for metrics that the lens counts exactly."""
+    """Whether the study asks for metrics that the lens counts exactly, where it can."""
     asked = (*study.analysis.metrics, *(study.analysis.describe or ()))
-    return study.target.clock == "virtual" and any(split_percentile(name)[0] in EXACT_METRICS for name in asked)
+    return can_count_instructions(study) and any(split_percentile(name)[0] in EXACT_METRICS for name in asked)
 
 
 def _of_load(number: int, load: BackgroundTable) -> Metric:
