@@ -75,6 +75,11 @@ pub extern "C" fn idle(cpu: c_uint, _: *mut c_void) {
     lens.idle(cpu);
 }
 
+pub extern "C" fn enter(cpu: c_uint, _: *mut c_void) {
+    let (lens, cpu) = with(cpu);
+    lens.enter(cpu);
+}
+
 pub extern "C" fn fault(cpu: c_uint, vector: *mut c_void) {
     let (lens, cpu) = with(cpu);
     let known = [Vector::Page, Vector::Division, Vector::Protection];
@@ -91,6 +96,11 @@ pub extern "C" fn exchange(cpu: c_uint, _: *mut c_void) {
 pub extern "C" fn doubtful(cpu: c_uint, _: *mut c_void) {
     let (lens, cpu) = with(cpu);
     lens.doubtful(cpu);
+}
+
+pub extern "C" fn accessed(cpu: c_uint, _: u32, _: u64, _: *mut c_void) {
+    let (lens, cpu) = with(cpu);
+    lens.accessed(cpu);
 }
 
 pub extern "C" fn output(cpu: c_uint, _: *mut c_void) {

@@ -33,6 +33,11 @@ impl Doubts {
         self.begun = Some(counts.user);
     }
 
+    /// It was seen that it is finished.
+    pub fn end(&mut self) {
+        self.begun = None;
+    }
+
     /// A fault. Returns how many instructions are known now to have been begun in vain.
     pub fn fault(&mut self, vector: Vector, was_open: bool, counts: &Counts) -> u64 {
         let before = self.settle(counts);
@@ -102,5 +107,9 @@ mod tests {
         assert_eq!(doubts.exchange(&counts(9, 130)), 1);
         assert_eq!(doubts.fault(Vector::Page, false, &counts(10, 200)), 0);
         assert_eq!(doubts.exchange(&counts(10, 230)), 0);
+        doubts.begin(&counts(10, 300));
+        doubts.end();
+        assert_eq!(doubts.fault(Vector::Page, false, &counts(11, 300)), 0);
+        assert_eq!(doubts.exchange(&counts(11, 330)), 0);
     }
 }

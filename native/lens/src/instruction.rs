@@ -10,8 +10,8 @@ pub enum Shape {
     Plain,
     /// A jump that never faults, taken or not.
     Branch,
-    /// It accesses memory, and translated code does so itself.
-    Direct,
+    /// Registers only, but it may fault.
+    Registers,
     /// It accesses memory so many times, and no fault follows the last one.
     Memory(u64),
     /// ... as does a call, a return and a jump.
@@ -86,29 +86,30 @@ fn is_prefix(byte: u8) -> bool {
 fn one_byte(opcode: u8, rest: &[u8], wide: bool) -> Shape {
     let operands = rest.first().copied().unwrap_or(0);
     let (of_registers, digit) = (operands >> 6 == 3, operands >> 3 & 7);
-    let plain = |is_plain: bool| match (is_plain, of_registers) {
-        (true, _) => Shape::Plain,
-        (false, true) => Shape::Other,
-        (false, false) => Shape::Direct,
-    };
+    let loads = if of_registers { Shape::Plain } else { Shape::Memory(1) };
+    let changes = if of_registers { Shape::Plain } else { Shape::Memory(2) };
     match opcode {
-        0x00..=0x3f if opcode & 7 <= 3 => plain(of_registers),
+        0x38..=0x3b => loads,
+        0x00..=0x3f if opcode & 7 <= 1 => changes,
+        0x00..=0x3f if opcode & 7 <= 3 => loads,
         0x00..=0x3f if opcode & 7 <= 5 => Shape::Plain,
         0x50..=0x5f | 0x68 | 0x6a => Shape::Memory(1),
         0x88 | 0x8a | 0x89 | 0x8b | 0xc6 | 0xc7 if !of_registers => moved(opcode, operands, rest, wide),
         0x86 | 0x87 if !of_registers => Shape::Other,
-        0x63 | 0x69 | 0x6b | 0x80 | 0x81 | 0x83..=0x8b => plain(of_registers),
+        0x80 | 0x81 | 0x83 if digit < 7 => changes,
+        0x63 | 0x69 | 0x6b | 0x80 | 0x81 | 0x83..=0x8b => loads,
         0x70..=0x7f | 0xe0..=0xe3 | 0xe9 | 0xeb => Shape::Branch,
         0x8d | 0x90..=0x99 | 0xa8 | 0xa9 | 0xb0..=0xbf => Shape::Plain,
-        0xc0 | 0xc1 | 0xc6 | 0xc7 | 0xd0..=0xd3 => plain(of_registers),
+        0xc0 | 0xc1 | 0xc6 | 0xc7 | 0xd0..=0xd3 => changes,
         0xc2 | 0xc3 => Shape::Return,
         0xcc | 0xcd | 0xf4 => Shape::Trap,
         0xcf => Shape::Leave,
         0xe8 => Shape::Call(1),
-        0xf6 | 0xf7 => plain(of_registers && digit < 6),
-        0xfe => plain(of_registers && digit < 2),
+        0xf6 | 0xf7 if matches!(digit, 2 | 3) => changes,
+        0xf6 | 0xf7 if digit < 6 => loads,
+        0xfe if digit < 2 => changes,
         0xff => match digit {
-            0 | 1 => plain(of_registers),
+            0 | 1 => changes,
             2 => Shape::Call(if of_registers { 1 } else { 2 }),
             4 if of_registers => Shape::Branch,
             4 => Shape::JumpThrough,
@@ -153,7 +154,10 @@ fn two_bytes(rest: &[u8]) -> Shape {
             Shape::Plain
         }
         (0xb6 | 0xb7 | 0xba..=0xc1, 0xc0..=0xff) => Shape::Plain,
-        (0x40..=0x4f | 0x90..=0x9f | 0xaf | 0xb6 | 0xb7 | 0xbe | 0xbf, _) => Shape::Direct,
+        (0x40..=0x4f | 0x90..=0x9f | 0xaf | 0xb6 | 0xb7 | 0xbe | 0xbf, _) => Shape::Memory(1),
+        (0x10..=0x17 | 0x28..=0x2f | 0x50..=0x76 | 0x7c..=0x7f | 0xc2..=0xc6 | 0xd0..=0xff, 0xc0..=0xff) => {
+            Shape::Registers
+        }
         _ => Shape::Other,
     }
 }
@@ -188,7 +192,9 @@ mod tests {
         ];
         assert!(known.iter().all(|bytes| shape(bytes) == Shape::Other), "{:?}", known.map(shape));
         assert!(shape(&[0x55]).may_fault());
-        assert_eq!(shape(&[0x48, 0x01, 0x03]), Shape::Direct); // add %rax,(%rbx)
+        assert_eq!(shape(&[0x48, 0x01, 0x03]), Shape::Memory(2)); // add %rax,(%rbx)
+        assert_eq!(shape(&[0x48, 0x3b, 0x03]), Shape::Memory(1)); // cmp (%rbx),%rax
+        assert_eq!(shape(&[0x66, 0x0f, 0xef, 0xc0]), Shape::Registers); // pxor %xmm0,%xmm0
     }
 
     #[test]

@@ -148,6 +148,12 @@ impl Lens {
         self.tasks.get_mut(task).role = Some(Role::Idle);
     }
 
+    /// The kernel is entered, and not because of a fault: so no block was left open. What QEMU 7.2 accesses to deliver an
+    /// interrupt is told to the last instruction before, and seems to close it again.
+    pub fn enter(&mut self, cpu: usize) {
+        close(self.cpu(cpu).counters());
+    }
+
     /// The kernel is entered because of a fault.
     pub fn fault(&mut self, cpu: usize, vector: Vector) {
         let cpu = self.cpu(cpu);
@@ -171,6 +177,11 @@ impl Lens {
         let cpu = self.cpu(cpu);
         let counts = cpu.counts();
         cpu.doubts.begin(&counts);
+    }
+
+    /// Such an instruction has accessed memory: it will end.
+    pub fn accessed(&mut self, cpu: usize) {
+        self.cpu(cpu).doubts.end();
     }
 
     /// Something may have been put out.

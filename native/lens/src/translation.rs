@@ -85,6 +85,8 @@ fn watch_kernel(block: &interface::Block, pieces: &[Piece], place: Place) {
         (Some(Special::Exec), _) if place.is_start => block.on_execution(callbacks::exec, told(0)),
         (Some(Special::Idle), _) if place.is_start => block.on_execution(callbacks::idle, told(0)),
         (_, Some(vector)) => block.on_execution(callbacks::fault, told(vector as u64)),
+        (Some(Special::Entry(_)), _) if place.is_start => block.on_execution(callbacks::enter, told(0)),
+        (Some(Special::Stubs), _) => block.on_execution(callbacks::enter, told(0)),
         _ => {}
     }
     for piece in pieces {
@@ -112,7 +114,7 @@ fn watch_user(pieces: &[Piece]) {
 
 /// Whether it cannot be told from its accesses that it was finished.
 fn is_doubtful(shape: Shape) -> bool {
-    matches!(shape, Shape::Direct | Shape::String | Shape::Other)
+    matches!(shape, Shape::String | Shape::Other)
 }
 
 /// Count the instructions of a block.
@@ -120,6 +122,9 @@ fn count(pieces: &[Piece], in_kernel: bool) {
     let Some(last) = pieces.len().checked_sub(1) else { return };
     if !in_kernel && is_doubtful(pieces[last].shape) {
         pieces[last].instruction.on_execution(callbacks::doubtful, told(0));
+        if pieces[last].shape == Shape::Other {
+            pieces[last].instruction.on_access(callbacks::accessed, told(0));
+        }
     }
     let mut begins = 0;
     for (number, piece) in pieces.iter().enumerate() {
