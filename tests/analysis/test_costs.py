@@ -213,3 +213,9 @@ def test_what_each_call_makes_is_part_of_the_difference(baseline: NamedCosts, ow
     for row in compared(baseline, own).changed:
         more_calls = (row.own_calls - row.baseline_calls) * row.baseline / row.baseline_calls
         assert round(row.by_each + more_calls, 3) == row.difference
+
+
+def test_new_code_stands_before_what_varies_a_little() -> None:
+    before = made((-1, "main", "start", 10, 1_000_000), (0, "__x64_sys_read", "syscall", 100, 4_000))
+    after = made((-1, "main", "start", 10, 1_010_000), (0, "__x64_sys_read", "syscall", 100, 7_000))
+    assert [row.name for row in compared(before, after).changed] == ["__x64_sys_read", "main"]

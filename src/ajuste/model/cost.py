@@ -258,7 +258,7 @@ class CostComparison(_Figures):
     """Where the instructions of two trials differ. The rows of ``parts`` add up to the whole of both trials, and so do
     those of ``functions`` (what each carried out itself) with ``others``, the difference that counts most first.
     ``most`` are the functions that carried out most, ``changed`` those of which each call cost more or
-    less, by what that makes in all. Of ``entries`` (system calls, exceptions and interrupts)
+    less, what changed most first. Of ``entries`` (system calls, exceptions and interrupts)
     the instructions are those of all that they called, other interrupts left out. ``sentences`` say it, the greatest
     first. ``kernel_graph`` has what the kernel did, whichever function of a program it did that for.
     """
