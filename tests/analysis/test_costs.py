@@ -192,3 +192,30 @@ def test_what_is_not_told_by_name_is_told_together(figures: list[int]) -> None:
     assert [row.own for row in found.functions] == [count for count in sorted(figures)[::-1][:MOST_ROWS] if count]
     assert found.others.name == str(len(figures) - len(found.functions))
     assert found.others.own == sum(figures) - sum(row.own for row in found.functions)
+
+
+def test_a_planted_change_is_told_from_more_calls() -> None:
+    """More calls of two functions, and a few instructions more in each of one."""
+    before = made(
+        (-1, "main", "start", 1, 10), (0, "compute", "call", 100, 2_000), (0, "__x64_sys_read", "syscall", 10, 700)
+    )
+    after = made(
+        (-1, "main", "start", 1, 10), (0, "compute", "call", 900, 18_000), (0, "__x64_sys_read", "syscall", 50, 4_000)
+    )
+    found = compared(before, after)
+    assert [row.name for row in found.functions] == ["compute", "__x64_sys_read"]
+    assert [(row.name, row.by_each) for row in found.changed] == [("__x64_sys_read", 500.0)]
+    assert "Each call of __x64_sys_read carries out 80 instead of 70 itself." in found.sentences
+
+
+@given(named(), named())
+def test_what_each_call_makes_is_part_of_the_difference(baseline: NamedCosts, own: NamedCosts) -> None:
+    for row in compared(baseline, own).changed:
+        more_calls = (row.own_calls - row.baseline_calls) * row.baseline / row.baseline_calls
+        assert round(row.by_each + more_calls, 3) == row.difference
+
+
+def test_new_code_stands_before_what_varies_a_little() -> None:
+    before = made((-1, "main", "start", 10, 1_000_000), (0, "__x64_sys_read", "syscall", 100, 4_000))
+    after = made((-1, "main", "start", 10, 1_010_000), (0, "__x64_sys_read", "syscall", 100, 7_000))
+    assert [row.name for row in compared(before, after).changed] == ["__x64_sys_read", "main"]

@@ -27,6 +27,7 @@ from ajuste.model.wording import listed, number, percent, signed
 
 MOST_ROWS: Final = 25
 """So many functions are told by name; the others are told together."""
+MOST_CHANGED: Final = 10
 MOST_FRAMES: Final = 1_500
 """So many frames a graph has at most."""
 
@@ -158,18 +159,28 @@ def compared(baseline: NamedCosts, own: NamedCosts) -> CostComparison:
     ranked = sorted(rows, key=lambda row: (-abs(row.difference), -max(row.own, row.baseline), row.name, row.file))
     shown = [row for row in ranked[:MOST_ROWS] if row.difference]
     greatest = sorted(rows, key=lambda row: (-row.own, -row.baseline, row.name, row.file))[:MOST_ROWS]
+    by_each = sorted(rows, key=lambda row: (-_change(row), row.name, row.file))[:MOST_CHANGED]
+    changed = tuple(row for row in by_each if abs(row.by_each) >= 1)
     parts, entries = tuple(_part_rows(baseline, own)), _entry_rows(baseline, own)
     return CostComparison(
-        sentences=tuple(_sentences(parts, shown, entries)),
+        sentences=tuple(_sentences(parts, shown, changed, entries)),
         parts=parts,
         functions=tuple(shown),
         others=_together(ranked[len(shown) :]),
         most=tuple(greatest),
+        changed=changed,
         entries=tuple(entries),
         graph=_graph(_laid_over(baseline, own)),
         kernel_graph=_graph(_laid_over(baseline, own, of_kernel=True)),
         notes=tuple(dict.fromkeys((*baseline.notes, *own.notes))),
     )
+
+
+def _change(row: CostRow) -> float:
+    """How much a call of it changed: what that makes in all, squared, by what was to be expected (Pearson's statistic).
+    Loops of which each round depends on the data vary a little; new code stands out.
+    """
+    return row.by_each**2 / max(1.0, row.own - row.by_each)
 
 
 def _row(name: str, file: str, both: Iterable[Cost], what: str) -> CostRow:
@@ -239,7 +250,9 @@ def _entry_rows(baseline: NamedCosts, own: NamedCosts) -> list[CostRow]:
 # The same in words.
 
 
-def _sentences(parts: Sequence[CostRow], functions: Sequence[CostRow], entries: Sequence[CostRow]) -> Iterator[str]:
+def _sentences(
+    parts: Sequence[CostRow], functions: Sequence[CostRow], changed: Sequence[CostRow], entries: Sequence[CostRow]
+) -> Iterator[str]:
     baseline, own = sum(row.baseline for row in parts), sum(row.own for row in parts)
     if baseline == own:
         yield f"Both trials carry out {_in_words(own)} instructions, not one more or less."
@@ -256,6 +269,11 @@ def _sentences(parts: Sequence[CostRow], functions: Sequence[CostRow], entries: 
         together = f": together {percent(round(share, 2))} of the whole" if _MOSTLY <= share <= 1 else ""
         names = listed([f"{_function_words(row.name, row.file)} ({signed(row.difference)})" for row in named])
         yield f"The functions that differ most are {names}{together}."
+    for row in changed[:1]:
+        each = [
+            number(count / calls) for count, calls in ((row.own, row.own_calls), (row.baseline, row.baseline_calls))
+        ]
+        yield f"Each call of {_function_words(row.name, row.file)} carries out {each[0]} instead of {each[1]} itself."
     differing = sorted((row for row in entries if row.difference), key=lambda row: (-abs(row.difference), row.name))
     for row in differing[:_MOST_NAMED]:
         times = "once" if row.own_calls == 1 else f"{number(row.own_calls)} times"

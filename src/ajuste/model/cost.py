@@ -233,6 +233,13 @@ class CostRow(_Figures):
     def difference(self) -> int:
         return self.own - self.baseline
 
+    @property
+    def by_each(self) -> float:
+        """How much of the difference comes from what a call costs, and not from how many there are."""
+        if not self.baseline_calls or not self.own_calls:
+            return 0.0
+        return self.own - self.baseline * self.own_calls / self.baseline_calls
+
 
 class CostGraph(_Figures):
     """The call trees of both trials, one over the other, column by column; the first frame is the root. ``labels`` has
@@ -250,7 +257,8 @@ class CostGraph(_Figures):
 class CostComparison(_Figures):
     """Where the instructions of two trials differ. The rows of ``parts`` add up to the whole of both trials, and so do
     those of ``functions`` (what each carried out itself) with ``others``, the difference that counts most first.
-    ``most`` are the functions that carried out most. Of ``entries`` (system calls, exceptions and interrupts)
+    ``most`` are the functions that carried out most, ``changed`` those of which each call cost more or
+    less, what changed most first. Of ``entries`` (system calls, exceptions and interrupts)
     the instructions are those of all that they called, other interrupts left out. ``sentences`` say it, the greatest
     first. ``kernel_graph`` has what the kernel did, whichever function of a program it did that for.
     """
@@ -261,6 +269,7 @@ class CostComparison(_Figures):
     functions: tuple[CostRow, ...]
     others: CostRow
     most: tuple[CostRow, ...]
+    changed: tuple[CostRow, ...]
     entries: tuple[CostRow, ...]
     graph: CostGraph
     kernel_graph: CostGraph

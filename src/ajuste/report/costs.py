@@ -9,7 +9,7 @@ from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
-from ajuste.report.format import count_of, number, signed
+from ajuste.report.format import count_of, number, signed, significant
 from ajuste.report.labels import Labels
 from ajuste.report.plots.costs import costs_plots
 
@@ -62,6 +62,7 @@ def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, 
     tasks = (*(_row(ROLES[part.name], part) for part in costs.parts), _row("All", whole, calls=False))
     return (
         _table("Functions that make up the difference", called, functions, "Calls"),
+        *_each_table(called, costs.changed),
         _table("Instructions by task", called, tasks, "Switches to them"),
         *_filled("System calls, exceptions and interrupts, with all that they call", called, costs.entries, "Times"),
         *_filled("Functions that cost most", called, costs.most, "Calls"),
@@ -71,6 +72,24 @@ def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, 
 def _filled(title: str, called: tuple[str, str], rows: Iterable[CostRow], calls: str) -> tuple[Table, ...]:
     made = tuple(map(_function_row, rows))
     return (_table(title, called, made, calls),) if made else ()
+
+
+def _each_table(called: tuple[str, str], changed: Iterable[CostRow]) -> tuple[Table, ...]:
+    """What a call costs, and how much of the difference that makes."""
+    rows = tuple(
+        Row(
+            (
+                _name_of(row),
+                significant(row.baseline / row.baseline_calls, 4),
+                significant(row.own / row.own_calls, 4),
+                signed(row.by_each, 0),
+            )
+        )
+        for row in changed
+    )
+    columns = (Column("", figure=False), Column(f"{called[0]} (baseline)"), Column(called[1]), Column("In all"))
+    title = "Functions of which each call costs more or less"
+    return (Table(columns, (RowGroup("", rows),), title=title),) if rows else ()
 
 
 def _table(title: str, called: tuple[str, str], rows: tuple[Row, ...], calls: str) -> Table:
@@ -85,10 +104,14 @@ def _table(title: str, called: tuple[str, str], rows: tuple[Row, ...], calls: st
 
 
 def _function_row(row: CostRow) -> Row:
+    return _row(_name_of(row), row)
+
+
+def _name_of(row: CostRow) -> str:
     file = row.file.rpartition("/")[2]
     name = visible_line(row.name)
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-    return _row(f"{short} ({visible_line(file)})" if file else short, row)
+    return f"{short} ({visible_line(file)})" if file else short
 
 
 def _row(name: str, row: CostRow, *, calls: bool = True) -> Row:

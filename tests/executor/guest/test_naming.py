@@ -193,6 +193,12 @@ def test_without_symbols_addresses_stay_and_the_package_is_named(built: Path, pa
     assert f"Functions of /stripped without a name are shown by address. {advice}" in named.notes
 
 
+def test_nobody_is_asked_for_the_symbols_of_ajustes_own_programs(built: Path) -> None:
+    (own,) = programs_of([("ajuste/bin/ajuste-workloads", (built / "stripped").read_bytes())])
+    named = costs_by_name(costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [own], lambda _: "a-package")
+    assert "Functions of Ajuste's own ajuste-workloads are shown by address." in named.notes
+
+
 def test_the_package_of_a_file_is_asked_of_dpkg(built: Path) -> None:
     if shutil.which("dpkg-query") is None:
         pytest.skip("no dpkg on this machine")

@@ -23,7 +23,7 @@ from ajuste.analysis.costs import Namer, costs_of_functions, named_costs
 from ajuste.executor.guest.tree import read_archive
 from ajuste.kernel.symbols import function_names, kernel_symbols
 from ajuste.kernel.vmlinux import NO_ELF
-from ajuste.machine.home import Home
+from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
 from ajuste.model.kernel import KernelImage
 
@@ -231,6 +231,8 @@ def _notes(costs: NamedCosts, package_of: Callable[[str], str]) -> Iterator[str]
 
 
 _LEAST_SHARE: Final = 0.001
+_OWN: Final = ("/init", f"/ajuste/bin/{WORKLOADS}")
+"""Where a guest has programs of Ajuste's, which are built without symbols."""
 
 
 def _nameless_words(space: Space, file: str, package_of: Callable[[str], str]) -> str:
@@ -238,6 +240,8 @@ def _nameless_words(space: Space, file: str, package_of: Callable[[str], str]) -
         return "Functions of the kernel's modules, and of code that it made itself, are shown by address."
     if not file:
         return "Functions of no file, such as the vDSO's, are shown by address."
+    if file in _OWN:
+        return f"Functions of Ajuste's own {file.rpartition('/')[2]} are shown by address."
     package = package_of(file)
     advice = f"Install {package} to see their names." if package else "Do not strip its symbols to see their names."
     return f"Functions of {file} without a name are shown by address. {advice}"
