@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.design.search.goal import Standing
+from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Executor, TrialRequest
+from ajuste.kernel.spec import parse_spec
 from ajuste.model.event import Accepted, End, Event, Exited, Hello, Output, Started, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Slot
-from ajuste.study.read import parse_study
+from ajuste.model.verdict import Finding
+from ajuste.run.runner import Executors, Runner
+from ajuste.store.store import Run, Store
+from ajuste.study.read import parse_study, read_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 
@@ -85,3 +92,43 @@ def said(plan: Plan, switches: int, exit_code: int = 0) -> Iterator[Event]:
     text = "matrix size=100 repetitions=2 checksum=1\n"
     yield Output(at_ns=4, role="workload", index=0, stream="stdout", text=text)
     yield End(at_ns=5, id=plan.id, ok=True, events=7)
+
+
+class Notes:
+    """A watcher that remembers the blocks."""
+
+    def __init__(self) -> None:
+        self.blocks: list[int] = []
+
+    def say(self, text: str) -> None: ...
+
+    def trial_started(self, configuration: str, block: int) -> None: ...
+
+    def trial_done(self, configuration: str, block: int, status: str, seconds: float) -> None: ...
+
+    def block_done(self, block: int, findings: Sequence[Finding]) -> None:
+        self.blocks.append(block)
+
+    def search_stands(self, standing: Standing) -> None: ...
+
+
+def study_for_5_10(text: str, place: Path, *changes: tuple[str, str]) -> ResolvedStudy:
+    """The study file ``text``, with ``changes`` of it, as it is carried out on that kernel."""
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    path = place / "study.toml"
+    path.write_text(text)
+    read = read_study(path, catalogue(), parse_kernel=parse_spec)
+    return resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
+
+
+def begin(store: Store) -> Run:
+    """A new run of whatever study."""
+    return store.new_run(study="s", fingerprint="f", seed=1, ajuste="0", named="s", resolved="", environment={})
+
+
+def carry_out(study: ResolvedStudy, run: Run, store: Store, target: Executor) -> Stop:
+    """Carry ``study`` out on ``target``, and why that ended."""
+    with Executors(lambda _: target, lambda *_: None) as targets:
+        return Runner(study, run, store, targets, Notes()).carry_out()

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.run.test_runner import Notes
 
 from ajuste.analysis.record import digest
 from ajuste.analysis.results import assemble
-from ajuste.catalogue.loader import catalogue
-from ajuste.design.stopping import Stop
-from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited
-from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from ajuste.run.runner import Executors, Runner
-from ajuste.store.store import Run, Store
-from ajuste.study.read import read_study
-from ajuste.study.resolve import resolve
+from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedExecutor, said
+from played import PlayedExecutor, begin, carry_out, said, study_for_5_10
 
 MANY = """\
 schema = 1
@@ -78,29 +69,7 @@ class Valley(PlayedExecutor):
 
 
 def studied(tmp_path: Path, *changes: tuple[str, str]) -> ResolvedStudy:
-    text = MANY
-    for change in changes:
-        assert change[0] in text
-        text = text.replace(*change)
-    path = tmp_path / "many.toml"
-    path.write_text(text)
-    read = read_study(path, catalogue(), parse_kernel=parse_spec)
-    return resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
-        yield opened
-
-
-def begin(store: Store) -> Run:
-    return store.new_run(study="many", fingerprint="f", seed=1, ajuste="0", named="many", resolved="", environment={})
-
-
-def carry_out(study: ResolvedStudy, run: Run, store: Store, target: Valley) -> Stop:
-    with Executors(lambda _: target, lambda *_: None) as targets:
-        return Runner(study, run, store, targets, Notes()).carry_out()
+    return study_for_5_10(MANY, tmp_path, *changes)
 
 
 def test_it_ends_with_few_that_may_be_the_best_and_the_best_is_among_them(tmp_path: Path, store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,12 +46,6 @@ class Played(PlayedExecutor):
             return Observation(problem=self._answer)
         events: tuple[Event, ...] = (*said(plan, 5, 0), self._answer)
         return Observation(events=events)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
-        yield opened
 
 
 @pytest.fixture

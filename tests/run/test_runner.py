@@ -13,7 +13,6 @@ import pytest
 from ajuste.analysis.record import digest
 from ajuste.analysis.results import assemble, verdicts
 from ajuste.catalogue.loader import catalogue
-from ajuste.design.search.goal import Standing
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Begun, TrialDone, TrialRequest, Untrusted
 from ajuste.kernel.spec import parse_spec
@@ -21,14 +20,13 @@ from ajuste.model.error import RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from ajuste.model.verdict import Finding
 from ajuste.outputs.pattern import Pattern
 from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
-from played import PlayedExecutor, said
+from played import Notes, PlayedExecutor, said
 from shell import SMALL
 
 Switches = Callable[[Plan, int], int]
@@ -60,36 +58,12 @@ class Played(PlayedExecutor):
         return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.5)
 
 
-class Notes:
-    """A watcher that remembers the blocks."""
-
-    def __init__(self) -> None:
-        self.blocks: list[int] = []
-
-    def say(self, text: str) -> None: ...
-
-    def trial_started(self, configuration: str, block: int) -> None: ...
-
-    def trial_done(self, configuration: str, block: int, status: str, seconds: float) -> None: ...
-
-    def block_done(self, block: int, findings: Sequence[Finding]) -> None:
-        self.blocks.append(block)
-
-    def search_stands(self, standing: Standing) -> None: ...
-
-
 @pytest.fixture
 def study(tmp_path: Path) -> ResolvedStudy:
     path = tmp_path / "small.toml"
     path.write_text(SMALL.replace("max_blocks = 3", "max_blocks = 12"))
     read = read_study(path, catalogue(), parse_kernel=parse_spec)
     return resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
-        yield opened
 
 
 def begin(store: Store) -> Run:

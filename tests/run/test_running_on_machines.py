@@ -72,12 +72,6 @@ def study(tmp_path: Path) -> ResolvedStudy:
     return resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
-        yield opened
-
-
 def begin(study: ResolvedStudy, store: Store) -> Run:
     document = study.model_dump_json()
     return store.new_run(
