@@ -9,9 +9,11 @@ use serde::Serialize;
 
 use crate::arguments::Depth;
 use crate::symbols::is_kernel;
-use crate::task::{Task, Tasks};
+use crate::task::{Task, TaskId, Tasks};
 
 const VERSION: u32 = 1;
+/// A document has no more frames: the smallest are counted in those that called them.
+const MOST_FRAMES: usize = 250_000;
 
 #[derive(Serialize)]
 struct CostFrame {
@@ -58,8 +60,11 @@ pub struct Costs {
 impl Costs {
     pub fn of(tasks: &Tasks, depth: Depth, faulted: u64) -> Costs {
         let seen = tasks.seen();
-        let told: Vec<CostTask> =
-            (0..seen.len()).filter(|task| seen[*task]).map(|task| described(tasks, task)).collect();
+        let numbers: Vec<TaskId> = (0..seen.len()).filter(|task| seen[*task]).collect();
+        let inclusive: Vec<Vec<u64>> = numbers.iter().map(|task| tasks.all()[*task].tree.inclusive()).collect();
+        let least = least_shown(inclusive.iter().flatten().copied().collect(), MOST_FRAMES);
+        let of_tasks = numbers.iter().zip(&inclusive);
+        let told: Vec<CostTask> = of_tasks.map(|(task, all)| described(tasks, *task, all, least)).collect();
         Costs {
             version: VERSION,
             depth: depth.word(),
@@ -78,7 +83,16 @@ impl Costs {
     }
 }
 
-fn described(tasks: &Tasks, number: usize) -> CostTask {
+/// As many instructions a frame must have, with all that it called, so that at most so many are shown.
+fn least_shown(mut inclusive: Vec<u64>, most: usize) -> u64 {
+    if inclusive.len() <= most {
+        return 0;
+    }
+    inclusive.sort_unstable_by(|first, second| second.cmp(first));
+    inclusive[most] + 1
+}
+
+fn described(tasks: &Tasks, number: TaskId, inclusive: &[u64], least: u64) -> CostTask {
     let task = &tasks.all()[number];
     CostTask {
         number,
@@ -91,21 +105,36 @@ fn described(tasks: &Tasks, number: usize) -> CostTask {
         branches: task.counts.branches,
         switches_in: task.switches_in,
         entry: task.entry,
-        frames: frames(task),
+        frames: frames(task, inclusive, least),
         code: task.code.iter().map(|(address, bytes)| CostCode { address: *address, bytes_: in_hex(bytes) }).collect(),
     }
 }
 
-fn frames(task: &Task) -> Vec<CostFrame> {
-    let frame = |node: &crate::tree::Node| CostFrame {
-        parent: node.parent.map_or(-1, i64::from),
-        space: if is_kernel(node.address) { "kernel" } else { "user" },
-        address: node.address,
-        kind: node.kind.word(),
-        calls: node.calls,
-        instructions: node.instructions,
-    };
-    task.tree.nodes().iter().map(frame).collect()
+/// The frames with at least so many instructions, and all roots; what others have is counted in their callers.
+fn frames(task: &Task, inclusive: &[u64], least: u64) -> Vec<CostFrame> {
+    let mut shown: Vec<CostFrame> = Vec::new();
+    let mut places: Vec<usize> = Vec::with_capacity(inclusive.len());
+    for (node, inclusive) in task.tree.nodes().iter().zip(inclusive) {
+        let parent = node.parent.map(|parent| places[parent as usize]);
+        match parent {
+            Some(parent) if *inclusive < least => {
+                shown[parent].instructions += node.instructions;
+                places.push(parent);
+            }
+            _ => {
+                places.push(shown.len());
+                shown.push(CostFrame {
+                    parent: parent.map_or(-1, |place| place as i64),
+                    space: if is_kernel(node.address) { "kernel" } else { "user" },
+                    address: node.address,
+                    kind: node.kind.word(),
+                    calls: node.calls,
+                    instructions: node.instructions,
+                });
+            }
+        }
+    }
+    shown
 }
 
 fn in_hex(bytes: &[u8]) -> String {
@@ -121,6 +150,24 @@ mod tests {
     use crate::counters::Counts;
     use crate::task::Role;
     use crate::tree::Kind;
+
+    #[test]
+    fn of_too_many_frames_the_smallest_are_counted_in_their_callers() {
+        let mut tasks = Tasks::default();
+        let task = tasks.at(0x1000);
+        let tree = &mut tasks.get_mut(task).tree;
+        let root = tree.enter(None, 1, Kind::Start, 1);
+        for (address, instructions) in [(2, 5), (3, 50), (4, 7)] {
+            let node = tree.enter(Some(root), address, Kind::Call, 1);
+            tree.charge(node, instructions);
+        }
+        let inclusive = tree.inclusive();
+        assert_eq!(inclusive, [62, 5, 50, 7]);
+        let least = least_shown(inclusive.clone(), 2);
+        let shown = frames(&tasks.all()[task], &inclusive, least);
+        assert_eq!(shown.iter().map(|frame| frame.instructions).collect::<Vec<_>>(), [12, 50]);
+        assert_eq!(least_shown(inclusive, 4), 0);
+    }
 
     #[test]
     fn the_document_has_what_was_counted() {

@@ -48,7 +48,7 @@ pub struct Node {
 /// Deeper calls are counted in the deepest frame that has a node.
 const DEEPEST: u32 = 192;
 /// Further frames of one task are counted in their callers.
-const MOST_NODES: usize = 100_000;
+const MOST_NODES: usize = 50_000;
 
 /// A cheap hash: its keys are numbers of the lens's own.
 #[derive(Default)]
@@ -91,6 +91,17 @@ pub struct Tree {
 impl Tree {
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// What each frame carried out, with all that it called.
+    pub fn inclusive(&self) -> Vec<u64> {
+        let mut sums: Vec<u64> = self.nodes.iter().map(|node| node.instructions).collect();
+        for node in (0..sums.len()).rev() {
+            if let Some(parent) = self.nodes[node].parent {
+                sums[parent as usize] += sums[node];
+            }
+        }
+        sums
     }
 
     pub fn charge(&mut self, node: NodeId, instructions: u64) {

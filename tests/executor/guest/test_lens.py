@@ -197,6 +197,7 @@ def test_whatever_stands_there_is_a_problem_in_one_line(tmp_path: Path, content:
 
 def test_no_document_and_one_of_another_depth_are_problems(tmp_path: Path) -> None:
     file = tmp_path / "costs"
-    assert "did not see the workload start" in lens.read_costs(file, "counts")[1]
+    assert "did not see the workload start" in lens.read_costs(file, "counts", "warning: of QEMU")[1]
+    assert lens.read_costs(file, "counts", "lens: c: full")[1] == "the lens wrote no costs: c: full"
     file.write_text(json.dumps(DOCUMENT))
     assert lens.read_costs(file, "functions")[1] == "the lens counted counts, not functions"

@@ -206,7 +206,7 @@ class GuestExecutor(Executor):
             problem = what_went_wrong(running, outcome, console) or stream.problem
             costs = None
             if lens and plan.workload and not problem:
-                costs, problem = read_costs(running.costs, lens.depth)
+                costs, problem = read_costs(running.costs, lens.depth, running.complaint())
         return Observation(
             lines=stream.lines,
             events=stream.events,

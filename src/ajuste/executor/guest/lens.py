@@ -70,8 +70,8 @@ def require_plugins(emulator: Emulator) -> None:
         )
 
 
-def read_costs(file: Path, depth: str) -> tuple[Costs | None, str]:
-    """What the lens has written, or what is wrong with it in one line."""
+def read_costs(file: Path, depth: str, complaint: str = "") -> tuple[Costs | None, str]:
+    """What the lens has written, or what is wrong with it in one line. ``complaint`` is what QEMU and the lens said."""
     try:
         with file.open("rb") as opened:
             content = opened.read(LARGEST_BYTES + 1)
@@ -79,7 +79,8 @@ def read_costs(file: Path, depth: str) -> tuple[Costs | None, str]:
             return None, f"the lens wrote more than {LARGEST_BYTES >> 20} MiB"
         costs = Costs.model_validate_json(content)
     except FileNotFoundError:
-        return None, "the lens wrote no costs: it did not see the workload start and end"
+        said = [line.removeprefix("lens: ") for line in complaint.splitlines() if line.startswith("lens: ")]
+        return None, f"the lens wrote no costs: {(said or ['it did not see the workload start and end'])[-1]}"
     except OSError as error:
         return None, f"cannot read what the lens wrote: {error.strerror}"
     except ValidationError as error:

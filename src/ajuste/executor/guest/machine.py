@@ -131,7 +131,8 @@ class RunningMachine:
     def resume(self) -> None:
         # Asked while the machine is stopped, because a question to a running one costs it time.
         self.resumed_at_s = self.guest_seconds()
-        self.monitor.execute("cont")
+        with contextlib.suppress(MonitorClosed):  # It may end at once; ``wait`` says how.
+            self.monitor.execute("cont")
 
     def let_monitor_rest(self) -> None:
         """Wait until QEMU has no timer of this machine's time left: it keeps one for a second after a watchdog's event,
