@@ -45,8 +45,9 @@ def why(
     """Explain why a configuration differs from the baseline.
 
     Records what the kernel's scheduler does in one more trial of both, with the run's own machine and seed, and says
-    what changed: switches and their causes, how long runs and waits last, who preempts whom. The recordings are kept
-    with the run, and its report shows them.
+    what changed: switches and their causes, how long runs and waits last, who preempts whom. Under the virtual clock
+    it also counts instructions, and says which functions and system calls make up the difference. The recordings are
+    kept with the run, and its report shows them.
     """
     check_report(html)
     place = home()
