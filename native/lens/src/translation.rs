@@ -114,7 +114,7 @@ fn watch_user(pieces: &[Piece]) {
 
 /// Whether it cannot be told from its accesses that it was finished.
 fn is_doubtful(shape: Shape) -> bool {
-    matches!(shape, Shape::String | Shape::Other)
+    matches!(shape, Shape::Direct | Shape::String | Shape::Other)
 }
 
 /// Count the instructions of a block.
@@ -122,7 +122,7 @@ fn count(pieces: &[Piece], in_kernel: bool) {
     let Some(last) = pieces.len().checked_sub(1) else { return };
     if !in_kernel && is_doubtful(pieces[last].shape) {
         pieces[last].instruction.on_execution(callbacks::doubtful, told(0));
-        if pieces[last].shape == Shape::Other {
+        if matches!(pieces[last].shape, Shape::Direct | Shape::Other) {
             pieces[last].instruction.on_access(callbacks::accessed, told(0));
         }
     }
