@@ -24,8 +24,14 @@ from tests.debian_archive import make_bzimage
 
 from ajuste.kernel.building.built import built_kernels
 from ajuste.kernel.cache import cached_entries
-from ajuste.kernel.symbols import KernelSymbol, function_names, kernel_symbols, read_symbols, read_system_map
-from ajuste.kernel.vmlinux import read_vmlinux
+from ajuste.kernel.symbols import (
+    KernelSymbol,
+    function_names,
+    kernel_symbols,
+    read_symbols,
+    read_system_map,
+    read_vmlinux,
+)
 from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage

@@ -21,8 +21,8 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change, visible, visible_line
 from ajuste.report.console import Console, Sheet, plain_table, sheet
 from ajuste.report.document import Fact
-from ajuste.report.environment import environment_facts
 from ajuste.report.format import NOTHING, count_of
+from ajuste.report.method import environment_facts
 from ajuste.run.outcome import results_of
 from ajuste.store.head import quick_heads, quick_results
 from ajuste.store.store import Run, Store

@@ -12,8 +12,8 @@ from typing import Final
 from ajuste.catalogue.place import FOLDER, sysctl_path
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.profile import tuned
-from ajuste.profile.ini import read_text
 from ajuste.profile.profile import MachineFacts, Profile, ProfileLine
+from ajuste.profile.tuned import read_text
 
 FORMS: Final = "tuned:NAME, tuned@SUITE:NAME, sysctl:FILE, sysctl:FOLDER, sysctl:system or a path"
 

@@ -28,12 +28,20 @@ from ajuste.report.document import (
     Subsection,
     Verdicts,
 )
-from ajuste.report.environment import clock_name, environment_facts, warnings_of
 from ajuste.report.format import count_of
 from ajuste.report.headline import Headline, headlines
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listings import listings_of
-from ajuste.report.method import data_of, left_out, method_facts, noise_sections, settings_parts
+from ajuste.report.method import (
+    clock_name,
+    data_of,
+    environment_facts,
+    left_out,
+    method_facts,
+    noise_sections,
+    settings_parts,
+    warnings_of,
+)
 from ajuste.report.metric_table import (
     deciding_metrics,
     described,

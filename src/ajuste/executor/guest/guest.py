@@ -19,10 +19,9 @@ from ajuste.executor.guest import snapshot as booted
 from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, what_went_wrong
 from ajuste.executor.guest.command_line import GuestMachine, Lens
 from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
-from ajuste.executor.guest.held import hold, require_intact
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
 from ajuste.executor.guest.lens import lens_for, read_costs, require_one_cpu, require_plugins
-from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine
+from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
 from ajuste.executor.guest.naming import name_costs
 from ajuste.executor.guest.snapshot import Booted, Damaged, NotRestored, Snapshot, restore
 from ajuste.executor.stream import new_key, read_trial, with_key

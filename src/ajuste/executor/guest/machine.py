@@ -11,19 +11,51 @@ import socket
 import subprocess
 import time
 from calendar import timegm
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import psutil
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.executor.guest.command_line import Channels, GuestMachine, Lens, command_line
 from ajuste.executor.guest.qmp import Monitor, MonitorClosed
+from ajuste.machine.files import sha256_of
+from ajuste.machine.home import Home
+from ajuste.machine.lock import holding
 from ajuste.machine.session import MachineSession
 from ajuste.model.error import RequestError, RunError
+
+# The files that a guest was begun with: they stay in the cache, and do not change.
+
+
+_AGAIN: Final = "run the same command again; it replaces damaged files of the cache"
+
+
+def hold(stack: ExitStack, home: Home, *files: Path) -> None:
+    """What the cache has of ``files`` stays there until ``stack`` is left. Raises RunError for what is gone."""
+    for file in files:
+        for used in (file, file.parent) if file.is_relative_to(home.cache) else ():
+            try:
+                stack.enter_context(holding(used))
+            except OSError as error:
+                raise RunError(f"cannot use {used}: {error.strerror}", hint=_AGAIN) from error
+
+
+def require_intact(checksums: Mapping[Path, str]) -> None:
+    """Raises RunError where QEMU would read something else than what the run was begun with."""
+    for file, sha256 in checksums.items():
+        try:
+            intact = sha256_of(file) == sha256
+        except OSError as error:
+            raise RunError(f"cannot read {file}: {error.strerror}", hint=_AGAIN) from error
+        if not intact:
+            raise RunError(f"{file} changed during the run", hint=_AGAIN)
+
 
 LARGEST_OUTPUT_BYTES = 64 << 20
 """What a guest may print on its console, and say as events: each. The kernel lets QEMU write no more (RLIMIT_FSIZE)."""

@@ -21,7 +21,7 @@ from rapidfuzz import process
 
 from ajuste.kernel.cache import CHECKSUMS, read_checksums
 from ajuste.kernel.spec import BUILT
-from ajuste.kernel.vmlinux import NO_ELF
+from ajuste.kernel.symbols import NO_ELF
 from ajuste.machine.files import read_kept
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage

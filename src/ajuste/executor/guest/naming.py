@@ -21,8 +21,7 @@ from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from ajuste.analysis.costs import Namer, costs_of_functions, named_costs
 from ajuste.executor.guest.tree import read_archive
-from ajuste.kernel.symbols import function_names, kernel_symbols
-from ajuste.kernel.vmlinux import NO_ELF
+from ajuste.kernel.symbols import NO_ELF, function_names, kernel_symbols
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
 from ajuste.model.kernel import KernelImage
