@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -74,6 +75,12 @@ def test_question_answer_verdicts_and_digest_are_text(page: Page, granularity: R
         assert wanted in text
     assert "Not supported: cycles" in text
     assert "No such file or directory" in text
+
+
+def test_the_answer_keeps_numbers_with_their_units(granularity: Results) -> None:
+    report = replace(report_of(granularity), headline="Use 750 ms, 12 % of 6 tasks: 3 MiB/s at 2 GHz.")
+    page = Page(render_html(report))
+    assert "Use 750\u00a0ms, 12\u00a0% of 6 tasks: 3\u00a0MiB/s at 2\u00a0GHz." in page.text
 
 
 def test_the_settings_are_explained_with_the_value_found(page: Page) -> None:

@@ -142,6 +142,14 @@ def _breakable(name: str) -> Markup:
     return Markup(_BREAKS.sub(r"\1<wbr>", str(escape(visible(name)))))  # escaped just now
 
 
+_UNITS: Final = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|min|h|[kMG]?Hz|[kMGT]?i?B(?:/s)?)(?:\W|$))")
+
+
+def _unbroken(text: str) -> str:
+    """A sentence whose numbers stay on one line with their units."""
+    return _UNITS.sub("\u00a0", text)
+
+
 @cache
 def _environment() -> jinja2.Environment:
     import jinja2  # a page of the same contents stays without it
@@ -156,5 +164,6 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["breakable"] = _breakable
     environment.filters["kind"] = lambda one: type(one).__name__
+    environment.filters["unbroken"] = _unbroken
     environment.filters["undrawn"] = _undrawn
     return environment
