@@ -1,0 +1,95 @@
+"""Causes that were planted, and whether ``ajuste why`` names them: the first function of the difference is the one that
+was changed, or one that only the change calls more often.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ajuste.machine.home import home
+from benchmarks.comparison import Comparison
+
+_AJUSTE: Final = Path(sys.executable).parent / "ajuste"
+_PATCHES: Final = Path(__file__).parent
+_SOURCE: Final = ("--source", "debian:6.1", "--patch")
+_TURNS: Final = "ajuste-workloads matrix --size 200 & ajuste-workloads matrix --size 200; wait"
+_SCHEDULING: Final = frozenset(
+    ("__schedule", "__switch_to", "__switch_to_asm", "finish_task_switch.isra.0", "pick_next_task_fair", "update_curr")
+)
+
+
+class Cause(NamedTuple):
+    """``words`` compare a baseline with what has the cause; one of ``functions`` must stand first."""
+
+    words: tuple[str, ...]
+    functions: frozenset[str]
+
+
+CAUSES: Final = {
+    "one more lock round": Cause(
+        (*_SOURCE, str(_PATCHES / "one-more-lock-round.patch"), "--", "hackbench", "-p", "-g", "1", "-l", "20"),
+        frozenset(("mutex_lock", "mutex_unlock", "pipe_write")),
+    ),
+    "a slow path of write(2)": Cause(
+        (
+            *_SOURCE,
+            str(_PATCHES / "slow-write.patch"),
+            "--",
+            "dd",
+            "if=/dev/zero",
+            "of=/dev/null",
+            "bs=1",
+            "count=20000",
+        ),
+        frozenset(("write_null",)),
+    ),
+    "a changed slice": Cause(
+        ("--kernel", "debian:6.1", "--set", "sched_min_granularity_ns=750ms,750us", "--", "sh", "-c", _TURNS),
+        _SCHEDULING,
+    ),
+}
+
+
+def measure() -> tuple[Comparison, ...]:
+    """The share of the whole difference that the first function makes."""
+    figures: dict[str, list[float]] = {}
+    named = 0
+    for name, cause in CAUSES.items():
+        first, share = _first_function(cause)
+        is_named = first in cause.functions
+        named += is_named
+        figures[f"{name}: {first}{'' if is_named else ' (NOT THE CAUSE)'}"] = [100 * share]
+    return (
+        Comparison(
+            name="planted",
+            what="the first function that `ajuste why` names, and its share of the difference",
+            unit="%",
+            figures=figures,
+            goal=f"{named} of {len(CAUSES)} planted causes are named first; goal: all",
+            reached=named == len(CAUSES),
+        ),
+    )
+
+
+def _first_function(cause: Cause) -> tuple[str, float]:
+    """Its name, and its share of the difference."""
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "cache").symlink_to(home().cache)
+        environment = {**os.environ, "AJUSTE_HOME": directory}
+
+        def said(*words: str) -> str:
+            return subprocess.run(
+                [_AJUSTE, *words], env=environment, check=True, stdout=subprocess.PIPE, text=True
+            ).stdout
+
+        said("compare", "--vm", "--metric", "instructions", "--blocks", "2", "--name", "planted", *cause.words)
+        costs = json.loads(said("why", "planted", "--json"))["costs"]
+    first = costs["functions"][0]
+    total = sum(part["own"] - part["baseline"] for part in costs["parts"])
+    return first["name"], (first["own"] - first["baseline"]) / total
