@@ -18,9 +18,17 @@ from benchmarks.comparison import Comparison
 _AJUSTE: Final = Path(sys.executable).parent / "ajuste"
 _PATCHES: Final = Path(__file__).parent
 _SOURCE: Final = ("--source", "debian:6.1", "--patch")
-_TURNS: Final = "ajuste-workloads matrix --size 200 & ajuste-workloads matrix --size 200; wait"
+_TURNS: Final = "/ajuste/bin/ajuste-workloads matrix --size 200 --repetitions 3 & /ajuste/bin/ajuste-workloads matrix --size 200 --repetitions 3; wait"
 _SCHEDULING: Final = frozenset(
-    ("__schedule", "__switch_to", "__switch_to_asm", "finish_task_switch.isra.0", "pick_next_task_fair", "update_curr")
+    (
+        "__update_load_avg_se",
+        "__schedule",
+        "__switch_to",
+        "__switch_to_asm",
+        "finish_task_switch.isra.0",
+        "pick_next_task_fair",
+        "update_curr",
+    )
 )
 
 
