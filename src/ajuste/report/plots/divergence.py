@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ajuste.model.decision import DecisionLane, DecisionMark, DecisionRun, Divergence
-from ajuste.model.wording import amount
+from ajuste.model.wording import amount, visible_line
 from ajuste.report.format import shown_as
 from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, plain_lines
@@ -66,7 +66,7 @@ def divergence_plot(found: Divergence, called: tuple[str, str], name: str) -> Pl
         ),
         height=60 + _LANE * len(places),
         legend=(
-            *(LegendEntry(task, "square", role) for task, role in roles.items()),
+            *(LegendEntry(visible_line(task), "square", role) for task, role in roles.items()),
             *(LegendEntry(_MARKS[kind][2], _MARKS[kind][0], _MARKS[kind][1]) for kind in drawn),
         ),
         wide=True,
