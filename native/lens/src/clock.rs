@@ -28,11 +28,7 @@ struct Functions {
 impl Functions {
     fn find() -> Option<Functions> {
         let named: [&CStr; 3] = [c"icount_get", c"icount_get_raw", c"icount_to_ns"];
-        Some(Functions {
-            time_ns: function(named[0])?,
-            instructions: function(named[1])?,
-            as_ns: function(named[2])?,
-        })
+        Some(Functions { time_ns: function(named[0])?, instructions: function(named[1])?, as_ns: function(named[2])? })
     }
 
     fn idle_ns(self) -> u64 {
@@ -49,9 +45,9 @@ impl Clock {
         let (asks, asked) = channel();
         let (answer, answers) = channel();
         without_signals(|| {
-            thread::Builder::new().name("lens".to_owned()).spawn(move || {
-                while asked.recv().is_ok() && answer.send(functions.idle_ns()).is_ok() {}
-            })
+            thread::Builder::new()
+                .name("lens".to_owned())
+                .spawn(move || while asked.recv().is_ok() && answer.send(functions.idle_ns()).is_ok() {})
         })
         .ok()?;
         Some(Clock { asks, answers })
