@@ -136,8 +136,10 @@ fn state_offset(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+/// Where there is one CPU, the kernel has put another prefix (DS) in the place of each LOCK. Source:
+/// arch/x86/kernel/alternative.c, `alternatives_smp_unlock`.
 fn is_locked(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&0xf0)
+    matches!(bytes.first(), Some(0xf0 | 0x3e))
 }
 
 extern "C" fn woken(cpu: c_uint, access: u32, address: u64, offset: *mut c_void) {
@@ -379,7 +381,8 @@ mod tests {
         for length in 0..8 {
             assert_eq!(state_offset(&[0x48, 0xc7, 0x45, 0x10, 0, 0, 0, 0][..length]), None);
         }
-        assert!(is_locked(&[0xf0, 0x80, 0x0a, 0x08]) && !is_locked(&[0x80, 0x0a, 0x08]) && !is_locked(&[]));
+        assert!(is_locked(&[0xf0, 0x80, 0x0a, 0x08]) && is_locked(&[0x3e, 0x80, 0x0a, 0x08]));
+        assert!(!is_locked(&[0x80, 0x0a, 0x08]) && !is_locked(&[]));
     }
 
     const KERNEL: &str = "ffffffff81000100 __switch_to_asm\nffffffff81000200 copy_thread\n\

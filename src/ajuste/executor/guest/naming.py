@@ -236,12 +236,12 @@ def programs_by_task(costs: Costs, programs: Sequence[Program]) -> dict[int, str
 
 
 def kernel_tasks(decisions: Decisions, names: Mapping[int, str]) -> dict[int, str]:
-    """What each of the kernel's tasks carries out: the function that it most often leaves the CPU from."""
+    """What each of the kernel's tasks carries out: the function that it most often waits in."""
     own = {task.number for task in decisions.tasks if task.role == "kernel"}
     found: dict[int, Counter[str]] = {}
     for kind, running, way in zip(decisions.kinds, decisions.running, decisions.ways, strict=True):
         if running in own and KINDS[kind] == "switch" and way >= 0:
-            outwards = (names.get(address, "") for address in reversed(decisions.paths[way]))
+            outwards = (names.get(address, "") for address in decisions.paths[way])
             name = next((one for one in outwards if one and not _EVERY_TASK.fullmatch(one)), "")
             found.setdefault(running, Counter())[name] += 1
     return {task: counts.most_common(1)[0][0] for task, counts in found.items()}
