@@ -236,19 +236,19 @@ def programs_by_task(costs: Costs, programs: Sequence[Program]) -> dict[int, str
 
 
 def kernel_tasks(decisions: Decisions, names: Mapping[int, str]) -> dict[int, str]:
-    """What each of the kernel's tasks carries out: the function that it most often waits in."""
+    """What each of the kernel's tasks carries out: the main function of its thread, where a switch showed that."""
     own = {task.number for task in decisions.tasks if task.role == "kernel"}
     found: dict[int, Counter[str]] = {}
     for kind, running, way in zip(decisions.kinds, decisions.running, decisions.ways, strict=True):
         if running in own and KINDS[kind] == "switch" and way >= 0:
             outwards = (names.get(address, "") for address in decisions.paths[way])
-            name = next((one for one in outwards if one and not _EVERY_TASK.fullmatch(one)), "")
-            found.setdefault(running, Counter())[name] += 1
-    return {task: counts.most_common(1)[0][0] for task, counts in found.items()}
+            name = next(filter(_THREAD.fullmatch, outwards), "")
+            found.setdefault(running, Counter()).update([name] if name else [])
+    return {task: counts.most_common(1)[0][0] for task, counts in found.items() if counts}
 
 
-_EVERY_TASK: Final = re.compile(r"ret_from_fork\w*|kthread|__switch_to_asm|(__|preempt_)?schedule\w*|asm_\w+|entry_\w+")
-"""Functions that say nothing of the task that carries them out."""
+_THREAD: Final = re.compile(r"\w+_k?thread(_fn)?|kswapd|kcompactd|khugepaged")
+"""Main functions of the kernel's threads."""
 
 
 def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:
