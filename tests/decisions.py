@@ -32,7 +32,7 @@ def stream(steps: Sequence[Step], *, each: int = 100, moved: int = 0, **changes:
     """What comes of ``steps``, one every ``each`` instructions. Numbers of tasks are ``moved``, as where a task that is
     not seen came before them.
     """
-    tasks = [
+    tasks: list[dict[str, Any]] = [
         {"number": IDLE + moved, "parent": None, "role": "idle", "birth": 0},
         {"number": AGENT + moved, "parent": None, "role": "agent", "birth": 0},
         {"number": KERNEL + moved, "parent": None, "role": "kernel", "birth": 0, "name": "rcu_gp_kthread"},
