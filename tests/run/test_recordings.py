@@ -10,16 +10,19 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.executor.executor import Depth
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.cost import CostFunction, CostPart, Costs, NamedCosts
+from ajuste.model.decision import Decisions, NamedDecisions
+from ajuste.model.error import RequestError
 from ajuste.model.event import Event, Hello, Traced
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.scheduling import Behaviour, Recorded, Recording, Spread, Switches
 from ajuste.model.trial import Observation
-from ajuste.run.recordings import record_trials, to_record
+from ajuste.run.recordings import follow_decisions, record_trials, require_followable, to_follow, to_record
 from ajuste.run.runner import Executors
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
+from decisions import stream
 from played import PlayedExecutor, said
 from shell import SMALL
 
@@ -50,9 +53,13 @@ class Played(PlayedExecutor):
 
 @pytest.fixture
 def run(store: Store, tmp_path: Path) -> Run:
-    (tmp_path / "small.toml").write_text(SMALL)
+    return run_of(SMALL, store, tmp_path)
+
+
+def run_of(text: str, store: Store, tmp_path: Path) -> Run:
+    (tmp_path / "small.toml").write_text(text)
     study = read_study(tmp_path / "small.toml", catalogue(), parse_kernel=parse_spec)
-    kernels = {"debian:5.10": KernelVersion(major=5, minor=10)}
+    kernels = dict.fromkeys(("debian:5.10", ""), KernelVersion(major=5, minor=10))
     resolved = resolve(study, catalogue(), kernels, lambda name: f"/bin/{name}").model_dump_json()
     return store.new_run(
         study="small", fingerprint="f", seed=1, ajuste="0", named="small", resolved=resolved, environment={}
@@ -177,3 +184,79 @@ def test_what_was_recorded_without_costs_is_recorded_again_where_they_can_be_tol
     store.keep_recorded(run, whole.model_copy(update={"configuration": OTHER, "costs_problem": "no QEMU"}))
     assert to_record(run, OTHER, store) == ()
     assert to_record(run, OTHER, store, fresh=True) == (BASELINE, OTHER)
+
+
+STEPS = [("wakeup", 2), ("switch", 2)]
+TAKEN = stream(STEPS)
+SEEN = Decisions.model_validate(TAKEN.model_dump(exclude={"functions", "instruction_ns"}) | {"version": 1})
+
+
+class Following(Counting):
+    """Follows decisions too, or says why not."""
+
+    def __init__(self, problem: str = "") -> None:
+        super().__init__(Traced(at_ns=1, not_supported="no tracefs"), TOLD)
+        self._problem = problem
+
+    def count(self, plan: Plan, depth: Depth) -> Observation:
+        if depth != "decisions":
+            return super().count(plan, depth)
+        self.counted.append((plan, depth))
+        return Observation(problem=self._problem) if self._problem else Observation(costs=NOTHING, decisions=SEEN)
+
+    def named_decisions(self, costs: Costs, decisions: Decisions) -> NamedDecisions:
+        assert (costs, decisions) == (NOTHING, SEEN)
+        return TAKEN
+
+
+def followed(run: Run, store: Store, target: Following) -> dict[str, Recorded]:
+    with Executors(lambda _: target, lambda *_: None) as targets:
+        record_trials(run, to_record(run, OTHER, store), store, targets, lambda _: None)
+        follow_decisions(run, to_follow(run, OTHER, store), store, targets, lambda _: None)
+    return store.recorded(run)
+
+
+def test_decisions_are_of_the_same_trial_and_kept(run: Run, store: Store) -> None:
+    target = Following()
+    assert to_follow(run, OTHER, store) == (BASELINE, OTHER)
+    kept = followed(run, store, target)
+    assert {name: one.decisions for name, one in kept.items()} == {BASELINE: TAKEN, OTHER: TAKEN}
+    assert [one.costs for one in kept.values()] == [TOLD, TOLD]
+    assert [plan for plan, depth in target.counted if depth == "decisions"] == [
+        plan for plan, depth in target.counted if depth == "functions"
+    ]
+    assert to_follow(run, OTHER, store) == ()
+    assert to_follow(run, OTHER, store, fresh=True) == (BASELINE, OTHER)
+    store.keep_recorded(run, kept[OTHER].model_copy(update={"seed": 99}))
+    assert to_follow(run, OTHER, store) == (BASELINE, OTHER)
+
+
+def test_why_decisions_could_not_be_followed_is_kept(run: Run, store: Store) -> None:
+    kept = followed(run, store, Following("the guest hung"))
+    assert [(one.decisions, one.decisions_problem) for one in kept.values()] == [(None, "the guest hung")] * 2
+    assert to_follow(run, OTHER, store) == (BASELINE, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("[target]", '[target]\nclock = "wall"', "a guest with the wall clock never decides the same twice"),
+        ("[target]", "[target]\ncpus = 2", "this one has 2"),
+        ("750000, 75000000", "750000", "the run has one configuration, sched_min_granularity_ns=750000"),
+        (
+            '[target]\nkernel = "debian:5.10"\ninstruction_ns = 8',
+            '[target]\nkind = "host"\nclock = "wall"',
+            "this machine",
+        ),
+    ],
+)
+def test_only_what_decides_the_same_twice_can_be_followed(
+    store: Store, tmp_path: Path, before: str, after: str, problem: str
+) -> None:
+    assert before in SMALL
+    with pytest.raises(RequestError, match=problem):
+        require_followable(run_of(SMALL.replace(before, after), store, tmp_path))
+
+
+def test_the_small_study_can_be_followed(run: Run) -> None:
+    require_followable(run)

@@ -18,7 +18,7 @@ impl Depth {
 }
 
 /// `events` is the file that QEMU writes the agent's events to, `plan` begins with the key of each event's line,
-/// `symbols` are the kernel's, and the document is written to `costs`.
+/// `symbols` are the kernel's, and the document is written to `costs`; what the scheduler decided to `decisions`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub depth: Depth,
@@ -26,21 +26,26 @@ pub struct Arguments {
     pub plan: PathBuf,
     pub symbols: PathBuf,
     pub costs: PathBuf,
+    pub decisions: Option<PathBuf>,
 }
 
 impl Arguments {
     /// Read the words. The error says which is missing or wrong.
     pub fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Arguments, String> {
-        let mut depth = None;
+        let (mut depth, mut decisions) = (None, None);
         let mut files = [const { None }; 4];
         const NAMES: [&str; 4] = ["events", "plan", "symbols", "costs"];
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is not NAME=VALUE"))?;
             match (name, NAMES.iter().position(|known| *known == name)) {
                 ("depth", _) => depth = Some(parse_depth(value)?),
+                ("decisions", _) if !value.is_empty() => decisions = Some(PathBuf::from(value)),
                 (_, Some(place)) if !value.is_empty() => files[place] = Some(PathBuf::from(value)),
-                _ => return Err(format!("unknown argument {word:?}; expected depth, {}", NAMES.join(", "))),
+                _ => return Err(format!("unknown argument {word:?}; expected depth, decisions, {}", NAMES.join(", "))),
             }
+        }
+        if decisions.is_some() && depth == Some(Depth::Counts) {
+            return Err("decisions need depth=functions".to_owned());
         }
         let missing = |name: &str| format!("the argument {name} is missing");
         let mut file = |place: usize| files[place].take().ok_or_else(|| missing(NAMES[place]));
@@ -50,6 +55,7 @@ impl Arguments {
             plan: file(1)?,
             symbols: file(2)?,
             costs: file(3)?,
+            decisions,
         })
     }
 }
@@ -81,6 +87,7 @@ mod tests {
     fn what_is_not_known_is_refused() {
         assert!(parsed("depth=all").unwrap_err().contains("expected counts or functions"));
         assert!(parsed("colour=blue").unwrap_err().starts_with("unknown argument"));
+        assert_eq!(parsed("depth=counts decisions=/d").unwrap_err(), "decisions need depth=functions");
         assert!(parsed("events=").is_err() && parsed("events").is_err());
     }
 }

@@ -26,7 +26,7 @@ pub fn lens() -> &'static mut Lens {
 }
 
 /// ... with this CPU known to it.
-fn with(cpu: c_uint) -> (&'static mut Lens, usize) {
+pub fn with(cpu: c_uint) -> (&'static mut Lens, usize) {
     let (lens, number) = (lens(), cpu as usize);
     if !lens.knows(number) {
         lens.meet(number, interface().counters(cpu));

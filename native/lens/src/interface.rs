@@ -115,7 +115,7 @@ pub fn interface() -> &'static Interface {
 }
 
 /// The address of QEMU's function of that name, as a pointer of type `T`; `None` if this QEMU lacks it.
-fn function<T: Copy>(name: &CStr) -> Option<T> {
+pub fn function<T: Copy>(name: &CStr) -> Option<T> {
     const { assert!(size_of::<T>() == size_of::<*mut c_void>()) };
     // SAFETY: the name ends in a zero.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };

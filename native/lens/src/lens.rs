@@ -3,6 +3,7 @@
 use crate::arguments::{Arguments, Depth};
 use crate::block::{Block, Blocks};
 use crate::counters::{close, is_open, Counts, FIELDS};
+use crate::decisions::{Decision, Decisions, Kind, Sites};
 use crate::document::Costs;
 use crate::fault::Doubts;
 use crate::mark::{Mark, Marks};
@@ -26,6 +27,8 @@ struct Cpu {
     given: Counts,
     doubts: Doubts,
     walk: Walk,
+    /// Whether its task could go on, if it is left now.
+    stays: bool,
 }
 
 impl Cpu {
@@ -51,13 +54,21 @@ pub struct Lens {
     /// Where a task's stack pointer is in it, once a switch was seen.
     offset: Option<u64>,
     faulted: u64,
+    /// What all CPUs had counted when the window began.
+    began: u64,
+    pub sites: Option<Sites>,
+    decisions: Option<Decisions>,
 }
 
 impl Lens {
     /// The error says which file cannot be read.
     pub fn new(arguments: Arguments) -> Result<Lens, String> {
+        let symbols = Symbols::read(&arguments.symbols)?;
+        let decisions = arguments.decisions.clone().map(Decisions::new);
         Ok(Lens {
-            symbols: Symbols::read(&arguments.symbols)?,
+            sites: if decisions.is_some() { Some(Sites::read(&arguments.symbols, &symbols)?) } else { None },
+            decisions,
+            symbols,
             marks: Marks::open(&arguments.events, &arguments.plan)?,
             arguments,
             blocks: Blocks::default(),
@@ -67,6 +78,7 @@ impl Lens {
             agent: None,
             offset: None,
             faulted: 0,
+            began: 0,
         })
     }
 
@@ -85,7 +97,7 @@ impl Lens {
         }
         let task = self.tasks.add(None);
         let (given, doubts, walk) = (Counts::default(), Doubts::default(), Walk::default());
-        self.cpus[cpu] = Some(Cpu { counters, task, given, doubts, walk });
+        self.cpus[cpu] = Some(Cpu { counters, task, given, doubts, walk, stays: true });
     }
 
     fn cpu(&mut self, cpu: usize) -> &mut Cpu {
@@ -125,6 +137,7 @@ impl Lens {
     pub fn switch_to(&mut self, cpu: usize, address: u64, offset: u64) {
         self.settle(cpu);
         let task = self.tasks.at(address.wrapping_sub(offset));
+        self.decide(cpu, Kind::Switch, Some(task));
         self.cpu(cpu).task = task;
         self.tasks.get_mut(task).switches_in += 1;
     }
@@ -135,6 +148,39 @@ impl Lens {
             let maker = self.cpu(cpu).task;
             self.tasks.made(address.wrapping_sub(offset), maker);
         }
+    }
+
+    /// The scheduler decides something; `other` is who comes, is woken, or has to make way.
+    pub fn decide(&mut self, cpu: usize, kind: Kind, other: Option<TaskId>) {
+        if self.window != Window::Open || self.decisions.is_none() {
+            return;
+        }
+        let instruction = self.instructions();
+        let (task, stays) = (self.cpu(cpu).task, self.cpu(cpu).stays);
+        let Some(decisions) = self.decisions.as_mut() else { return };
+        let made = &self.tasks.all()[task];
+        let (is_idle, frame) = (made.role == Some(Role::Idle), made.stack.top().map(|top| top.node));
+        let stays = kind == Kind::Switch && stays;
+        decisions.add(Decision { kind, cpu, instruction, task, other, stays, is_idle, frame }, &made.tree);
+    }
+
+    /// ... of the task at `address`. One has to be known to make way.
+    pub fn decide_of(&mut self, cpu: usize, kind: Kind, address: u64) {
+        let known = if kind == Kind::Resched { self.tasks.known(address) } else { Some(self.tasks.at(address)) };
+        if known.is_some() {
+            self.decide(cpu, kind, known);
+        }
+    }
+
+    /// Whether the task of a CPU could go on if another one came now.
+    pub fn may_stay(&mut self, cpu: usize, stays: bool) {
+        self.cpu(cpu).stays = stays;
+    }
+
+    /// As many as QEMU has counted in the window.
+    fn instructions(&mut self) -> u64 {
+        let counted: u64 = self.cpus.iter_mut().flatten().map(|cpu| cpu.counts().instructions()).sum();
+        (counted - self.began).saturating_sub(self.faulted)
     }
 
     /// The task is about to begin a new program.
@@ -221,6 +267,11 @@ impl Lens {
             task.begin_tree();
         }
         self.faulted = 0;
+        self.began = 0;
+        self.began = self.instructions();
+        if let Some(decisions) = self.decisions.as_mut() {
+            decisions.open();
+        }
         self.window = Window::Open;
     }
 
@@ -230,6 +281,12 @@ impl Lens {
         let costs = Costs::of(&self.tasks, self.arguments.depth, self.faulted);
         if let Err(error) = costs.write(&self.arguments.costs) {
             eprintln!("lens: {}: {error}", self.arguments.costs.display());
+        }
+        let instructions = self.instructions();
+        if let Some(decisions) = &self.decisions {
+            if let Err(error) = decisions.write(&self.tasks, instructions) {
+                eprintln!("lens: {}: {error}", decisions.file().display());
+            }
         }
     }
 

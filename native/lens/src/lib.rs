@@ -1,12 +1,14 @@
 //! The lens: a plugin of QEMU that counts what each task of a guest carries out, without disturbing anything.
 //!
 //! It is loaded with `-plugin libajuste_lens.so,depth=…,events=…,plan=…,symbols=…,costs=…` and writes one document when
-//! the workload of a trial has ended.
+//! the workload of a trial has ended; with `decisions=…` another one of what the scheduler decided.
 
 mod arguments;
 mod block;
 mod callbacks;
+mod clock;
 mod counters;
+mod decisions;
 mod document;
 mod fault;
 mod instruction;
@@ -80,5 +82,5 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
     let lens = callbacks::lens();
     // SAFETY: QEMU passed the block for this callback.
     let block = unsafe { interface::Block::new(block) };
-    translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks);
+    translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks, lens.sites.as_ref());
 }

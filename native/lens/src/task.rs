@@ -101,6 +101,11 @@ impl Tasks {
         }
     }
 
+    /// The task at `address`, if one was seen there.
+    pub fn known(&self, address: u64) -> Option<TaskId> {
+        self.by_address.get(&address).copied()
+    }
+
     /// `task` is at `address`, unless another one is known to be.
     pub fn found(&mut self, task: TaskId, address: u64) {
         self.by_address.entry(address).or_insert(task);

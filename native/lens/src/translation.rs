@@ -9,6 +9,7 @@ use crate::arguments::Depth;
 use crate::block::{Block, Blocks, Flow, CODE_BYTES};
 use crate::callbacks;
 use crate::counters::{BRANCHES, CLOSE, KERNEL, NOTHING, OPEN, USER};
+use crate::decisions::Sites;
 use crate::instruction::{shape, Shape};
 use crate::interface::{self, Instruction, LONGEST_INSTRUCTION};
 use crate::symbols::{is_kernel, Place, Special, Symbols};
@@ -21,7 +22,13 @@ struct Piece {
 }
 
 /// Instrument a block.
-pub fn instrument(block: &interface::Block, depth: Depth, symbols: &Symbols, blocks: &mut Blocks) {
+pub fn instrument(
+    block: &interface::Block,
+    depth: Depth,
+    symbols: &Symbols,
+    blocks: &mut Blocks,
+    sites: Option<&Sites>,
+) {
     let pieces: Vec<Piece> = block.instructions().map(piece).collect();
     let Some(first) = pieces.first() else { return };
     let in_kernel = is_kernel(first.address);
@@ -32,6 +39,9 @@ pub fn instrument(block: &interface::Block, depth: Depth, symbols: &Symbols, blo
     }
     if in_kernel {
         watch_kernel(block, &pieces, place);
+        if let Some(sites) = sites {
+            pieces.iter().for_each(|piece| sites.watch(place, piece.instruction, &piece.bytes));
+        }
     } else {
         watch_user(&pieces);
     }

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ajuste.analysis.costs import compared
+from ajuste.analysis.divergence import divergence
+from ajuste.model.decision import Divergence
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation, Part, Preemption, Recorded, Recording
 from ajuste.model.verdict import Verdict
@@ -79,17 +81,21 @@ def explanation(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]
     trials of the run, by configuration.
     """
     costs = compared(baseline.costs, own.costs) if baseline.costs is not None and own.costs is not None else None
-    own, baseline = (one.model_copy(update={"costs": None}) for one in (own, baseline))
+    parting, unfollowed = _divergence(own, baseline)
+    own, baseline = (one.model_copy(update={"costs": None, "decisions": None}) for one in (own, baseline))
     uncounted = tuple(
         f"{one.configuration}: its costs could not be counted: {one.costs_problem}"
         for one in (baseline, own)
         if one.costs_problem
     )
+    uncounted += unfollowed
     if own.recording is None or baseline.recording is None:
         missing = [
             f"{one.configuration} could not be recorded: {one.problem}" for one in (baseline, own) if one.problem
         ]
-        return Explanation(sentences=(), notes=(*missing, *uncounted), own=own, baseline=baseline, costs=costs)
+        return Explanation(
+            sentences=(), notes=(*missing, *uncounted), own=own, baseline=baseline, costs=costs, divergence=parting
+        )
     changes = sorted(_changes(own.recording, baseline.recording), key=lambda change: -change.weight)[:MOST_SAID]
     return Explanation(
         sentences=tuple(_sentences(own, own.recording, baseline.recording, changes)),
@@ -97,7 +103,22 @@ def explanation(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]
         own=own,
         baseline=baseline,
         costs=costs,
+        divergence=parting,
     )
+
+
+def _divergence(own: Recorded, baseline: Recorded) -> tuple[Divergence | None, tuple[str, ...]]:
+    """Where their decisions part, if both were followed; or why that is not known."""
+    problems = tuple(
+        f"{one.configuration}: its decisions could not be followed: {one.decisions_problem}"
+        for one in (baseline, own)
+        if one.decisions_problem
+    )
+    if own.decisions is None or baseline.decisions is None:
+        return None, problems
+    if own.seed != baseline.seed:
+        return None, ("The two were followed with different seeds; follow them again with --fresh.",)
+    return divergence(baseline.decisions, own.decisions), ()
 
 
 def deciding_configuration(results: Results) -> str | None:

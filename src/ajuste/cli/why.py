@@ -16,18 +16,20 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.report.console import Console
+from ajuste.report.divergence import divergence_report
 from ajuste.report.html import write_report
 from ajuste.report.results import report_of
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
 from ajuste.run.experiment import record
 from ajuste.run.outcome import results_of
+from ajuste.run.recordings import require_followable
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.problem import nearest
 
 
-@example("ajuste why granularity", "ajuste why talk --json")
+@example("ajuste why granularity", "ajuste why talk --json", "ajuste why talk --divergence")
 def why(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
     configuration: Annotated[
@@ -39,6 +41,10 @@ def why(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the HTML report of the run to this file.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Record again; do not use the store's recording.")] = False,
+    divergence: Annotated[
+        bool,
+        typer.Option("--divergence", help="Find the first decision of the scheduler that differs (virtual clock)."),
+    ] = False,
     accept_risk: AcceptRisk = False,
     as_json: Json = False,
 ) -> None:
@@ -48,22 +54,34 @@ def why(
     what changed: switches and their causes, how long runs and waits last, who preempts whom. Under the virtual clock
     it also counts instructions, and says which functions and system calls make up the difference. The recordings are
     kept with the run, and its report shows them.
+
+    With --divergence it follows both trials decision by decision: every switch, wake-up and preemption of one seed. It
+    says which decision is the first that differs, when, on which CPU, by which functions, and what follows.
     """
     check_report(html)
     place = home()
     with Store(place.store_url) as store:
         found = store.find_run(run)
         results = results_of(found, store)
+        if divergence:
+            require_followable(found)
         chosen = _chosen(results, configuration)
         means = RunOptions(place, accept_risk=accept_risk, say=_say)
-        record(found, chosen, store, catalogue(), means, fresh=fresh)
+        record(found, chosen, store, catalogue(), means, fresh=fresh, decisions=divergence)
         results = results_of(found, store)
     explanation = next(one for one in results.explanations if one.configuration == chosen)
     write_report(report_of(results), html or place.reports / f"{found.id}.html")
     if as_json:
         typer.echo(explanation.model_dump_json(indent=2))
+    elif divergence and explanation.divergence is not None:
+        print_report(divergence_report(results, explanation), Console(file=sys.stdout))
     else:
         print_report(explanation_report(results, explanation), Console(file=sys.stdout))
+    if divergence and explanation.divergence is None:
+        raise RunError(
+            f"the decisions could not be followed: {explanation.notes[-1] if explanation.notes else 'no reason given'}",
+            hint="see docs/how-to/why.md for the requirements",
+        )
     if not explanation.sentences and explanation.costs is None:
         raise RunError("the scheduler could not be recorded", hint="see docs/how-to/why.md for the requirements")
 

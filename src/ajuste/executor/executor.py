@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
 
 from ajuste.design.stopping import Pace, StoppingLimits, up_to_a_look
 from ajuste.model.cost import Costs, NamedCosts
+from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan, Trace
@@ -32,8 +33,10 @@ ROUNDS: Final = 100
 be time to stop before: only in the last round something waits for the others.
 """
 
-Depth = Literal["counts", "functions"]
-"""What the lens counts: instructions by task, or by function, too."""
+Depth = Literal["counts", "functions", "decisions"]
+"""What the lens counts: instructions by task, or by function, too; and whether it also writes down what the scheduler
+decides.
+"""
 
 Some = TypeVar("Some")
 
@@ -140,6 +143,10 @@ class Executor(ABC):
 
     def named(self, costs: Costs) -> NamedCosts:
         """``costs`` of a trial that it counted, with the names of the functions."""
+        raise RequestError("only guests of this machine know the names of functions")
+
+    def named_decisions(self, costs: Costs, decisions: Decisions) -> NamedDecisions:
+        """``decisions`` of a trial that it counted, with the names of functions and tasks."""
         raise RequestError("only guests of this machine know the names of functions")
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.cost import Costs
+from ajuste.model.decision import Decisions
 from ajuste.model.event import Event, Written
 from ajuste.model.tunable import Span
 
@@ -97,8 +98,8 @@ class Observation(BaseModel):
     A complete stream may still contain ``failed`` events. ``console`` is the end of the guest's console;
     ``host_seconds``
     is the host's time from asking to answer and no part of what was measured. On a host ``console`` says what else the
-    machine did, and ``disturbances`` what of that makes the trial doubtful. ``costs`` are there where they were asked
-    for.
+    machine did, and ``disturbances`` what of that makes the trial doubtful. ``costs`` and ``decisions``
+    are there where they were asked for.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -109,3 +110,4 @@ class Observation(BaseModel):
     disturbances: tuple[str, ...] = ()
     host_seconds: float = 0.0
     costs: Costs | None = None
+    decisions: Decisions | None = None

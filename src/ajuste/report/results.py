@@ -12,6 +12,7 @@ from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
 from ajuste.model.wording import visible_line
 from ajuste.report.costs import costs_sections
+from ajuste.report.divergence import divergence_sections
 from ajuste.report.document import (
     Badge,
     Block,
@@ -105,6 +106,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_timelines(results, labels),
         *scheduling_sections(results, labels),
         *costs_sections(results, labels),
+        *divergence_sections(results, labels),
         *noise_sections(results),
         *_others(shown, first, labels, screening=is_screening(results)),
         *_about(results, labels),

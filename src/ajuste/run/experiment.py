@@ -294,21 +294,32 @@ def _kernel_options(experiment: Experiment, means: RunOptions) -> dict[str, Any]
     return {spec: options.model_dump(mode="json") for spec, options in found.items()}
 
 
-def record(run: Run, configuration: str, store: Store, catalogue: Catalogue, means: RunOptions, *, fresh: bool) -> None:
+def record(
+    run: Run,
+    configuration: str,
+    store: Store,
+    catalogue: Catalogue,
+    means: RunOptions,
+    *,
+    fresh: bool,
+    decisions: bool = False,
+) -> None:
     """Record a trial of ``configuration`` and one of the baseline, on the run's own machine, if the store does not have
-    them or they are to be made ``fresh``.
+    them or they are to be made ``fresh``; with ``decisions`` also what the scheduler decides.
 
     Raises RequestError where the run's kernel does not boot or its programs are gone, RunError where the machine was
     lost.
     """
     resolved = ResolvedStudy.model_validate_json(run.resolved)
-    from ajuste.run.recordings import record_trials, to_record
+    from ajuste.run.recordings import follow_decisions, record_trials, to_follow, to_record
 
     names = to_record(run, configuration, store, fresh=fresh)
-    if not names:
+    followed = to_follow(run, configuration, store, fresh=fresh or bool(names)) if decisions else ()
+    if not names and not followed:
         return
     bed = testbed_for(resolved.study, means)
     experiment = bed.prepared(resolved, catalogue)
     first = keeper(means.home, run.id, resolved.writes, catalogue)
     with Executors(lambda machine: bed.executor(experiment, machine, first), lambda *_: None) as executors:
         record_trials(run, names, store, executors, means.say)
+        follow_decisions(run, followed, store, executors, means.say)

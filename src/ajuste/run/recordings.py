@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.analysis.explanation import deciding_configuration
 from ajuste.design.blocks import block
 from ajuste.executor.executor import TrialRequest, Untrusted
-from ajuste.model.error import AjusteError
+from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.event import Exited, Failed, Traced
 from ajuste.model.plan import Trace
 from ajuste.model.scheduling import Recorded
@@ -64,6 +64,66 @@ def record_trials(run: Run, names: Sequence[str], store: Store, executors: Execu
             say(f"counting what {name} costs")
             recorded = recorded.model_copy(update=_costs(request._replace(trace=None)))
         store.keep_recorded(run, recorded)
+
+
+def require_followable(run: Run) -> None:
+    """Raises RequestError where nobody can see what the scheduler decides."""
+    study = ResolvedStudy.model_validate_json(run.resolved)
+    target = study.study.target
+    if target.kind == "host" or target.clock == "wall":
+        place = "this machine" if target.kind == "host" else "a guest with the wall clock"
+        raise RequestError(
+            f"--divergence: {place} never decides the same twice; decisions are followed under the virtual clock",
+            hint='use a study with kind = "vm" and clock = "virtual" in [target]',
+        )
+    if target.cpus > 1:
+        raise RequestError(
+            f"--divergence: decisions are followed in guests with one CPU; this one has {target.cpus}",
+            hint="use cpus = 1 in [target]",
+        )
+    if len(study.names) < 2:
+        raise RequestError(
+            f"--divergence: the run has one configuration, {study.baseline}; expected at least two",
+            hint="add a level to a factor, and run the study again",
+        )
+
+
+def to_follow(run: Run, configuration: str, store: Store, *, fresh: bool = False) -> tuple[str, ...]:
+    """The baseline and ``configuration``, as far as their decisions are not known or are to be followed ``fresh``."""
+    study = ResolvedStudy.model_validate_json(run.resolved)
+    kept = {} if fresh else store.recorded(run)
+    pair = [kept.get(name) for name in (study.baseline, configuration)]
+    if len({one.seed for one in pair if one is not None and one.decisions is not None}) > 1:
+        return study.baseline, configuration
+    return tuple(
+        name
+        for name, one in zip((study.baseline, configuration), pair, strict=True)
+        if one is None or one.decisions is None
+    )
+
+
+def follow_decisions(run: Run, names: Sequence[str], store: Store, executors: Executors, say: Say) -> None:
+    """Carry out one trial of each, as it was recorded, and keep what the scheduler decides in it."""
+    study = ResolvedStudy.model_validate_json(run.resolved)
+    design = study.study.design
+    slots = {slot.configuration: slot for slot in block(design.warm_up, study.names, design.seed)}
+    for name in names:
+        say(f"following what the scheduler decides under {name}")
+        request = TrialRequest(executors.prepared(study.find(name).machine), study, slots[name], 0)
+        store.keep_recorded(run, store.recorded(run)[name].model_copy(update=_decisions(request)))
+
+
+def _decisions(request: TrialRequest) -> dict[str, Any]:
+    """What of a recorded trial says what the scheduler decides in it."""
+    executor, named, problem = request.executor, None, "nothing was followed"
+    try:
+        observed = executor.count(request.plan(), "decisions")
+        if observed.decisions is not None and observed.costs is not None:
+            named = executor.named_decisions(observed.costs, observed.decisions)
+        problem = observed.problem or problem
+    except AjusteError as error:
+        problem = error.message
+    return {"decisions": named, "decisions_problem": "" if named else problem}
 
 
 def _costs(request: TrialRequest) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.initramfs import EVENT_PORT
 from ajuste.model.error import RequestError
-from ajuste.model.plan import MemoryNode
+from ajuste.model.plan import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 
 PLAN_ITEM = "opt/ajuste/plan"
@@ -52,17 +52,20 @@ class GuestMachine(BaseModel):
 
 @dataclass(frozen=True)
 class Lens:
-    """The plugin of QEMU that counts instructions: its ``library``, how deep it looks, and the kernel's ``symbols``."""
+    """The plugin of QEMU that counts instructions: its ``library``, how deep it looks, the kernel's ``symbols``, and
+    whether it writes down what the scheduler decides.
+    """
 
     library: Path
     depth: str
     symbols: Path
+    decides: bool = False
 
 
 @dataclass(frozen=True)
 class Channels:
     """The files that one QEMU reads its plan from and writes to, and the inherited socket of its monitor. With a
-    ``lens`` it counts, and writes the ``costs``.
+    ``lens`` it counts, and writes the ``costs`` and perhaps the ``decisions``.
     """
 
     plan: Path
@@ -71,6 +74,7 @@ class Channels:
     monitor: int
     lens: Lens | None = None
     costs: Path = Path("costs")
+    decisions: Path = Path("decisions")
 
 
 def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -> list[str]:
@@ -98,6 +102,7 @@ def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -
 
 def _plugin(lens: Lens, channels: Channels) -> str:
     files = {"events": channels.events, "plan": channels.plan, "symbols": lens.symbols, "costs": channels.costs}
+    files |= {"decisions": channels.decisions} if lens.decides else {}
     told = (f"{name}={_escaped(file)}" for name, file in files.items())
     return ",".join((_escaped(lens.library), f"depth={lens.depth}", *told))
 
@@ -158,3 +163,13 @@ def node_options(nodes: Sequence[MemoryNode]) -> Iterator[str]:
         for other, distance in enumerate(node.distances):
             if other != number:
                 yield from ("-numa", f"dist,src={number},dst={other},val={distance}")
+
+
+def checked_nodes(nodes: tuple[MemoryNode, ...], cpus: int, memory_mib: int) -> tuple[MemoryNode, ...]:
+    """``nodes``, if they are those of such a machine. Raises RequestError."""
+    problem = problem_of(nodes)
+    if nodes and (cpus, memory_mib) != (sum(node.cpus for node in nodes), sum(node.memory_mib for node in nodes)):
+        problem = problem or f"the nodes do not add up to the guest's {cpus} CPUs and {memory_mib} MiB of memory"
+    if problem:
+        raise RequestError(problem)
+    return nodes

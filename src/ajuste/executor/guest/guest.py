@@ -17,21 +17,22 @@ import psutil
 from ajuste.executor.executor import NOTES, Depth, Executor
 from ajuste.executor.guest import snapshot as booted
 from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, what_went_wrong
-from ajuste.executor.guest.command_line import GuestMachine, Lens
+from ajuste.executor.guest.command_line import GuestMachine, Lens, checked_nodes
 from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
-from ajuste.executor.guest.lens import lens_for, read_costs, require_one_cpu, require_plugins
+from ajuste.executor.guest.lens import lens_for, read_costs, read_decisions, require_one_cpu, require_plugins
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
-from ajuste.executor.guest.naming import name_costs
+from ajuste.executor.guest.naming import name_costs, name_decisions
 from ajuste.executor.guest.snapshot import Booted, Damaged, NotRestored, Snapshot, restore
 from ajuste.executor.stream import new_key, read_trial, with_key
 from ajuste.machine.home import Home
 from ajuste.machine.session import MachineSession
 from ajuste.model.cost import Costs, NamedCosts
+from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
-from ajuste.model.plan import MemoryNode, Plan, nodes_in_words, problem_of
+from ajuste.model.plan import MemoryNode, Plan, nodes_in_words
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
@@ -114,7 +115,7 @@ class GuestExecutor(Executor):
         self._snapshot = snapshot
         self._jobs = jobs
         self._kernel_arguments = kernel_arguments
-        self._nodes = _checked(nodes, cpus, memory_mib)
+        self._nodes = checked_nodes(nodes, cpus, memory_mib)
         self._say = say
         self._stack = ExitStack()
         self._ready: _Ready | None = None
@@ -173,6 +174,10 @@ class GuestExecutor(Executor):
     def named(self, costs: Costs) -> NamedCosts:
         return name_costs(costs, self._image, self._home, self._entered.initramfs.path)
 
+    def named_decisions(self, costs: Costs, decisions: Decisions) -> NamedDecisions:
+        initramfs = self._entered.initramfs.path
+        return name_decisions(decisions, costs, self._instruction_ns, self._image, self._home, initramfs)
+
     def _run(self, plan: Plan, lens: Lens | None) -> Observation:
         ready = self._entered
         try:
@@ -203,9 +208,11 @@ class GuestExecutor(Executor):
             stream = read_trial(running.events()[len(before) :], plan, key=key)
             console = running.console()
             problem = what_went_wrong(running, outcome, console) or stream.problem
-            costs = None
+            costs, decisions = None, None
             if lens and plan.workload and not problem:
                 costs, problem = read_costs(running.costs, lens.depth, running.complaint())
+                if lens.decides and not problem:
+                    decisions, problem = read_decisions(running.decisions, running.complaint())
         return Observation(
             lines=stream.lines,
             events=stream.events,
@@ -213,6 +220,7 @@ class GuestExecutor(Executor):
             console=console,
             host_seconds=time.monotonic() - began,
             costs=costs,
+            decisions=decisions,
         )
 
     def _checksums(self, machine: GuestMachine, initramfs: Initramfs) -> dict[Path, str]:
@@ -388,12 +396,3 @@ def _within(number: int, what: str, least: int, most: int) -> int:
     if not least <= number <= most:
         raise RequestError(f"a guest cannot have {number} {what}; expected {least} to {most}")
     return number
-
-
-def _checked(nodes: tuple[MemoryNode, ...], cpus: int, memory_mib: int) -> tuple[MemoryNode, ...]:
-    problem = problem_of(nodes)
-    if nodes and (cpus, memory_mib) != (sum(node.cpus for node in nodes), sum(node.memory_mib for node in nodes)):
-        problem = problem or f"the nodes do not add up to the guest's {cpus} CPUs and {memory_mib} MiB of memory"
-    if problem:
-        raise RequestError(problem)
-    return nodes

@@ -69,6 +69,8 @@ _LOOKS_UNTIL_HALTED = 3
 _HALTED_CPU_SECONDS = 0.02
 _EVENT_REST_SECONDS = 1.5
 _END_SECONDS = 30.0
+_FILES: tuple[str, ...] = ("plan.json", "console.log", "events.jsonl", "qemu.log")
+_FILES += tuple(f"{name}.{end}" for name in ("costs", "decisions") for end in ("json", "new"))
 _NUMBERS = itertools.count()
 
 
@@ -154,6 +156,11 @@ class RunningMachine:
     def costs(self) -> Path:
         """Where a lens writes what it has counted."""
         return self._directory / "costs.json"
+
+    @property
+    def decisions(self) -> Path:
+        """... and what the scheduler has decided."""
+        return self._directory / "decisions.json"
 
     @property
     def exit_code(self) -> int | None:
@@ -255,6 +262,7 @@ class RunningMachine:
             monitor=monitor.fileno(),
             lens=self._lens,
             costs=self.costs,
+            decisions=self.decisions,
         )
         self.arguments = command_line(self._machine, channels, restored=self._restored)
         command = [
@@ -300,7 +308,7 @@ class RunningMachine:
             self._process.wait()
 
     def _remove_files(self) -> None:
-        for name in ("plan.json", "console.log", "events.jsonl", "qemu.log", "costs.json", "costs.new"):
+        for name in _FILES:
             (self._directory / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._directory.rmdir()

@@ -7,6 +7,7 @@ file is mapped by whole pages (mmap(2)), so they stand at the same place of a pa
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 from bisect import bisect_right
 from collections import Counter
@@ -24,6 +25,7 @@ from ajuste.executor.guest.tree import read_archive
 from ajuste.kernel.symbols import NO_ELF, function_names, kernel_symbols
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
+from ajuste.model.decision import KINDS, Decisions, NamedDecisions
 from ajuste.model.kernel import KernelImage
 
 _PAGE: Final = 4096
@@ -200,6 +202,53 @@ def costs_by_name(
 
     found = named_costs(costs, namer_of)
     return found.model_copy(update={"notes": tuple(_notes(found, package_of or _package_of))})
+
+
+def name_decisions(
+    decisions: Decisions, costs: Costs, instruction_ns: int, image: KernelImage, home: Home, initramfs: Path
+) -> NamedDecisions:
+    """``decisions`` of a guest with the names of functions and tasks; ``costs`` are of the same trial. Raises
+    RequestError where its kernel has none.
+    """
+    programs = programs_of(read_archive(initramfs.read_bytes()))
+    names = function_names(kernel_symbols(image, home))
+    called = programs_by_task(costs, programs) | kernel_tasks(decisions, names)
+    addresses = sorted({address for path in decisions.paths for address in path})
+    places = {address: place for place, address in enumerate(addresses)}
+    columns = decisions.model_dump(exclude={"version", "paths", "tasks"})
+    return NamedDecisions(
+        **columns,
+        tasks=tuple(task.model_copy(update={"name": called.get(task.number, "")}) for task in decisions.tasks),
+        instruction_ns=instruction_ns,
+        functions=tuple(names.get(address, f"{address:#x}") for address in addresses),
+        paths=tuple(tuple(places[address] for address in path) for path in decisions.paths),
+    )
+
+
+def programs_by_task(costs: Costs, programs: Sequence[Program]) -> dict[int, str]:
+    """The name of each task's program, where its code was found in one."""
+    found: dict[tuple[CostCode, ...], str] = {}
+    for task in costs.tasks:
+        if task.code not in found:
+            files = (one.program.path.rpartition("/")[2] for one in locate(task.code, programs))
+            found[task.code] = next((file for file in files if ".so" not in file), "")
+    return {task.number: found[task.code] for task in costs.tasks if found[task.code]}
+
+
+def kernel_tasks(decisions: Decisions, names: Mapping[int, str]) -> dict[int, str]:
+    """What each of the kernel's tasks carries out: the main function of its thread, where a switch showed that."""
+    own = {task.number for task in decisions.tasks if task.role == "kernel"}
+    found: dict[int, Counter[str]] = {}
+    for kind, running, way in zip(decisions.kinds, decisions.running, decisions.ways, strict=True):
+        if running in own and KINDS[kind] == "switch" and way >= 0:
+            outwards = (names.get(address, "") for address in decisions.paths[way])
+            name = next(filter(_THREAD.fullmatch, outwards), "")
+            found.setdefault(running, Counter()).update([name] if name else [])
+    return {task: counts.most_common(1)[0][0] for task, counts in found.items() if counts}
+
+
+_THREAD: Final = re.compile(r"\w+_k?thread(_fn)?|kswapd|kcompactd|khugepaged")
+"""Main functions of the kernel's threads."""
 
 
 def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:

@@ -1,0 +1,343 @@
+"""Where two trials with one seed part: the first decision of the scheduler that differs, and how that spreads. Pure.
+
+What counts is the decision: its kind, its CPU and its tasks. When it was taken does not: kernels and settings differ
+in their instructions long before they differ in what they decide. So the timer's interrupts, which come by the clock,
+are no decisions here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+from ajuste.analysis.pairing import Key, Pairing, common_blocks, decided
+from ajuste.model.cost import ROLES
+from ajuste.model.decision import (
+    KINDS,
+    DecisionLane,
+    DecisionMark,
+    DecisionPoint,
+    DecisionRun,
+    DecisionSpread,
+    DecisionTask,
+    DecisionTaskNamed,
+    Divergence,
+    NamedDecisions,
+)
+from ajuste.model.wording import amount, number, percent
+
+_SWITCH: Final = KINDS.index("switch")
+
+_FOLLOWING: Final = 6
+_BEFORE: Final = 4
+"""So many decisions are told from where two part on, and before."""
+_SWITCHES_BEFORE: Final = 5
+_SWITCHES_AFTER: Final = 7
+_LONGER: Final = 8
+"""So many switches are shown before and after; a run that lasts longer is shown for so many times that time."""
+_MOST_SHOWN: Final = 400
+
+_SOON: Final = 100
+_AGAIN: Final = 16
+"""After so many alike in a row, two streams have come together."""
+
+_LONGEST_PATH: Final = 8
+_TIMER_FUNCTION: Final = "sysvec_apic_timer_interrupt"
+_INTERRUPTS: Final = ("asm_sysvec_", "asm_common_interrupt", "irq_entries_start", "common_interrupt")
+
+
+def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
+    """Where the decisions of ``own`` part from those of the ``baseline``."""
+    places = [decided(one) for one in (baseline, own)]
+    pairing = Pairing(baseline, own)
+    alike = pairing.alike_until(*places)
+    is_cut = any(one.left_out and alike == len(at) for one, at in zip((baseline, own), places, strict=True))
+    parts = not is_cut and alike < max(map(len, places))
+    names = _Names(baseline, own, pairing)
+    sides = [
+        _Side(one, at, names.of(which), alike)
+        for which, (one, at) in enumerate(zip((baseline, own), places, strict=True))
+    ]
+    end_ns = min(side.end_ns for side in sides)
+    end_ns = min(max(end_ns, *(side.first_switch_ns for side in sides)), _LONGER * max(1, end_ns))
+    begin_ns = max(side.begin_ns for side in sides)
+    lanes = [side.lane(begin_ns, end_ns) if parts else side.lane_of_none() for side in sides]
+    spread = (
+        _spread(pairing.keys(0, places[0][alike:]), pairing.keys(1, places[1][alike:]), sides[0]) if parts else None
+    )
+    before = tuple(sides[0].point(place) for place in places[0][max(0, alike - _BEFORE) : alike]) if parts else ()
+    return Divergence(
+        sentences=tuple(_sentences(lanes, alike, spread)),
+        alike=alike,
+        before=before,
+        baseline=lanes[0],
+        own=lanes[1],
+        spread=spread,
+        tasks=names.told({called for lane in lanes for called in _called(lane)}),
+        notes=tuple(_notes((baseline, own), sides, parts)),
+    )
+
+
+class _Names:
+    """How the tasks of both streams are called: by what they are for, numbered as they were first seen in decisions."""
+
+    def __init__(self, baseline: NamedDecisions, own: NamedDecisions, pairing: Pairing) -> None:
+        self._pairing = pairing
+        self._streams = (baseline, own)
+        plain: dict[int, str] = {}
+        self._tasks: dict[int, tuple[DecisionTask, int]] = {}
+        for which, one in enumerate(self._streams):
+            tasks = {task.number: task for task in one.tasks}
+            in_order = chain.from_iterable(zip(one.running, one.others, strict=True))
+            for task in dict.fromkeys(chain(in_order, tasks)):
+                if task >= 0:
+                    self._tasks.setdefault(pairing.identity(which, task), (tasks[task], which))
+                    plain.setdefault(pairing.identity(which, task), _plain_name(tasks[task]))
+        counts, numbers = Counter(plain.values()), Counter[str]()
+        self._called: dict[int, str] = {}
+        for identity, name in plain.items():
+            numbers[name] += 1
+            self._called[identity] = f"{name} #{numbers[name]}" if counts[name] > 1 else name
+
+    def of(self, which: int) -> Callable[[int], str]:
+        return lambda task: "" if task < 0 else self._called[self._pairing.identity(which, task)]
+
+    def told(self, wanted: set[str]) -> tuple[DecisionTaskNamed, ...]:
+        """The tasks that are called so."""
+        return tuple(
+            DecisionTaskNamed(
+                called=called,
+                role=task.role,
+                name=task.name,
+                made_by=self.of(which)(task.parent) if task.parent is not None else "",
+            )
+            for identity, called in self._called.items()
+            if called in wanted
+            for task, which in (self._tasks[identity],)
+        )
+
+
+def _plain_name(task: DecisionTask) -> str:
+    if task.role == "kernel":
+        return task.name or "kernel task"
+    return task.role
+
+
+@dataclass
+class _Side:
+    """One of two streams, around the place ``alike`` of those of its decisions that count (``places``)."""
+
+    stream: NamedDecisions
+    places: list[int]
+    name: Callable[[int], str]
+    alike: int
+    _switches: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        near = self.places[max(0, self.alike - _MOST_SHOWN) : self.alike + _MOST_SHOWN]
+        self._switches = [place for place in near if self.stream.kinds[place] == _SWITCH]
+
+    @property
+    def zero_ns(self) -> int:
+        """When the last decision in common was taken."""
+        return self.stream.time_ns(self.places[self.alike - 1]) if self.alike else 0
+
+    def _since(self, place: int) -> int:
+        return self.stream.time_ns(place) - self.zero_ns
+
+    @property
+    def _parting(self) -> int:
+        """The place where it parts, among all decisions."""
+        return self.places[self.alike] if self.alike < len(self.places) else len(self.stream)
+
+    @property
+    def _later(self) -> list[int]:
+        return [place for place in self._switches if place >= self._parting]
+
+    @property
+    def begin_ns(self) -> int:
+        earlier = self._switches[: bisect_left(self._switches, self._parting)]
+        return self._since(earlier[-_SWITCHES_BEFORE:][0]) if earlier else -self.zero_ns
+
+    @property
+    def end_ns(self) -> int:
+        later = self._later[:_SWITCHES_AFTER]
+        return self._since(later[-1]) if later else self.whole_ns - self.zero_ns
+
+    @property
+    def first_switch_ns(self) -> int:
+        later = self._later[:1]
+        return self._since(later[0]) if later else 0
+
+    @property
+    def whole_ns(self) -> int:
+        one = self.stream
+        return one.instructions * one.instruction_ns + (one.idle_ns[-1] if len(one) else 0)
+
+    def point(self, place: int) -> DecisionPoint:
+        one = self.stream
+        return DecisionPoint(
+            kind=KINDS[one.kinds[place]],
+            cpu=one.cpus[place],
+            time_ns=one.time_ns(place),
+            instructions=one.at[place],
+            running=self.name(one.running[place]),
+            other=self.name(one.others[place]),
+            stays=one.stays[place],
+            path=one.path(place),
+        )
+
+    def lane_of_none(self) -> DecisionLane:
+        return DecisionLane(decisions=len(self.places), following=(), runs=(), marks=())
+
+    def lane(self, begin_ns: int, end_ns: int) -> DecisionLane:
+        near = self.places[max(0, self.alike - _MOST_SHOWN) : self.alike + _MOST_SHOWN]
+        shown = [place for place in near if begin_ns <= self._since(place) <= end_ns]
+        one = self.stream
+        return DecisionLane(
+            decisions=len(self.places),
+            following=tuple(map(self.point, self.places[self.alike : self.alike + _FOLLOWING])),
+            runs=tuple(self._runs(near, begin_ns, min(end_ns, self.whole_ns - self.zero_ns))),
+            marks=tuple(
+                DecisionMark(
+                    cpu=one.cpus[place],
+                    kind=KINDS[one.kinds[place]],
+                    task=self.name(one.others[place]),
+                    at_ns=self._since(place),
+                )
+                for place in shown
+                if one.kinds[place] != _SWITCH
+            ),
+        )
+
+    def _runs(self, near: Sequence[int], begin_ns: int, end_ns: int) -> Iterator[DecisionRun]:
+        """Who has each CPU between two times."""
+        one = self.stream
+        for cpu in sorted({one.cpus[place] for place in near}):
+            switches = [place for place in self._switches if one.cpus[place] == cpu]
+            before = [place for place in near if one.cpus[place] == cpu]
+            since, task = begin_ns, one.running[(switches or before)[0]]
+            for place in switches:
+                at_ns = self._since(place)
+                if since < min(at_ns, end_ns) and at_ns > begin_ns:
+                    yield DecisionRun(cpu=cpu, task=self.name(task), begin_ns=since, end_ns=min(at_ns, end_ns))
+                since, task = max(at_ns, begin_ns), one.others[place]
+            if since < end_ns:
+                yield DecisionRun(cpu=cpu, task=self.name(task), begin_ns=since, end_ns=end_ns)
+
+
+def _called(lane: DecisionLane) -> Iterator[str]:
+    yield from (run.task for run in lane.runs)
+    for point in lane.following:
+        yield from (point.running, point.other)
+
+
+def _spread(baseline: list[Key], own: list[Key], side: _Side) -> DecisionSpread:
+    """How decisions differ, both from where they part on; ``side`` is the baseline's."""
+    blocks = common_blocks(baseline, own)
+    matched = [False] * len(baseline)
+    for first, _, length in blocks:
+        matched[first : first + length] = [True] * length
+    again = next((first for first, _, length in blocks if length >= _AGAIN), None)
+    last = blocks[-1] if blocks else (0, 0, 0)
+    ends = (last[0] + last[2], last[1] + last[2]) == (len(baseline), len(own))
+    soon = min(_SOON, len(baseline))
+    again_ns = None
+    if again is not None:
+        places = side.places
+        again_ns = side.stream.time_ns(places[side.alike + again]) - side.stream.time_ns(places[side.alike])
+    return DecisionSpread(
+        after=len(baseline),
+        differ=matched.count(False),
+        soon=soon,
+        differ_soon=matched[:soon].count(False),
+        alike_again=again,
+        alike_again_ns=again_ns,
+        for_good=ends and last[2] >= _AGAIN,
+    )
+
+
+def _sentences(lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread | None) -> Iterator[str]:
+    firsts = [lane.first for lane in lanes]
+    told = next((first for first in firsts if first is not None), None)
+    if told is None:
+        yield f"They never part: all {number(alike)} decisions of the scheduler are alike."
+        return
+    when = amount(told.time_ns, "ns")
+    yield f"They part {when} after the workload's start, on CPU {told.cpu}, while {_task(told.running)} runs."
+    whom = ("the baseline", "the configuration")
+    for who, first in zip(whom, firsts, strict=True):
+        yield f"Under {who} {in_words(first)}." if first else f"Under {who} nothing more is decided."
+    for who, first in zip(whom, firsts, strict=True):
+        if first is not None and first.path:
+            yield f"Path under {who}: {' → '.join(_shown_path(first.path))}."
+    yield f"Before, {number(alike)} decisions are alike (up to instruction {told.instructions:,} of the baseline)."
+    for who, lane in zip(whom, lanes, strict=True):
+        later = next((point for point in lane.following[1:] if point.kind == "switch"), None)
+        if later is not None and lane.first is not None:
+            yield f"Then, under {who}, {in_words(later)} {amount(later.time_ns - lane.first.time_ns, 'ns')} later."
+    if spread is not None and spread.after:
+        yield from _spread_words(spread)
+
+
+def _spread_words(spread: DecisionSpread) -> Iterator[str]:
+    share = percent(round(spread.differ / spread.after, 2))
+    yield (
+        f"Of the next {number(spread.soon)} decisions of the baseline {number(spread.differ_soon)} have no "
+        f"counterpart; of all {number(spread.after)} after it, {share}."
+    )
+    if spread.alike_again is None:
+        yield f"They never come together again, not for {_AGAIN} decisions in a row."
+    else:
+        after = f"{number(spread.alike_again)} decisions ({amount(spread.alike_again_ns or 0, 'ns')})"
+        rest = "At the end they decide alike." if spread.for_good else "At the end they still differ."
+        yield f"After {after} they decide alike again, {_AGAIN} times in a row or more. {rest}"
+
+
+def _task(called: str) -> str:
+    return "nobody" if called == "idle" else f"the {called}" if called in ROLES else called
+
+
+def in_words(point: DecisionPoint) -> str:
+    """A decision as a sentence without its end."""
+    running, other = _task(point.running), _task(point.other)
+    at_timer = " at a timer interrupt" if _TIMER_FUNCTION in point.path else ""
+    if point.kind == "switch":
+        if point.other == "idle":
+            return f"{running} waits, and the CPU is idle"
+        if point.running == "idle":
+            return f"the idle CPU takes {other}"
+        return f"{running} makes way for {other}" if point.stays else f"{running} waits, and {other} comes"
+    if point.kind == "wakeup":
+        if point.path and point.path[0].startswith(_INTERRUPTS):
+            return f"{'the timer' if at_timer else 'an interrupt'} wakes {other}"
+        return f"{running} wakes {other if point.other != point.running else 'itself'}"
+    if point.kind == "new":
+        return f"{running} starts {other}"
+    return f"{other} has to make way{at_timer}"
+
+
+def _shown_path(path: Sequence[str]) -> list[str]:
+    """The innermost functions; that of the switch itself is in every path."""
+    named = [name for name in path if name != "__switch_to_asm"]
+    return named if len(named) <= _LONGEST_PATH else ["…", *named[-_LONGEST_PATH:]]
+
+
+def _notes(streams: Sequence[NamedDecisions], sides: Sequence[_Side], parts: bool) -> Iterator[str]:
+    if any(one.left_out for one in streams):
+        kept = min(len(one) for one in streams)
+        yield f"Only the first {number(kept)} decisions were kept, and compared."
+    if not all(one.has_clock for one in streams):
+        yield "This QEMU does not tell how long a guest is idle: times are those of its instructions alone."
+    if parts and all(side.alike for side in sides):
+        ahead = [side.stream.at[side.places[side.alike - 1]] for side in sides]
+        if ahead[0] != ahead[1]:
+            more = "more" if ahead[1] > ahead[0] else "fewer"
+            yield (
+                f"Up to the last decision in common the configuration carries out {number(abs(ahead[1] - ahead[0]))} "
+                f"{more} instructions than the baseline."
+            )

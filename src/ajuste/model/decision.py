@@ -1,0 +1,249 @@
+"""What the scheduler of a guest decided, one decision after the other, from the workload's start to its end; and where
+two such streams part.
+
+``native/lens`` writes these documents.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Annotated, Any, Final, Literal, Self, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+
+from ajuste.model.cost import Address, Count, Role
+
+MOST_DECISIONS: Final = 500_000
+"""The lens keeps the first so many of a trial, and counts the others."""
+_MOST_PATHS: Final = 20_000
+_LONGEST_PATH: Final = 48
+_MOST_TASKS: Final = 200_000
+_LONGEST_NAME: Final = 200
+_MOST_BYTES: Final = 1 << 28
+
+DecisionKind = Literal["switch", "wakeup", "new", "resched", "timer"]
+"""A task leaves a CPU and another one comes; a task is woken; a new one may run; one has to make way; the timer
+interrupts.
+"""
+KINDS: Final = get_args(DecisionKind)
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+NumberOrNone = Annotated[int, Field(ge=-1, lt=2**31)]
+Name = Annotated[str, Field(max_length=_LONGEST_NAME)]
+
+
+class _Figures(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DecisionTask(_Figures):
+    """``number`` is in the order in which tasks were first seen, ``parent`` the one that made it, ``birth`` how many
+    that one had made before. ``name`` is its program, or what a task of the kernel carries out; "" where not known.
+    """
+
+    number: Number
+    parent: Number | None
+    role: Role
+    birth: Number
+    name: Name = ""
+
+
+class DecisionStream(_Figures):
+    """Decisions column by column: the place of each one's kind in ``KINDS``, its CPU, how many instructions of the
+    window were carried out before it, for how long the guest had been idle by then, who was ``running``, the ``others``
+    (who comes, is woken, or has to make way; -1 for the timer), whether who leaves ``stays`` able to run, and the
+    place of its path of functions (``ways``; -1 where none was kept).
+
+    ``left_out`` decisions came after the last one that is kept. Without ``has_clock`` idle time is not known, and 0.
+    """
+
+    has_clock: bool
+    instructions: Count
+    left_out: Count
+    tasks: tuple[DecisionTask, ...] = Field(max_length=_MOST_TASKS)
+    kinds: tuple[Annotated[int, Field(ge=0, lt=len(KINDS))], ...] = Field(max_length=MOST_DECISIONS)
+    cpus: tuple[Annotated[int, Field(ge=0, lt=64)], ...]
+    at: tuple[Count, ...]
+    idle_ns: tuple[Count, ...]
+    running: tuple[Number, ...]
+    others: tuple[NumberOrNone, ...]
+    stays: tuple[bool, ...]
+    ways: tuple[NumberOrNone, ...]
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @model_validator(mode="after")
+    def _columns_fit(self) -> Self:
+        columns = (self.cpus, self.at, self.idle_ns, self.running, self.others, self.stays, self.ways)
+        if any(len(column) != len(self.kinds) for column in columns):
+            raise ValueError("the columns of the decisions must be equally long")
+        if _goes_back(self.at) or _goes_back(self.idle_ns) or max(self.at, default=0) > self.instructions:
+            raise ValueError("the decisions are not in the order of their time")
+        known = {task.number for task in self.tasks}
+        if len(known) < len(self.tasks):
+            raise ValueError("two tasks have the same number")
+        if any(task.parent is not None and not (task.parent in known and task.parent < task.number)
+               for task in self.tasks):  # fmt: skip
+            raise ValueError("a task is younger than the one that made it")
+        if not known.issuperset(self.running) or not (known | {-1}).issuperset(self.others):
+            raise ValueError("a decision is about a task that is not there")
+        timer = KINDS.index("timer")
+        if any((kind == timer) != (other == -1) for kind, other in zip(self.kinds, self.others, strict=True)):
+            raise ValueError("every decision but the timer's is about a task")
+        return self
+
+
+def _goes_back(figures: Iterable[int]) -> bool:
+    return any(later < earlier for earlier, later in pairwise(figures))
+
+
+class Decisions(DecisionStream):
+    """As the lens writes them. ``paths`` are the addresses of functions, the innermost first."""
+
+    version: Literal[1]
+    paths: tuple[Annotated[tuple[Address, ...], Field(max_length=_LONGEST_PATH)], ...] = Field(max_length=_MOST_PATHS)
+
+    @model_validator(mode="after")
+    def _paths_are_there(self) -> Self:
+        if max(self.ways, default=-1) >= len(self.paths):
+            raise ValueError("a decision has a path that is not there")
+        return self
+
+
+class NamedDecisions(DecisionStream):
+    """... with the names of ``functions``, whose places the ``paths`` have. An instruction takes ``instruction_ns``."""
+
+    instruction_ns: Annotated[int, Field(ge=1, le=16)]
+    functions: tuple[Name, ...]
+    paths: tuple[Annotated[tuple[Number, ...], Field(max_length=_LONGEST_PATH)], ...] = Field(max_length=_MOST_PATHS)
+
+    @model_validator(mode="after")
+    def _paths_are_there(self) -> Self:
+        if max(self.ways, default=-1) >= len(self.paths):
+            raise ValueError("a decision has a path that is not there")
+        if max((max(path, default=-1) for path in self.paths), default=-1) >= len(self.functions):
+            raise ValueError("a path has a function that is not there")
+        return self
+
+    def time_ns(self, place: int) -> int:
+        """From the workload's start to a decision, by the guest's clock."""
+        return self.at[place] * self.instruction_ns + self.idle_ns[place]
+
+    def path(self, place: int) -> tuple[str, ...]:
+        """The names of the functions that led to a decision, the outermost first."""
+        way = self.ways[place]
+        return tuple(self.functions[one] for one in reversed(self.paths[way])) if way >= 0 else ()
+
+
+def _packed(decisions: NamedDecisions) -> str:
+    return base64.b64encode(zlib.compress(decisions.model_dump_json().encode())).decode()
+
+
+def _unpacked(value: Any) -> Any:
+    """Raises ValueError for what is not packed decisions."""
+    if not isinstance(value, str):
+        return value
+    try:
+        content = zlib.decompressobj().decompress(base64.b64decode(value), _MOST_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"packed decisions are damaged: {error}") from error
+    return NamedDecisions.model_validate_json(content)
+
+
+PackedDecisions = Annotated[NamedDecisions, BeforeValidator(_unpacked), PlainSerializer(_packed, return_type=str)]
+"""Compressed where they are written."""
+
+
+# Where two streams part.
+
+
+class DecisionPoint(_Figures):
+    """A decision as it is told: when by the guest's clock since the workload's start, and after how many instructions;
+    who was ``running``, the ``other`` task ("" for the timer), and the functions that led to it, the outermost first.
+    """
+
+    kind: DecisionKind
+    cpu: Number
+    time_ns: Count
+    instructions: Count
+    running: str
+    other: str
+    stays: bool
+    path: tuple[str, ...]
+
+
+class DecisionRun(_Figures):
+    """A task has a CPU: from when to when, in nanoseconds since the last decision in common."""
+
+    cpu: Number
+    task: str
+    begin_ns: int
+    end_ns: int
+
+
+class DecisionMark(_Figures):
+    """A decision between switches, about a task, in nanoseconds since the last decision in common."""
+
+    cpu: Number
+    kind: DecisionKind
+    task: str
+    at_ns: int
+
+
+class DecisionLane(_Figures):
+    """What one of the two decides: how much in all, what it decides where they part and right after (``following``),
+    and who runs around that place.
+    """
+
+    decisions: Count
+    following: tuple[DecisionPoint, ...]
+    runs: tuple[DecisionRun, ...]
+    marks: tuple[DecisionMark, ...]
+
+    @property
+    def first(self) -> DecisionPoint | None:
+        """What it decides where they part."""
+        return self.following[0] if self.following else None
+
+
+class DecisionSpread(_Figures):
+    """How two streams go on after they parted, as the baseline shows it: how many decisions come ``after``, how many of
+    those (``differ``) and of the first ``soon`` have no counterpart, after how many decisions and nanoseconds some in a
+    row are ``alike_again``, and whether the two decide alike at their end (``for_good``).
+    """
+
+    after: Count
+    differ: Count
+    soon: Count
+    differ_soon: Count
+    alike_again: Count | None
+    alike_again_ns: Count | None
+    for_good: bool
+
+
+class DecisionTaskNamed(_Figures):
+    """A task as it is ``called`` here, what it is for, its program or what it carries out, and who made it."""
+
+    called: str
+    role: Role
+    name: Name
+    made_by: str
+
+
+class Divergence(_Figures):
+    """Where two trials with one seed part: after so many decisions ``alike``, the timer's not counted. ``before`` are
+    the last ones in common, as in the baseline. Where they never part, neither has a ``first``, and there is no
+    ``spread``. ``sentences`` say it.
+    """
+
+    sentences: tuple[str, ...]
+    alike: Count
+    before: tuple[DecisionPoint, ...]
+    baseline: DecisionLane
+    own: DecisionLane
+    spread: DecisionSpread | None
+    tasks: tuple[DecisionTaskNamed, ...]
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,66 @@
+"""Streams of decisions, made up, for tests of what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from ajuste.model.decision import KINDS, NamedDecisions
+
+IDLE, AGENT, KERNEL, FIRST = 0, 1, 2, 3
+"""Tasks that are always there, and the number of the first one of the workload."""
+FUNCTIONS = (
+    "resched_curr",
+    "check_preempt_wakeup",
+    "try_to_wake_up",
+    "entry_SYSCALL_64",
+    "asm_sysvec_apic_timer_interrupt",
+)
+PATHS = ((0, 1, 2, 3), (2, 3), (4,))
+
+Step = tuple[str, int]
+"""A kind, and which of the tasks that are there it is about."""
+
+
+def steps(least: int = 0) -> st.SearchStrategy[list[Step]]:
+    return st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 20)), min_size=least, max_size=60)
+
+
+def stream(steps: Sequence[Step], *, each: int = 100, moved: int = 0, **changes: Any) -> NamedDecisions:
+    """What comes of ``steps``, one every ``each`` instructions. Numbers of tasks are ``moved``, as where a task that is
+    not seen came before them.
+    """
+    tasks: list[dict[str, Any]] = [
+        {"number": IDLE + moved, "parent": None, "role": "idle", "birth": 0},
+        {"number": AGENT + moved, "parent": None, "role": "agent", "birth": 0},
+        {"number": KERNEL + moved, "parent": None, "role": "kernel", "birth": 0, "name": "rcu_gp_kthread"},
+        {"number": FIRST + moved, "parent": AGENT + moved, "role": "workload", "birth": 1},
+    ]
+    births = {FIRST + moved: 0}
+    running = FIRST + moved
+    columns: dict[str, list[Any]] = {name: [] for name in ("kinds", "running", "others", "stays", "ways")}
+    for kind, choice in steps:
+        other = tasks[choice % len(tasks)]["number"]
+        if kind == "new":
+            other = len(tasks) + moved
+            births[running] = births.get(running, 0) + 1
+            tasks.append({"number": other, "parent": running, "role": "workload", "birth": births[running] - 1})
+        row = (KINDS.index(kind), running, -1 if kind == "timer" else other, kind == "switch" and choice % 2 == 0)
+        for name, value in zip(columns, (*row, choice % len(PATHS)), strict=True):
+            columns[name].append(value)
+        running = other if kind == "switch" else running
+    count = len(columns["kinds"])
+    figures: dict[str, Any] = {
+        "has_clock": True,
+        "instructions": each * (count + 1),
+        "left_out": 0,
+        "instruction_ns": 2,
+        "functions": FUNCTIONS,
+        "paths": PATHS,
+        "cpus": [0] * count,
+        "at": [each * (place + 1) for place in range(count)],
+        "idle_ns": [0] * count,
+    }
+    return NamedDecisions.model_validate(figures | {"tasks": tasks, **columns} | changes)

@@ -1,0 +1,179 @@
+"""What the lens says that the scheduler decided is what the kernel itself records, one decision after the other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ajuste.analysis.divergence import divergence
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.guest.lens import LARGEST_BYTES, read_decisions
+from ajuste.machine.home import Home
+from ajuste.model.decision import KINDS, Decisions, NamedDecisions
+from ajuste.model.event import Output
+from ajuste.model.kernel import KernelImage
+from ajuste.model.plan import Command, Plan
+from ajuste.model.trial import Observation
+from decisions import stream
+
+JOB = Plan(id="decided", workload=Command(argv=("/study/decided",)))
+MOST_APART_NS = 20_000
+"""The kernel's record of a switch is some instructions before the switch itself, and its clock has microseconds."""
+
+
+class Seen(NamedTuple):
+    """A decision as the kernel recorded it."""
+
+    kind: str
+    task: int
+    other: int
+    stays: bool
+    time_ns: int
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of ``decided.c``."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    made = tmp_path_factory.mktemp("decided") / "decided"
+    subprocess.run(["gcc", "-O1", "-static", "-o", made, Path(__file__).with_name("decided.c")], check=True)
+    return made
+
+
+@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.1", "debian:6.12"])
+def target(
+    request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage], program: Path
+) -> Iterator[GuestExecutor]:
+    files = GuestFiles(study_files={"decided": program})
+    with GuestExecutor(kernel(request.param), clock="virtual", files=files, home=place) as entered:
+        yield entered
+
+
+@pytest.fixture(scope="module")
+def observed(target: GuestExecutor) -> Observation:
+    found = target.count(JOB, "decisions")
+    assert found.problem == ""
+    return found
+
+
+def named(target: GuestExecutor, observed: Observation) -> NamedDecisions:
+    assert observed.costs is not None
+    assert observed.decisions is not None
+    return target.named_decisions(observed.costs, observed.decisions)
+
+
+def recorded(observed: Observation) -> list[Seen]:
+    """What the kernel has recorded."""
+    (text,) = (
+        e.text for e in observed.events if isinstance(e, Output) and e.role == "workload" and e.stream == "stdout"
+    )
+    found = []
+    for line in text.splitlines():
+        match line.split():
+            case ["S", task, other, state, at]:
+                found.append(Seen("switch", int(task), int(other), state[0] == "R", int(at) * 1000))
+            case [kind, other, at]:
+                found.append(Seen({"W": "wakeup", "N": "new"}[kind], -1, int(other), False, int(at) * 1000))
+    return found
+
+
+@pytest.mark.vm
+def test_every_switch_and_wakeup_is_the_kernels_own(target: GuestExecutor, observed: Observation) -> None:
+    own, seen = named(target, observed), recorded(observed)
+    places = [place for place, kind in enumerate(own.kinds) if KINDS[kind] in ("switch", "wakeup", "new")]
+    assert len(seen) > 300
+    assert {one.kind for one in seen} == {"switch", "wakeup", "new"}
+    assert {one.stays for one in seen if one.kind == "switch"} == {True, False}
+    # The program began to record after the workload's start, and ended before its end.
+    fitting = [first for first in range(len(places) - len(seen) + 1) if fits(own, places[first:], seen)]
+    assert len(fitting) == 1
+    apart = [own.time_ns(place) - one.time_ns for place, one in zip(places[fitting[0] :], seen, strict=False)]
+    assert max(apart) - min(apart) < MOST_APART_NS
+
+
+def fits(own: NamedDecisions, places: list[int], seen: list[Seen]) -> bool:
+    """Whether the decisions at ``places`` are those, each task of the one being one of the other."""
+    pairs: dict[int, int] = {}
+    for place, one in zip(places, seen, strict=False):
+        if KINDS[own.kinds[place]] != one.kind or own.stays[place] != one.stays:
+            return False
+        both = [(own.others[place], one.other)]
+        if one.kind == "switch":
+            both.append((own.running[place], one.task))
+        if any(pairs.setdefault(task, pid) != pid for task, pid in both):
+            return False
+    return len(set(pairs.values())) == len(pairs)
+
+
+@pytest.mark.vm
+def test_the_guest_does_not_notice_and_every_repeat_decides_the_same(
+    target: GuestExecutor, observed: Observation
+) -> None:
+    assert target.run(JOB).lines == observed.lines
+    first = named(target, observed)
+    repeats = [target.count(JOB, "decisions") for _ in range(20)]
+    assert {repeat.lines for repeat in repeats} == {observed.lines}
+    assert {repeat.decisions for repeat in repeats} == {observed.decisions}
+    found = divergence(first, named(target, repeats[0]))
+    assert found.spread is None
+    assert found.alike == found.baseline.decisions > 300
+
+
+@pytest.mark.vm
+def test_paths_say_why(target: GuestExecutor, observed: Observation) -> None:
+    own = named(target, observed)
+    assert own.has_clock
+    paths: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in KINDS}
+    for place, kind in enumerate(own.kinds):
+        paths[KINDS[kind]].append(own.path(place))
+    assert all("__schedule" in path for path in paths["switch"])
+    assert all("try_to_wake_up" in path for path in paths["wakeup"])
+    assert all("resched_curr" in path or "__resched_curr" in path for path in paths["resched"])
+    assert any("entry_SYSCALL_64" in path[0] and "try_to_wake_up" in path for path in paths["wakeup"])
+    assert any("asm_sysvec_apic_timer_interrupt" in path for path in paths["resched"])
+    assert {task.name for task in own.tasks if task.role == "workload"} == {"decided"}
+    assert {task.role for task in own.tasks} >= {"workload", "idle", "kernel"}
+
+
+def document() -> dict[str, Any]:
+    taken = stream([("new", 0), ("switch", 4)])
+    return taken.model_dump(mode="json", exclude={"functions", "instruction_ns"}) | {"version": 1}
+
+
+def test_what_the_lens_wrote_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "decisions"
+    file.write_text(json.dumps(document()))
+    assert read_decisions(file) == (Decisions.model_validate(document()), "")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "malformed"),
+        (b"\xff", "malformed"),
+        (b"[]", "malformed"),
+        (b"[" * 100_000, "malformed"),
+        (json.dumps(document() | {"at": [2, 1]}).encode(), "not in the order"),
+        (json.dumps(document() | {"cpus": [-1, 0]}).encode(), "malformed (cpus.0: "),
+        (b" " * (LARGEST_BYTES + 1), "more than 64 MiB"),
+    ],
+)
+def test_whatever_stands_there_is_a_problem_in_one_line(tmp_path: Path, content: bytes, problem: str) -> None:
+    file = tmp_path / "decisions"
+    file.write_bytes(content)
+    decisions, found = read_decisions(file)
+    assert decisions is None
+    assert problem in found
+    assert "\n" not in found
+
+
+def test_no_document_is_a_problem(tmp_path: Path) -> None:
+    assert "wrote no decisions: it did not see" in read_decisions(tmp_path / "decisions")[1]

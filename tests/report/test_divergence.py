@@ -1,0 +1,130 @@
+"""Where two trials part, in the report, in the terminal and as a picture."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.report.plotted import checked
+
+from ajuste.analysis.explanation import explanation
+from ajuste.model.decision import NamedDecisions
+from ajuste.model.results import Results
+from ajuste.model.scheduling import Explanation, Recorded
+from ajuste.report.divergence import divergence_report, divergence_sections
+from ajuste.report.document import Folded, Picture, Section, Table
+from ajuste.report.html import render_html
+from ajuste.report.labels import labels_of
+from ajuste.report.markdown import markdown
+from ajuste.report.pictures.drawing import draw
+from ajuste.report.plots.divergence import divergence_plot
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
+from decisions import KERNEL, Step, stream
+
+EVIL = "</script><b>\x1b[31m"
+COMMON: list[Step] = [("new", 0), ("new", 0), ("wakeup", 4), ("timer", 0), ("switch", 4), ("switch", 3)] * 4
+ONE: list[Step] = [("resched", 3), ("wakeup", 5), ("switch", 5), ("switch", 3), ("switch", 0), ("switch", 4)]
+OTHER: list[Step] = [("wakeup", 5), ("switch", 0), ("switch", 5), ("switch", KERNEL), ("switch", 4)]
+
+
+def followed(name: str, steps: list[Step], **changes: Any) -> Recorded:
+    return Recorded(
+        configuration=name,
+        block=0,
+        seed=changes.pop("seed", 7),
+        problem="no tracefs",
+        decisions=evil(stream(steps, **changes)),
+    )
+
+
+def evil(one: NamedDecisions) -> NamedDecisions:
+    """A thread of a module, and a function of it, can be called anything."""
+    tasks = [task.model_copy(update={"name": EVIL}) if task.role == "kernel" else task for task in one.tasks]
+    return one.model_copy(update={"tasks": tuple(tasks), "functions": (EVIL, *one.functions[1:])})
+
+
+def told_of(granularity: Results, own: Recorded, baseline: Recorded) -> Results:
+    return granularity.model_copy(update={"explanations": (explanation(own, baseline),)})
+
+
+@pytest.fixture(scope="module")
+def names(granularity: Results) -> tuple[str, str]:
+    baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
+    return baseline, own
+
+
+@pytest.fixture(scope="module")
+def told(granularity: Results, names: tuple[str, str]) -> Results:
+    baseline, own = names
+    return told_of(granularity, followed(own, [*COMMON, *OTHER]), followed(baseline, [*COMMON, *ONE]))
+
+
+@pytest.fixture(scope="module")
+def section(told: Results) -> Section:
+    (found,) = divergence_sections(told, labels_of(told))
+    return found
+
+
+def test_it_is_said_shown_and_listed(section: Section) -> None:
+    assert section.title.startswith("Where the decisions part")
+    (picture,) = (block for block in section.blocks if isinstance(block, Picture))
+    drawn = checked(picture.plot)
+    assert "They part" in picture.plot.description
+    assert {trace.mode for trace in drawn.data} == {"lines", "markers"}
+    assert len(drawn.layout.yaxis.ticktext) == 2
+    draw(picture.plot, "title")
+    tables = [table for block in section.blocks if isinstance(block, Folded) for table in block.blocks]
+    decisions, tasks = (table for table in tables if isinstance(table, Table))
+    rows = [tuple(map(str, row.cells)) for group in decisions.groups for row in group.rows]
+    assert [row[0] for row in rows] == ["−3", "−2", "−1", "0", "1", "2", "3", "4", "5", "6"]
+    assert [row.marked for group in decisions.groups for row in group.rows].index(True) == 4
+    assert "has to make way" in rows[4][1]
+    assert "wakes" in rows[4][2]
+    assert rows[9][2] == "–"
+    assert any("the workload" in row.cells for group in tasks.groups for row in group.rows)
+
+
+def test_whatever_something_is_called_it_is_only_shown(told: Results, section: Section) -> None:
+    page = render_html(report_of(told))
+    assert EVIL not in page
+    assert "Where the decisions part" in page
+    out = io.StringIO()
+    print_report(divergence_report(told, told.explanations[0]), Console(file=out, width=100))
+    assert "\x1b[31m" not in out.getvalue()
+    assert "They part" in out.getvalue()
+    text = markdown(report_of(told))
+    assert "They part" in text
+    assert "\x1b" not in text
+    assert section.name == "divergence-0"
+
+
+def test_two_that_never_part_have_no_picture(granularity: Results, names: tuple[str, str]) -> None:
+    baseline, own = names
+    same = told_of(granularity, followed(own, COMMON), followed(baseline, COMMON))
+    found = same.explanations[0].divergence
+    assert found is not None
+    assert divergence_plot(found, ("A", "B"), "name") is None
+    (section,) = divergence_sections(same, labels_of(same))
+    assert len(section.blocks) == 1
+    assert "never part" in divergence_report(same, same.explanations[0]).headline
+
+
+def test_without_decisions_nothing_is_said(granularity: Results, names: tuple[str, str]) -> None:
+    baseline, own = (Recorded(configuration=name, block=0, seed=7, problem="no") for name in names)
+    plain = told_of(granularity, own, baseline)
+    assert divergence_sections(plain, labels_of(plain)) == ()
+    assert "divergence" not in plain.explanations[0].model_dump()
+    assert Explanation.model_validate_json(plain.explanations[0].model_dump_json()) == plain.explanations[0]
+
+
+def test_other_seeds_are_not_compared(granularity: Results, names: tuple[str, str]) -> None:
+    baseline, own = names
+    other = told_of(granularity, followed(own, COMMON, seed=8), followed(baseline, COMMON))
+    assert other.explanations[0].divergence is None
+    assert "different seeds" in other.explanations[0].notes[-1]
+    failed = Recorded(configuration=own, block=0, seed=7, problem="no", decisions_problem="the guest hung")
+    without = told_of(granularity, failed, followed(baseline, COMMON)).explanations[0]
+    assert without.notes[-1].endswith("its decisions could not be followed: the guest hung")
