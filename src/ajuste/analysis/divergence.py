@@ -34,7 +34,7 @@ _SWITCH: Final = KINDS.index("switch")
 
 _FOLLOWING: Final = 6
 _BEFORE: Final = 4
-"""So many decisions are told from where two part on, and before."""
+"""So many decisions are told after two have parted, and before."""
 _SWITCHES_BEFORE: Final = 5
 _SWITCHES_AFTER: Final = 7
 _LONGER: Final = 8
