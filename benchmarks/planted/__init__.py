@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,10 @@ from benchmarks.comparison import Comparison
 _AJUSTE: Final = Path(sys.executable).parent / "ajuste"
 _PATCHES: Final = Path(__file__).parent
 _SOURCE: Final = ("--source", "debian:6.1", "--patch")
-_TURNS: Final = "/ajuste/bin/ajuste-workloads matrix --size 200 --repetitions 3 & /ajuste/bin/ajuste-workloads matrix --size 200 --repetitions 3; wait"
+_JOB: Final = "/ajuste/bin/ajuste-workloads matrix --size 200 --repetitions 3"
+_TURNS: Final = f"{_JOB} & {_JOB}; wait"
+_PROGRAMS: Final = ("dd", "sleep")
+_FILLED: Final = "/study/dd if=/dev/zero bs=1 count=20000 | /study/sleep 0.5"
 _SCHEDULING: Final = frozenset(
     (
         "__update_load_avg_se",
@@ -41,7 +45,18 @@ class Cause(NamedTuple):
 
 CAUSES: Final = {
     "one more lock round": Cause(
-        (*_SOURCE, str(_PATCHES / "one-more-lock-round.patch"), "--", "hackbench", "-p", "-g", "1", "-l", "20"),
+        (
+            *_SOURCE,
+            str(_PATCHES / "one-more-lock-round.patch"),
+            "--file",
+            "dd",
+            "--file",
+            "sleep",
+            "--",
+            "sh",
+            "-c",
+            _FILLED,
+        ),
         frozenset(("mutex_lock", "mutex_unlock", "pipe_write")),
     ),
     "a slow path of write(2)": Cause(
@@ -89,11 +104,13 @@ def _first_function(cause: Cause) -> tuple[str, float]:
     """Its name, and its share of the difference."""
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "cache").symlink_to(home().cache)
+        for program in _PROGRAMS:
+            shutil.copy(f"/bin/{program}", directory)
         environment = {**os.environ, "AJUSTE_HOME": directory}
 
         def said(*words: str) -> str:
             return subprocess.run(
-                [_AJUSTE, *words], env=environment, check=True, stdout=subprocess.PIPE, text=True
+                [_AJUSTE, *words], cwd=directory, env=environment, check=True, stdout=subprocess.PIPE, text=True
             ).stdout
 
         said("compare", "--vm", "--metric", "instructions", "--blocks", "2", "--name", "planted", *cause.words)
