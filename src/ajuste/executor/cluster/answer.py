@@ -110,7 +110,7 @@ def require(answer: Answer) -> None:
 
 def carried_out(target: Executor, plan: Plan) -> Said:
     """What ``target`` observed of a plan."""
-    observed = target.run(plan).model_dump(exclude={"events", "costs"})
+    observed = target.run(plan).model_dump(include=set(Said.model_fields))
     observed["disturbances"] = [one[:2000] for one in observed["disturbances"][:1000]]
     return Said(**(observed | {"problem": observed["problem"][:2000]}))
 
