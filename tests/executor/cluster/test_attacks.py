@@ -140,6 +140,19 @@ def test_what_is_not_offered_as_a_bench_measures_nothing_by_its_clock(tmp_path: 
     assert duties.do("bench-carry-out", b'{"parcel": "{}"}').refusal == "it was not started with --bench"
 
 
+def test_what_nobody_expected_is_an_answer_and_nobody_waits_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def surprise(*_: object) -> None:
+        raise ValueError("5 is no figure of a trial")
+
+    monkeypatch.setattr("ajuste.executor.cluster.workplace.Workplace.carry_out", surprise)
+    duties = Duties(Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state"))
+    answer = duties.do("carry-out", b'{"parcel": "{}"}')
+    assert answer.error == "the worker cannot go on: ValueError: 5 is no figure of a trial"
+    assert not answer.wrong
+
+
 # What peers say
 
 

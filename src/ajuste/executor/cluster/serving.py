@@ -257,6 +257,8 @@ class Duties:
             return from_here(refusal=f"{broken}"[:2000])
         except AjusteError as error:
             return failure(error)
+        except Exception as error:  # noqa: BLE001 - whoever asked would wait for ever
+            return failure(RunError(f"the worker cannot go on: {type(error).__name__}: {error}"))
 
     def _duty(self, what: What) -> Callable[[WorkRequest], Answer]:
         match what:
