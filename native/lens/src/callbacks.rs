@@ -8,6 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::block::Block;
+use crate::decisions::Kind;
 use crate::interface::interface;
 use crate::lens::Lens;
 use crate::symbols::Vector;
@@ -26,7 +27,7 @@ pub fn lens() -> &'static mut Lens {
 }
 
 /// ... with this CPU known to it.
-pub fn with(cpu: c_uint) -> (&'static mut Lens, usize) {
+fn with(cpu: c_uint) -> (&'static mut Lens, usize) {
     let (lens, number) = (lens(), cpu as usize);
     if !lens.knows(number) {
         lens.meet(number, interface().counters(cpu));
@@ -106,4 +107,40 @@ pub extern "C" fn accessed(cpu: c_uint, _: u32, _: u64, _: *mut c_void) {
 pub extern "C" fn output(cpu: c_uint, _: *mut c_void) {
     let (lens, cpu) = with(cpu);
     lens.output(cpu);
+}
+
+pub extern "C" fn woken(cpu: c_uint, access: u32, address: u64, offset: *mut c_void) {
+    if interface().is_store(access) {
+        let (lens, cpu) = with(cpu);
+        lens.decide_of(cpu, Kind::Wakeup, address.wrapping_sub(number(offset)));
+    }
+}
+
+pub extern "C" fn new(cpu: c_uint, access: u32, address: u64, offset: *mut c_void) {
+    if interface().is_store(access) {
+        let (lens, cpu) = with(cpu);
+        lens.decide_of(cpu, Kind::New, address.wrapping_sub(number(offset)));
+    }
+}
+
+pub extern "C" fn marked(cpu: c_uint, access: u32, address: u64, _: *mut c_void) {
+    if interface().is_store(access) {
+        let (lens, cpu) = with(cpu);
+        lens.decide_of(cpu, Kind::Resched, address);
+    }
+}
+
+pub extern "C" fn timer(cpu: c_uint, _: *mut c_void) {
+    let (lens, cpu) = with(cpu);
+    lens.decide(cpu, Kind::Timer, None);
+}
+
+pub extern "C" fn schedule(cpu: c_uint, _: *mut c_void) {
+    let (lens, cpu) = with(cpu);
+    lens.may_stay(cpu, true);
+}
+
+pub extern "C" fn dequeue(cpu: c_uint, _: *mut c_void) {
+    let (lens, cpu) = with(cpu);
+    lens.may_stay(cpu, false);
 }

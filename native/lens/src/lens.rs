@@ -3,10 +3,11 @@
 use crate::arguments::{Arguments, Depth};
 use crate::block::{Block, Blocks};
 use crate::counters::{close, is_open, Counts, FIELDS};
-use crate::decisions::{Decision, Decisions, Kind, Sites};
+use crate::decisions::{Decision, Decisions, Kind};
 use crate::document::Costs;
 use crate::fault::Doubts;
 use crate::mark::{Mark, Marks};
+use crate::sites::Sites;
 use crate::symbols::{Symbols, Vector};
 use crate::task::{Role, TaskId, Tasks};
 use crate::walk::Walk;

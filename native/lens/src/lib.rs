@@ -15,6 +15,7 @@ mod instruction;
 mod interface;
 mod lens;
 mod mark;
+mod sites;
 mod symbols;
 mod task;
 mod translation;

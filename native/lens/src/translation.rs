@@ -9,9 +9,9 @@ use crate::arguments::Depth;
 use crate::block::{Block, Blocks, Flow, CODE_BYTES};
 use crate::callbacks;
 use crate::counters::{BRANCHES, CLOSE, KERNEL, NOTHING, OPEN, USER};
-use crate::decisions::Sites;
 use crate::instruction::{shape, Shape};
 use crate::interface::{self, Instruction, LONGEST_INSTRUCTION};
+use crate::sites::{is_locked, state_offset, Site, Sites};
 use crate::symbols::{is_kernel, Place, Special, Symbols};
 
 struct Piece {
@@ -40,7 +40,7 @@ pub fn instrument(
     if in_kernel {
         watch_kernel(block, &pieces, place);
         if let Some(sites) = sites {
-            pieces.iter().for_each(|piece| sites.watch(place, piece.instruction, &piece.bytes));
+            watch_decisions(&pieces, sites.at(place), place.function);
         }
     } else {
         watch_user(&pieces);
@@ -111,6 +111,26 @@ fn watch_kernel(block: &interface::Block, pieces: &[Piece], place: Place) {
             (Shape::StoreAt(offset), Some(Special::Copy)) => {
                 piece.instruction.on_access(callbacks::copy, told(offset as u64));
             }
+            _ => {}
+        }
+    }
+}
+
+/// Have the instructions told of that decide something in a `function` of the scheduler.
+fn watch_decisions(pieces: &[Piece], site: Option<Site>, function: u64) {
+    for piece in pieces {
+        let is_first = piece.address == function;
+        match site {
+            Some(Site::Wakeup | Site::New) => {
+                let woken = if site == Some(Site::New) { callbacks::new } else { callbacks::woken };
+                if let Some(offset) = state_offset(&piece.bytes) {
+                    piece.instruction.on_access(woken, told(offset as u64));
+                }
+            }
+            Some(Site::Resched) if is_locked(&piece.bytes) => piece.instruction.on_access(callbacks::marked, told(0)),
+            Some(Site::Timer) if is_first => piece.instruction.on_execution(callbacks::timer, told(0)),
+            Some(Site::Schedule) if is_first => piece.instruction.on_execution(callbacks::schedule, told(0)),
+            Some(Site::Dequeue) if is_first => piece.instruction.on_execution(callbacks::dequeue, told(0)),
             _ => {}
         }
     }
