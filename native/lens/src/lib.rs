@@ -13,6 +13,7 @@ mod instruction;
 mod interface;
 mod lens;
 mod mark;
+mod running;
 mod symbols;
 mod task;
 mod translation;
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
     if let Some(problem) = about.problem() {
-        return Err(problem.to_owned());
+        return Err(problem);
     }
     let interface = Interface::find(about)?;
     let arguments = Arguments::parse(words.iter().map(String::as_str))?;
@@ -80,5 +81,8 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
     let lens = callbacks::lens();
     // SAFETY: QEMU passed the block for this callback.
     let block = unsafe { interface::Block::new(block) };
+    if interface::interface().cpus > 1 {
+        callbacks::watch_turns(&block);
+    }
     translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks);
 }
