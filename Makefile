@@ -10,6 +10,7 @@ PLOTLY := src/ajuste/report/templates/plotly.min.js
 CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 # QEMU loads the lens: it is a library, and so not linked statically. RUSTFLAGS replace those of .cargo/config.toml.
 LENS := RUSTFLAGS="--remap-path-prefix=$(CARGO_HOME)=/cargo --remap-path-prefix=$(CURDIR)=/ajuste" cargo rustc --quiet \
 --release --locked --package ajuste-lens --lib --crate-type cdylib
@@ -36,6 +37,9 @@ $(PLOTLY): $(SYNCED)
 
 native: | system
 	@$(CARGO) build --quiet --release --locked
+	@$(CARGO) --config "target.x86_64-unknown-linux-gnu.linker='$(CURDIR)/setup/linker'" build --quiet --release \
+	--locked --target-dir $(TARGET)/symbols --package ajuste-agent --package ajuste-workloads
+	@setup/symbols $(TARGET)/x86_64-unknown-linux-gnu/release $(TARGET)/symbols/x86_64-unknown-linux-gnu/release
 	@$(LENS)
 
 # Two builds of one commit have the same bytes.

@@ -19,6 +19,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PROGRAMS = ("ajuste-agent", "ajuste-workloads")
 LIBRARIES = ("libajuste_lens.so",)
 """What QEMU loads: of QEMU's own machine, and linked to the libraries that it has anyway."""
+SYMBOLS = tuple(f"{name}.symbols" for name in PROGRAMS)
+"""The names of the programs' functions, which are built without them (setup/symbols)."""
 TRIPLES = {62: "x86_64", 183: "aarch64"}
 """``e_machine`` of ELF files, and the machine's name in the wheel's tag."""
 INTERPRETER = 3
@@ -35,8 +37,9 @@ class Carried(BuildHookInterface[Any]):
         root = Path(self.root)
         programs = [_programs_of(root) / name for name in PROGRAMS]
         libraries = [_programs_of(root) / name for name in LIBRARIES]
+        symbols = [_programs_of(root) / name for name in SYMBOLS]
         share = root / "target" / "share"
-        for needed in (*programs, *libraries, share):
+        for needed in (*programs, *libraries, *symbols, share):
             if not needed.exists():
                 raise FileNotFoundError(f"{needed} not found: build the wheel with make dist")
         machines = {_machine(program) for program in programs}
@@ -45,7 +48,7 @@ class Carried(BuildHookInterface[Any]):
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-manylinux_2_17_{machines.pop()}"
         build_data["shared_data"][str(share)] = "share"
-        carried = {str(program): f"ajuste/native/{program.name}" for program in (*programs, *libraries)}
+        carried = {str(program): f"ajuste/native/{program.name}" for program in (*programs, *libraries, *symbols)}
         carried[str(root / "native" / "module")] = "ajuste/native/module"
         carried[str(self._record(root, [*programs, *libraries]))] = "ajuste/native/build.json"
         build_data["force_include"].update(carried)

@@ -27,6 +27,7 @@ def test_it_has_every_file_of_the_package_and_all_beside_it(wheel: Path) -> None
     modules = ROOT / "native" / "module"
     expected |= {f"ajuste/native/module/{f.relative_to(modules)}" for f in modules.rglob("*") if f.is_file()}
     expected |= {f"ajuste/native/{name}" for name in (AGENT, LENS, WORKLOADS, "build.json")}
+    expected |= {f"ajuste/native/{name}.symbols" for name in (AGENT, WORKLOADS)}
     share = "ajuste-0.1.0.data/data/share"
     expected |= {f"{share}/man/man1/ajuste{name}.1" for name in ("", *(f"-{one}" for one in COMMANDS))}
     expected |= {f"{share}/bash-completion/completions/ajuste", f"{share}/zsh/site-functions/_ajuste"}

@@ -6,11 +6,13 @@
 use std::ffi::{c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::OnceLock;
 
 use crate::block::Block;
 use crate::decisions::Kind;
-use crate::interface::interface;
+use crate::interface::{self, interface};
 use crate::lens::Lens;
+use crate::running;
 use crate::symbols::Vector;
 
 static LENS: AtomicPtr<Lens> = AtomicPtr::new(ptr::null_mut());
@@ -26,13 +28,42 @@ pub fn lens() -> &'static mut Lens {
     unsafe { LENS.load(Ordering::Relaxed).as_mut() }.expect("the lens is kept before callbacks are registered")
 }
 
-/// ... with this CPU known to it.
-fn with(cpu: c_uint) -> (&'static mut Lens, usize) {
-    let (lens, number) = (lens(), cpu as usize);
-    if !lens.knows(number) {
-        lens.meet(number, interface().counters(cpu));
+/// ... and the CPU that runs, which is known to it. What QEMU says it is may be wrong.
+fn with(_: c_uint) -> (&'static mut Lens, usize) {
+    let lens = lens();
+    let cpu = lens.running().unwrap_or_else(|| lens.run(0, interface().counters()));
+    (lens, cpu)
+}
+
+/// Have each block begin with a look at whose turn it is. To be called before all else is put into the block.
+pub fn watch_turns(block: &interface::Block) {
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    if let Err(reason) = FOUND.get_or_init(|| running::find(interface().cpus)) {
+        refuse(reason);
     }
-    (lens, number)
+    block.on_execution(turn, ptr::without_provenance_mut(running::number()));
+}
+
+/// A block begins that was translated for the CPU `translator`.
+extern "C" fn turn(told: c_uint, translator: *mut c_void) {
+    if !running::is_as_before() || told as usize != translator.addr() {
+        next_turn(told as usize, translator.addr());
+    }
+}
+
+#[cold]
+fn next_turn(told: usize, translator: usize) {
+    if told != translator {
+        refuse("this QEMU does not add to the counters of the CPU that a block was translated for");
+    }
+    lens().run(running::number(), interface().counters());
+}
+
+/// End QEMU, and with it the trial.
+fn refuse(reason: &str) -> ! {
+    eprintln!("lens: {reason}");
+    // SAFETY: it ends this process without looking back.
+    unsafe { libc::_exit(1) }
 }
 
 fn number(told: *mut c_void) -> u64 {

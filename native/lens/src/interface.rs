@@ -7,6 +7,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::sync::OnceLock;
 
 use crate::counters::FIELDS;
+use crate::running;
 
 /// A block of instructions while it is translated.
 #[repr(C)]
@@ -33,14 +34,12 @@ pub struct About {
 
 impl About {
     /// Why the lens does not fit this QEMU.
-    pub fn problem(&self) -> Option<&'static str> {
+    pub fn problem(&self) -> Option<String> {
         // SAFETY: QEMU passes the name of its target, which ends in a zero.
         let target = unsafe { CStr::from_ptr(self.target) };
         match (target.to_bytes(), self.is_system) {
-            // QEMU 10 takes the CPU that a block was translated for as the one that carries it out.
-            (b"x86_64", true) if self.most_cpus != 1 => Some("instructions are counted for one CPU only"),
-            (b"x86_64", true) => None,
-            _ => Some("this is no emulator of x86_64 machines"),
+            (b"x86_64", true) => running::problem(self.most_cpus),
+            _ => Some("this is no emulator of x86_64 machines".to_owned()),
         }
     }
 }
@@ -52,7 +51,7 @@ const ADD: c_int = 0;
 /// From this version on the bytes of an instruction are copied.
 const COPIES_BYTES: c_int = 3;
 
-/// A counter of the interface's later versions: there is one for each CPU.
+/// A counter of the interface's later versions: in an array of QEMU's own, which has an element for each CPU.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Entry {
@@ -60,11 +59,29 @@ struct Entry {
     offset: usize,
 }
 
-/// Where the counters are: in memory of the lens, or in QEMU's own, for each CPU.
+/// That array, of which only the address is used: the counters themselves are memory of the lens. With elements of one
+/// byte QEMU 10 adds the number of the CPU that a block is translated for to a counter's address, and nothing else: a
+/// multiplication of that number would spoil it (gen_plugin_u64_ptr).
 #[derive(Clone, Copy)]
-enum Board {
-    Single(*mut u64),
-    PerCpu(*mut c_void),
+struct Board {
+    board: *mut c_void,
+    find: unsafe extern "C" fn(*mut c_void, c_uint) -> *mut c_void,
+}
+
+impl Board {
+    fn new() -> Result<Board, String> {
+        let make: unsafe extern "C" fn(usize) -> *mut c_void = required(c"qemu_plugin_scoreboard_new")?;
+        let find = required(c"qemu_plugin_scoreboard_find")?;
+        // SAFETY: it takes the size of an element.
+        Ok(Board { board: unsafe { make(1) }, find })
+    }
+
+    /// What QEMU takes for the counter at `counter`, in the block that is translated now.
+    fn entry(&self, counter: *mut u64) -> Entry {
+        // SAFETY: the board is QEMU's own, and every guest has a first CPU.
+        let first = unsafe { (self.find)(self.board, 0) };
+        Entry { board: self.board, offset: counter.addr().wrapping_sub(first.addr() + running::number()) }
+    }
 }
 
 type AddSingle = unsafe extern "C" fn(*mut RawInstruction, c_int, *mut u64, u64);
@@ -75,7 +92,7 @@ type AddAccessPerCpu = unsafe extern "C" fn(*mut RawInstruction, c_int, c_int, E
 #[derive(Clone, Copy)]
 enum Adding {
     Single(AddSingle, AddAccessSingle),
-    PerCpu(AddPerCpu, AddAccessPerCpu),
+    PerCpu(AddPerCpu, AddAccessPerCpu, Board),
 }
 
 #[derive(Clone, Copy)]
@@ -86,10 +103,11 @@ enum Bytes {
 
 /// The functions of this QEMU.
 pub struct Interface {
-    board: Board,
+    counters: *mut [u64; FIELDS],
     adding: Adding,
     bytes: Bytes,
-    find: Option<unsafe extern "C" fn(*mut c_void, c_uint) -> *mut c_void>,
+    /// How many CPUs the guest has.
+    pub cpus: c_int,
     on_translation: unsafe extern "C" fn(Id, Translated),
     on_block: unsafe extern "C" fn(*mut RawBlock, Executed, c_int, *mut c_void),
     on_instruction: unsafe extern "C" fn(*mut RawInstruction, Executed, c_int, *mut c_void),
@@ -141,21 +159,17 @@ impl Interface {
     /// Look up the functions of the QEMU that loaded the lens.
     /// The error says what it lacks.
     pub fn find(about: &About) -> Result<&'static Interface, String> {
-        let (board, adding, find) = if wanted_version() == 1 {
-            let adding = Adding::Single(
+        let adding = if wanted_version() == 1 {
+            Adding::Single(
                 required(c"qemu_plugin_register_vcpu_insn_exec_inline")?,
                 required(c"qemu_plugin_register_vcpu_mem_inline")?,
-            );
-            (Board::Single(Box::leak(Box::new([0_u64; FIELDS])).as_mut_ptr()), adding, None)
+            )
         } else {
-            let make: unsafe extern "C" fn(usize) -> *mut c_void = required(c"qemu_plugin_scoreboard_new")?;
-            // SAFETY: it takes the size of an element.
-            let board = unsafe { make(size_of::<[u64; FIELDS]>()) };
-            let adding = Adding::PerCpu(
+            Adding::PerCpu(
                 required(c"qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu")?,
                 required(c"qemu_plugin_register_vcpu_mem_inline_per_vcpu")?,
-            );
-            (Board::PerCpu(board), adding, Some(required(c"qemu_plugin_scoreboard_find")?))
+                Board::new()?,
+            )
         };
         let bytes = if about.version < COPIES_BYTES {
             Bytes::Shared(required(c"qemu_plugin_insn_data")?)
@@ -163,10 +177,10 @@ impl Interface {
             Bytes::Copied(required(c"qemu_plugin_insn_data")?)
         };
         let found = Interface {
-            board,
+            counters: Box::leak(Box::new([0_u64; FIELDS])),
             adding,
             bytes,
-            find,
+            cpus: about.most_cpus,
             on_translation: required(c"qemu_plugin_register_vcpu_tb_trans_cb")?,
             on_block: required(c"qemu_plugin_register_vcpu_tb_exec_cb")?,
             on_instruction: required(c"qemu_plugin_register_vcpu_insn_exec_cb")?,
@@ -192,14 +206,13 @@ impl Interface {
         unsafe { (self.is_store)(access) }
     }
 
-    /// The counters of a CPU. They are written by that CPU's thread alone, between callbacks.
-    pub fn counters(&self, cpu: c_uint) -> *mut [u64; FIELDS] {
-        match (self.board, self.find) {
-            (Board::Single(counters), _) => counters.cast(),
-            // SAFETY: the board is QEMU's own, and the CPU is one that it told of.
-            (Board::PerCpu(board), Some(find)) => unsafe { find(board, cpu).cast() },
-            (Board::PerCpu(_), None) => unreachable!("boards come with the function that reads them"),
-        }
+    /// What translated code adds to, whichever CPU carries it out; never while a callback runs.
+    pub fn counters(&self) -> *mut [u64; FIELDS] {
+        self.counters
+    }
+
+    fn counter(&self, field: usize) -> *mut u64 {
+        self.counters.cast::<u64>().wrapping_add(field)
     }
 }
 
@@ -259,28 +272,23 @@ impl Instruction {
 
     /// Add to a counter each time that it is begun.
     pub fn count(&self, field: usize, amount: u64) {
-        match (interface().adding, interface().board) {
-            // SAFETY: see above; the field is one of the board's.
-            (Adding::Single(add, _), Board::Single(board)) => unsafe { add(self.0, ADD, board.add(field), amount) },
+        let counter = interface().counter(field);
+        match interface().adding {
+            // SAFETY: see above; the counter is the lens's.
+            Adding::Single(add, _) => unsafe { add(self.0, ADD, counter, amount) },
             // SAFETY: as above.
-            (Adding::PerCpu(add, _), Board::PerCpu(board)) => unsafe { add(self.0, ADD, entry(board, field), amount) },
-            _ => unreachable!("both are of one version"),
+            Adding::PerCpu(add, _, board) => unsafe { add(self.0, ADD, board.entry(counter), amount) },
         }
     }
 
     /// Add to a counter each time that it has loaded from memory or stored to it.
     pub fn count_access(&self, field: usize, amount: u64) {
-        let access = READ_OR_WRITE;
-        match (interface().adding, interface().board) {
-            // SAFETY: see above; the field is one of the board's.
-            (Adding::Single(_, add), Board::Single(board)) => unsafe {
-                add(self.0, access, ADD, board.add(field), amount);
-            },
+        let counter = interface().counter(field);
+        match interface().adding {
+            // SAFETY: see above; the counter is the lens's.
+            Adding::Single(_, add) => unsafe { add(self.0, READ_OR_WRITE, ADD, counter, amount) },
             // SAFETY: as above.
-            (Adding::PerCpu(_, add), Board::PerCpu(board)) => unsafe {
-                add(self.0, access, ADD, entry(board, field), amount);
-            },
-            _ => unreachable!("both are of one version"),
+            Adding::PerCpu(_, add, board) => unsafe { add(self.0, READ_OR_WRITE, ADD, board.entry(counter), amount) },
         }
     }
 
@@ -295,8 +303,4 @@ impl Instruction {
         // SAFETY: see above.
         unsafe { (interface().on_access)(self.0, accessed, WITHOUT_REGISTERS, READ_OR_WRITE, data) }
     }
-}
-
-fn entry(board: *mut c_void, field: usize) -> Entry {
-    Entry { board, offset: field * size_of::<u64>() }
 }

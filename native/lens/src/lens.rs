@@ -22,7 +22,9 @@ enum Window {
 
 /// One CPU of the guest.
 struct Cpu {
+    /// What translated code adds to while it is this CPU's turn, and else what stood there when its turn ended.
     counters: *mut [u64; FIELDS],
+    kept: *mut [u64; FIELDS],
     task: TaskId,
     /// What it had counted when that was last given to a task.
     given: Counts,
@@ -33,8 +35,26 @@ struct Cpu {
 }
 
 impl Cpu {
+    fn new(task: TaskId) -> Cpu {
+        let kept: *mut [u64; FIELDS] = Box::leak(Box::new([0; FIELDS]));
+        let (given, doubts, walk) = (Counts::default(), Doubts::default(), Walk::default());
+        Cpu { counters: kept, kept, task, given, doubts, walk, stays: true }
+    }
+
+    fn begin_turn(&mut self, counters: *mut [u64; FIELDS]) {
+        // SAFETY: no code runs while a callback does.
+        unsafe { *counters = *self.kept };
+        self.counters = counters;
+    }
+
+    fn end_turn(&mut self) {
+        // SAFETY: as above.
+        unsafe { *self.kept = *self.counters };
+        self.counters = self.kept;
+    }
+
     fn counters(&mut self) -> &mut [u64; FIELDS] {
-        // SAFETY: the counters are this CPU's, and its code does not run while a callback does.
+        // SAFETY: the counters are this CPU's, live for ever, and no code runs while a callback does.
         unsafe { &mut *self.counters }
     }
 
@@ -50,6 +70,7 @@ pub struct Lens {
     marks: Marks,
     tasks: Tasks,
     cpus: Vec<Option<Cpu>>,
+    running: Option<usize>,
     window: Window,
     agent: Option<TaskId>,
     /// Where a task's stack pointer is in it, once a switch was seen.
@@ -75,6 +96,7 @@ impl Lens {
             blocks: Blocks::default(),
             tasks: Tasks::default(),
             cpus: Vec::new(),
+            running: None,
             window: Window::Ahead,
             agent: None,
             offset: None,
@@ -87,18 +109,23 @@ impl Lens {
         self.arguments.depth
     }
 
-    /// Whether this CPU is known, so that its counters need not be looked up.
-    pub fn knows(&self, cpu: usize) -> bool {
-        self.cpus.get(cpu).is_some_and(Option::is_some)
+    /// The CPU whose turn it is, once one is known.
+    pub fn running(&self) -> Option<usize> {
+        self.running
     }
 
-    pub fn meet(&mut self, cpu: usize, counters: *mut [u64; FIELDS]) {
+    /// It is the turn of this CPU: `counters` are its own now. Returns its number.
+    pub fn run(&mut self, cpu: usize, counters: *mut [u64; FIELDS]) -> usize {
+        if let Some(before) = self.running.take() {
+            self.cpu(before).end_turn();
+        }
         if self.cpus.len() <= cpu {
             self.cpus.resize_with(cpu + 1, || None);
         }
-        let task = self.tasks.add(None);
-        let (given, doubts, walk) = (Counts::default(), Doubts::default(), Walk::default());
-        self.cpus[cpu] = Some(Cpu { counters, task, given, doubts, walk, stays: true });
+        let task = &mut self.tasks;
+        self.cpus[cpu].get_or_insert_with(|| Cpu::new(task.add(None))).begin_turn(counters);
+        self.running = Some(cpu);
+        cpu
     }
 
     fn cpu(&mut self, cpu: usize) -> &mut Cpu {

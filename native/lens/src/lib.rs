@@ -15,6 +15,7 @@ mod instruction;
 mod interface;
 mod lens;
 mod mark;
+mod running;
 mod sites;
 mod symbols;
 mod task;
@@ -70,7 +71,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
     if let Some(problem) = about.problem() {
-        return Err(problem.to_owned());
+        return Err(problem);
     }
     let interface = Interface::find(about)?;
     let arguments = Arguments::parse(words.iter().map(String::as_str))?;
@@ -83,5 +84,8 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
     let lens = callbacks::lens();
     // SAFETY: QEMU passed the block for this callback.
     let block = unsafe { interface::Block::new(block) };
+    if interface::interface().cpus > 1 {
+        callbacks::watch_turns(&block);
+    }
     translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks, lens.sites.as_ref());
 }

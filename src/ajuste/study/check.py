@@ -237,7 +237,7 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
                 near = nearest(name, known) or f"; expected some of {', '.join(known)}"
                 yield Problem(where, f'metric "{name}" not found{near}')
             elif column in parts and not can_count_instructions(study):
-                yield Problem(where, f'metric "{name}" requires a guest with the virtual clock and one CPU')
+                yield Problem(where, f'metric "{name}" requires a guest with the virtual clock')
             elif (column, quantile) in seen:
                 yield Problem(where, f'"{name}" is given twice; expected different metrics')
             seen.add((column, quantile))

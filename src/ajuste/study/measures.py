@@ -149,7 +149,7 @@ PARTS_OF_INSTRUCTIONS: Final = tuple(
 
 def can_count_instructions(study: Study) -> bool:
     """Whether the lens can look at the study's guests."""
-    return study.target.clock == "virtual" and study.target.cpus == 1
+    return study.target.clock == "virtual"
 
 
 def wants_instructions(study: Study) -> bool:

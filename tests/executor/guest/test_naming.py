@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import random
 import shutil
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from ajuste.executor.guest.naming import Program, costs_by_name, locate, programs_of
 from ajuste.executor.guest.tree import Directory, Entry, Link, Regular, read_archive, write_archive
+from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.model.cost import CostCode, Costs, CostTask
 from costs import documents
 
@@ -196,7 +198,30 @@ def test_without_symbols_addresses_stay_and_the_package_is_named(built: Path, pa
 def test_nobody_is_asked_for_the_symbols_of_ajustes_own_programs(built: Path) -> None:
     (own,) = programs_of([("ajuste/bin/ajuste-workloads", (built / "stripped").read_bytes())])
     named = costs_by_name(costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [own], lambda _: "a-package")
-    assert "Functions of Ajuste's own ajuste-workloads are shown by address." in named.notes
+    note = "Functions of Ajuste's own ajuste-workloads are shown by address. Build it again to see their names."
+    assert note in named.notes
+
+
+def test_a_list_names_the_functions_of_the_program_that_it_was_made_of(built: Path, tmp_path: Path) -> None:
+    content, own = (built / "stripped").read_bytes(), functions(built / "static-pie")
+    lines = "".join(f"{own[name]:016x} {16:x} my::{name}<T, U>\n" for name in ("main", "inner"))
+    (tmp_path / "right").write_text(f"{hashlib.sha256(content).hexdigest()}\n{lines}")
+    (tmp_path / "wrong").write_text(f"{'0' * 64}\n{lines.replace('my', 'your')}")
+    (tmp_path / "broken").write_bytes(b"\xff")
+    lists = tuple(tmp_path / name for name in ("right", "wrong", "broken", "none"))
+    (named,) = programs_of([("tool", content)], lists)
+    assert named.function(own["main"]) == named.function(own["main"] + 15) == "my::main<T, U>"
+    assert named.function(own["main"] + 16) == ""
+    assert named.function(own["outer"]) == ""
+    (nameless,) = programs_of([("tool", content)], lists[1:])
+    assert nameless.function(own["main"]) == ""
+
+
+def test_ajustes_own_programs_are_built_with_such_a_list() -> None:
+    program = native_program(WORKLOADS)
+    (named,) = programs_of([(WORKLOADS, program.read_bytes())], (program.with_name(f"{WORKLOADS}.symbols"),))
+    entry = ELFFile(io.BytesIO(program.read_bytes())).header["e_entry"]
+    assert named.function(entry) == "_start"
 
 
 def test_the_package_of_a_file_is_asked_of_dpkg(built: Path) -> None:

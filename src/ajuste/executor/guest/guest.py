@@ -20,7 +20,7 @@ from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, w
 from ajuste.executor.guest.command_line import GuestMachine, Lens, checked_nodes
 from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
-from ajuste.executor.guest.lens import lens_for, read_costs, read_decisions, require_one_cpu, require_plugins
+from ajuste.executor.guest.lens import lens_for, read_costs, read_decisions, require_plugins
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
 from ajuste.executor.guest.naming import name_costs, name_decisions
 from ajuste.executor.guest.snapshot import Booted, Damaged, NotRestored, Snapshot, restore
@@ -166,7 +166,6 @@ class GuestExecutor(Executor):
     def count(self, plan: Plan, depth: Depth) -> Observation:
         if self._clock == "wall":
             return super().count(plan, depth)
-        require_one_cpu(self._cpus)
         ready = self._entered
         require_plugins(ready.machine.emulator)
         return self._run(plan, lens_for(depth, self._image, self._home, ready.session.directory))

@@ -50,16 +50,6 @@ def _symbols(image: KernelImage, home: Home) -> str:
     return "".join(f"{one.address:x} {one.name}\n" for one in functions)
 
 
-def require_one_cpu(cpus: int) -> None:
-    """Raises RequestError for a guest with several."""
-    if cpus > 1:
-        raise RequestError(
-            f"instructions cannot be counted in a guest with {cpus} CPUs: QEMU does not tell a plugin which of them "
-            "carries out a block",
-            hint="use one CPU, or name other metrics",
-        )
-
-
 @functools.cache
 def require_plugins(emulator: Emulator) -> None:
     """Raises RequestError where this QEMU does not take plugins."""

@@ -6,6 +6,7 @@ file is mapped by whole pages (mmap(2)), so they stand at the same place of a pa
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 import subprocess
@@ -23,7 +24,7 @@ from elftools.elf.sections import NoteSection, SymbolTableSection
 from ajuste.analysis.costs import Namer, costs_of_functions, named_costs
 from ajuste.executor.guest.tree import read_archive
 from ajuste.kernel.symbols import NO_ELF, function_names, kernel_symbols
-from ajuste.machine.home import WORKLOADS, Home
+from ajuste.machine.home import AGENT, WORKLOADS, Home, native_program
 from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
 from ajuste.model.decision import KINDS, Decisions, NamedDecisions
 from ajuste.model.kernel import KernelImage
@@ -62,6 +63,8 @@ class Program:
     parts: tuple[_Part, ...]
     is_fixed: bool
     debug: Path = _DEBUG
+    own: tuple[Path, ...] = ()
+    """Lists of functions of Ajuste's own programs."""
 
     @cached_property
     def _functions(self) -> dict[int, _Function]:
@@ -69,6 +72,7 @@ class Program:
         found = dict(_functions_of(self.content))
         if (with_all := _debug_file(self.content, self.debug)) is not None:
             found |= dict(_functions_of(with_all))
+        found |= dict(_functions_listed(self.content, self.own))
         return dict(sorted(found.items()))
 
     @cached_property
@@ -110,12 +114,15 @@ class Mapped:
         )
 
 
-def programs_of(files: Iterable[tuple[str, bytes]]) -> tuple[Program, ...]:
-    """Those of ``files`` (path, content) that are ELF files with code."""
-    return tuple(filter(None, (_program(path, content) for path, content in files if content.startswith(b"\x7fELF"))))
+def programs_of(files: Iterable[tuple[str, bytes]], own: tuple[Path, ...] = ()) -> tuple[Program, ...]:
+    """Those of ``files`` (path, content) that are ELF files with code. ``own`` are lists of the functions of Ajuste's
+    own programs.
+    """
+    elves = ((path, content) for path, content in files if content.startswith(b"\x7fELF"))
+    return tuple(filter(None, (_program(path, content, own) for path, content in elves)))
 
 
-def _program(path: str, content: bytes) -> Program | None:
+def _program(path: str, content: bytes, own: tuple[Path, ...]) -> Program | None:
     try:
         elf = ELFFile(io.BytesIO(content))
         loaded = [part.header for part in elf.iter_segments("PT_LOAD") if part["p_flags"] & 1]
@@ -123,7 +130,7 @@ def _program(path: str, content: bytes) -> Program | None:
     except NO_ELF:
         return None
     parts = tuple(_Part(one["p_offset"], one["p_vaddr"], one["p_filesz"]) for one in loaded)
-    return Program(f"/{path.lstrip('/')}", content, parts, is_fixed) if parts else None
+    return Program(f"/{path.lstrip('/')}", content, parts, is_fixed, own=own) if parts else None
 
 
 def _functions_of(content: bytes) -> Iterator[tuple[int, _Function]]:
@@ -142,6 +149,19 @@ def _functions_of(content: bytes) -> Iterator[tuple[int, _Function]]:
     except NO_ELF:
         return
     yield from sorted(found, key=lambda one: _plainness(one[1]), reverse=True)
+
+
+def _functions_listed(content: bytes, lists: Iterable[Path]) -> Iterator[tuple[int, _Function]]:
+    """Those of the list that begins with the program's SHA-256: nobody else's names are its own (setup/symbols)."""
+    digest = hashlib.sha256(content).hexdigest() if lists else ""
+    for file in lists:
+        try:
+            program, *lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
+            continue
+        words = (line.split(" ", 2) for line in lines if program == digest)
+        found = [(int(start, 16), _Function(name, int(start, 16) + int(size, 16))) for start, size, name in words]
+        yield from sorted(found, key=lambda one: _plainness(one[1]), reverse=True)
 
 
 def _plainness(function: _Function) -> tuple[int, int, str]:
@@ -183,7 +203,8 @@ def _overlap(one: range, other: range) -> bool:
 
 def name_costs(costs: Costs, image: KernelImage, home: Home, initramfs: Path) -> NamedCosts:
     """``costs`` of a guest with the names of their functions. Raises RequestError where its kernel has none."""
-    programs = programs_of(read_archive(initramfs.read_bytes()))
+    own = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS))
+    programs = programs_of(read_archive(initramfs.read_bytes()), own)
     return costs_by_name(costs, function_names(kernel_symbols(image, home)), programs)
 
 
@@ -280,7 +301,7 @@ def _notes(costs: NamedCosts, package_of: Callable[[str], str]) -> Iterator[str]
 
 _LEAST_SHARE: Final = 0.001
 _OWN: Final = ("/init", f"/ajuste/bin/{WORKLOADS}")
-"""Where a guest has programs of Ajuste's, which are built without symbols."""
+"""Where a guest has programs of Ajuste's, which are built without symbols: a list beside them has their names."""
 
 
 def _nameless_words(space: Space, file: str, package_of: Callable[[str], str]) -> str:
@@ -289,7 +310,8 @@ def _nameless_words(space: Space, file: str, package_of: Callable[[str], str]) -
     if not file:
         return "Functions of no file, such as the vDSO's, are shown by address."
     if file in _OWN:
-        return f"Functions of Ajuste's own {file.rpartition('/')[2]} are shown by address."
+        name = file.rpartition("/")[2]
+        return f"Functions of Ajuste's own {name} are shown by address. Build it again to see their names."
     package = package_of(file)
     advice = f"Install {package} to see their names." if package else "Do not strip its symbols to see their names."
     return f"Functions of {file} without a name are shown by address. {advice}"
