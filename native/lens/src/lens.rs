@@ -5,7 +5,10 @@ use crate::block::{Block, Blocks};
 use crate::counters::{close, is_open, Counts, FIELDS};
 use crate::document::Costs;
 use crate::fault::Doubts;
+use crate::machine::Machine;
 use crate::mark::{Mark, Marks};
+use crate::model::{add_since, BySpace, Model};
+use crate::modelled::Fetches;
 use crate::symbols::{Symbols, Vector};
 use crate::task::{Role, TaskId, Tasks};
 use crate::walk::Walk;
@@ -24,6 +27,7 @@ struct Cpu {
     task: TaskId,
     /// What it had counted when that was last given to a task.
     given: Counts,
+    modelled: BySpace,
     doubts: Doubts,
     walk: Walk,
 }
@@ -51,11 +55,14 @@ pub struct Lens {
     /// Where a task's stack pointer is in it, once a switch was seen.
     offset: Option<u64>,
     faulted: u64,
+    pub model: Option<Model>,
+    pub fetches: Option<Fetches>,
 }
 
 impl Lens {
     /// The error says which file cannot be read.
     pub fn new(arguments: Arguments) -> Result<Lens, String> {
+        let machine = arguments.machine.as_deref().map(Machine::read).transpose()?;
         Ok(Lens {
             symbols: Symbols::read(&arguments.symbols)?,
             marks: Marks::open(&arguments.events, &arguments.plan)?,
@@ -67,6 +74,8 @@ impl Lens {
             agent: None,
             offset: None,
             faulted: 0,
+            fetches: machine.as_ref().map(|machine| Fetches::new(machine.line_bytes, machine.memory_bytes)),
+            model: machine.map(Model::new),
         })
     }
 
@@ -85,7 +94,7 @@ impl Lens {
         }
         let task = self.tasks.add(None);
         let (given, doubts, walk) = (Counts::default(), Doubts::default(), Walk::default());
-        self.cpus[cpu] = Some(Cpu { counters, task, given, doubts, walk });
+        self.cpus[cpu] = Some(Cpu { counters, task, given, modelled: BySpace::default(), doubts, walk });
     }
 
     fn cpu(&mut self, cpu: usize) -> &mut Cpu {
@@ -94,14 +103,26 @@ impl Lens {
 
     /// A block is about to be carried out.
     pub fn block(&mut self, cpu: usize, block: &'static Block) {
+        self.charge_misses(cpu);
         let Some(cpu) = self.cpus[cpu].as_mut() else { return };
         let now = cpu.counts().instructions();
         cpu.walk.go_on(self.tasks.get_mut(cpu.task), block, now);
     }
 
+    /// Give the frame on top what the modelled machine missed since the last time.
+    fn charge_misses(&mut self, number: usize) {
+        let Some(missed) = self.model.as_mut().and_then(|model| model.missed(number)) else { return };
+        let task = self.cpu(number).task;
+        self.tasks.get_mut(task).charge_misses(missed);
+    }
+
     /// Give the task of a CPU what was counted since the last time.
     fn settle(&mut self, cpu: usize) {
         let depth = self.depth();
+        if depth == Depth::Functions {
+            self.charge_misses(cpu);
+        }
+        let modelled = self.model.as_mut().map(|model| model.modelled(cpu));
         let Some(cpu) = self.cpus[cpu].as_mut() else { return };
         let now = cpu.counts();
         let more = now.since(&cpu.given);
@@ -109,6 +130,10 @@ impl Lens {
         let task = self.tasks.get_mut(cpu.task);
         task.counts.add(&more);
         task.is_user |= more.user > 0;
+        if let Some(modelled) = modelled {
+            add_since(&mut task.modelled, &modelled, &cpu.modelled);
+            cpu.modelled = modelled;
+        }
         if depth == Depth::Functions {
             cpu.walk.charge(task, now.instructions());
         }
@@ -197,6 +222,9 @@ impl Lens {
     fn mark(&mut self, cpu: usize, mark: Mark) {
         let agent = self.cpu(cpu).task;
         self.agent = Some(agent);
+        if let Some(model) = &mut self.model {
+            model.begin();
+        }
         self.tasks.get_mut(agent).role = Some(Role::Agent);
         match mark {
             Mark::Started(role) => {
@@ -217,6 +245,7 @@ impl Lens {
         self.settle_all();
         for task in self.tasks.iter_mut() {
             task.counts = Counts::default();
+            task.modelled = BySpace::default();
             task.switches_in = 0;
             task.begin_tree();
         }
@@ -227,7 +256,10 @@ impl Lens {
     fn finish(&mut self) {
         self.settle_all();
         self.window = Window::Over;
-        let costs = Costs::of(&self.tasks, self.arguments.depth, self.faulted);
+        if let Some(model) = &mut self.model {
+            model.end();
+        }
+        let costs = Costs::of(&self.tasks, self.arguments.depth, self.faulted, self.model.is_some());
         if let Err(error) = costs.write(&self.arguments.costs) {
             eprintln!("lens: {}: {error}", self.arguments.costs.display());
         }

@@ -1,21 +1,29 @@
 //! The lens: a plugin of QEMU that counts what each task of a guest carries out, without disturbing anything.
 //!
-//! It is loaded with `-plugin libajuste_lens.so,depth=…,events=…,plan=…,symbols=…,costs=…` and writes one document when
+//! It is loaded with `-plugin libajuste_lens.so,depth=…,events=…,plan=…,symbols=…,costs=…[,machine=…]` and writes one document when
 //! the workload of a trial has ended.
 
 mod arguments;
 mod block;
+mod cache;
 mod callbacks;
 mod counters;
 mod document;
 mod fault;
+mod hierarchy;
 mod instruction;
 mod interface;
 mod lens;
+mod machine;
 mod mark;
+mod memory;
+mod model;
+mod modelled;
+mod predictor;
 mod symbols;
 mod task;
 mod translation;
+mod translations;
 mod tree;
 mod walk;
 
@@ -71,7 +79,11 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
     }
     let interface = Interface::find(about)?;
     let arguments = Arguments::parse(words.iter().map(String::as_str))?;
-    callbacks::keep(Lens::new(arguments)?);
+    let lens = Lens::new(arguments)?;
+    if lens.model.is_some() {
+        memory::find_functions()?;
+    }
+    callbacks::keep(lens);
     interface.on_translation(id, translated);
     Ok(())
 }
@@ -81,4 +93,7 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
     // SAFETY: QEMU passed the block for this callback.
     let block = unsafe { interface::Block::new(block) };
     translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks);
+    if let Some(fetches) = &mut lens.fetches {
+        fetches.instrument(&block);
+    }
 }

@@ -27,6 +27,7 @@ from ajuste.cli.options import (
     Jobs,
     Json,
     KeepOutput,
+    Machine,
     Memory,
     MinEffect,
     Prepare,
@@ -90,6 +91,7 @@ def ablate(
     vm: Vm = False,
     clock: Clock = None,
     memory: Memory = None,
+    machine: Machine = None,
     background: Annotated[
         list[str] | None, option("Run this command in the background (repeatable).", "COMMAND")
     ] = None,
@@ -144,6 +146,7 @@ def ablate(
         vm=vm,
         clock=clock,
         memory=memory,
+        machine=machine,
         background=tuple(background or ()),
         setup=setup,
         prepare=prepare,

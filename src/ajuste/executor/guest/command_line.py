@@ -52,11 +52,14 @@ class GuestMachine(BaseModel):
 
 @dataclass(frozen=True)
 class Lens:
-    """The plugin of QEMU that counts instructions: its ``library``, how deep it looks, and the kernel's ``symbols``."""
+    """The plugin of QEMU that counts instructions: its ``library``, how deep it looks, the kernel's ``symbols``, and
+    the description of the ``machine`` that is modelled, if any.
+    """
 
     library: Path
     depth: str
     symbols: Path
+    machine: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,8 @@ def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -
 
 def _plugin(lens: Lens, channels: Channels) -> str:
     files = {"events": channels.events, "plan": channels.plan, "symbols": lens.symbols, "costs": channels.costs}
+    if lens.machine:
+        files["machine"] = lens.machine
     told = (f"{name}={_escaped(file)}" for name, file in files.items())
     return ",".join((_escaped(lens.library), f"depth={lens.depth}", *told))
 
