@@ -1,5 +1,7 @@
 //! Caches as a textbook has them: set-associative, and of each set what was used least recently is replaced.
 
+use std::ops::Range;
+
 /// Something that a cache keeps, by its key.
 pub trait Entry: Copy {
     /// No key is this one's.
@@ -8,83 +10,127 @@ pub trait Entry: Copy {
     fn key(&self) -> u64;
 }
 
-/// Entries in sets, each set in the order of last use.
+/// Entries in sets, each with the time of its last use.
 pub struct Lru<E> {
     sets: u64,
     ways: usize,
     entries: Vec<E>,
+    used_at: Vec<u64>,
+    now: u64,
+    /// Where the entry of a key may be, so that nobody has to look through a large set. Empty for a large cache.
+    hints: Vec<u32>,
 }
+
+const MOST_WITH_HINTS: usize = 1024;
+const HINTS_PER_ENTRY: usize = 4;
 
 impl<E: Entry> Lru<E> {
     pub fn new(sets: u64, ways: usize) -> Lru<E> {
-        Lru { sets, ways, entries: vec![E::EMPTY; sets as usize * ways] }
+        let count = sets as usize * ways;
+        let hints = if count > MOST_WITH_HINTS { 0 } else { (count * HINTS_PER_ENTRY).next_power_of_two() };
+        Lru { sets, ways, entries: vec![E::EMPTY; count], used_at: vec![0; count], now: 0, hints: vec![0; hints] }
     }
 
-    fn set(&mut self, key: u64) -> &mut [E] {
+    /// The places of the set of a key.
+    fn set(&self, key: u64) -> Range<usize> {
         let set = if self.sets.is_power_of_two() { key & (self.sets - 1) } else { key % self.sets };
         let begin = set as usize * self.ways;
-        &mut self.entries[begin..begin + self.ways]
+        begin..begin + self.ways
+    }
+
+    fn hint(&self, key: u64) -> usize {
+        key as usize & (self.hints.len() - 1)
+    }
+
+    fn find(&mut self, key: u64) -> Option<usize> {
+        if !self.hints.is_empty() {
+            let place = self.hints[self.hint(key)] as usize;
+            if self.entries[place].key() == key {
+                return Some(place);
+            }
+        }
+        let set = self.set(key);
+        let place = set.start + self.entries[set].iter().position(|entry| entry.key() == key)?;
+        self.point_at(place, key);
+        Some(place)
+    }
+
+    fn point_at(&mut self, place: usize, key: u64) {
+        if !self.hints.is_empty() {
+            let hint = self.hint(key);
+            self.hints[hint] = place as u32;
+        }
+    }
+
+    fn use_now(&mut self, place: usize) {
+        self.now += 1;
+        self.used_at[place] = self.now;
     }
 
     /// Use the entry of a key, if it is there.
     pub fn used(&mut self, key: u64) -> Option<&mut E> {
-        let set = self.set(key);
-        if set[0].key() != key {
-            let place = set.iter().position(|entry| entry.key() == key)?;
-            set[..=place].rotate_right(1);
-        }
-        Some(&mut set[0])
+        let place = self.find(key)?;
+        self.use_now(place);
+        Some(&mut self.entries[place])
     }
 
     /// Look at the entry of a key, as if nobody did.
     pub fn seen(&mut self, key: u64) -> Option<&mut E> {
-        self.set(key).iter_mut().find(|entry| entry.key() == key)
+        self.find(key).map(|place| &mut self.entries[place])
     }
 
     /// Put in an entry that is not there. Returns the one that had to leave.
     pub fn put(&mut self, entry: E) -> Option<E> {
         let set = self.set(entry.key());
-        set.rotate_right(1);
-        let left = std::mem::replace(&mut set[0], entry);
+        let (begin, times) = (set.start, &self.used_at[set]);
+        let place = begin + (0..times.len()).min_by_key(|way| times[*way]).unwrap_or(0);
+        let left = std::mem::replace(&mut self.entries[place], entry);
+        self.point_at(place, entry.key());
+        self.use_now(place);
         (left.key() != E::EMPTY.key()).then_some(left)
+    }
+
+    fn empty(&mut self, place: usize) {
+        self.entries[place] = E::EMPTY;
+        self.used_at[place] = 0;
     }
 
     /// Take out the entry of a key. Returns whether it was there.
     pub fn remove(&mut self, key: u64) -> bool {
-        let set = self.set(key);
-        let Some(place) = set.iter().position(|entry| entry.key() == key) else { return false };
-        set[place..].rotate_left(1);
-        set[set.len() - 1] = E::EMPTY;
+        let Some(place) = self.find(key) else { return false };
+        self.empty(place);
         true
     }
 
     /// Take out all those that are not `kept`.
     pub fn keep(&mut self, kept: impl Fn(&E) -> bool) {
-        for set in self.entries.chunks_mut(self.ways) {
-            let mut stays = 0;
-            for place in 0..set.len() {
-                if set[place].key() != E::EMPTY.key() && kept(&set[place]) {
-                    set.swap(stays, place);
-                    stays += 1;
-                }
+        for place in 0..self.entries.len() {
+            if !kept(&self.entries[place]) {
+                self.empty(place);
             }
-            set[stays..].fill(E::EMPTY);
         }
     }
 }
 
-/// A line of memory, by its number; `is_own` if no other core may have it.
+/// A line of memory, by its number; its own if no other core may have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
-    pub number: u64,
-    pub is_own: bool,
+pub struct Line(u64);
+
+impl Line {
+    pub fn new(number: u64, is_own: bool) -> Line {
+        Line(number << 1 | u64::from(is_own))
+    }
+
+    pub fn is_own(self) -> bool {
+        self.0 & 1 != 0
+    }
 }
 
 impl Entry for Line {
-    const EMPTY: Line = Line { number: u64::MAX, is_own: false };
+    const EMPTY: Line = Line(u64::MAX - 1);
 
     fn key(&self) -> u64 {
-        self.number
+        self.0 >> 1
     }
 }
 
@@ -105,7 +151,7 @@ pub mod tests {
     }
 
     fn line(number: u64) -> Line {
-        Line { number, is_own: false }
+        Line::new(number, false)
     }
 
     /// The same by the definition: of each line when it was used last.
@@ -163,7 +209,7 @@ pub mod tests {
         for number in 0..8 {
             cache.put(line(number));
         }
-        cache.keep(|line| line.number % 4 < 2);
+        cache.keep(|line| line.key() % 4 < 2);
         cache.put(line(8));
         assert_eq!((cache.put(line(10)), cache.put(line(12))), (None, Some(line(0))));
         assert!(cache.seen(1).is_some() && cache.seen(2).is_none());

@@ -2,7 +2,7 @@
 //!
 //! A store takes the line from all other cores. Nothing is written back, and nothing is fetched ahead.
 
-use crate::cache::{Line, Lru};
+use crate::cache::{Entry, Line, Lru};
 use crate::machine::{Contents, Geometry, Machine, Outer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Level {
         if self.is(Contents::Exclusive) {
             return None;
         }
-        self.of(core).put(Line { number: line, is_own: false }).map(|left| left.number)
+        self.of(core).put(Line::new(line, false)).map(|left| left.key())
     }
 
     /// A line that left a level further in. Returns what leaves.
@@ -88,7 +88,7 @@ impl Level {
         if !self.is(Contents::Exclusive) || self.of(core).used(line).is_some() {
             return None;
         }
-        self.of(core).put(Line { number: line, is_own: false }).map(|left| left.number)
+        self.of(core).put(Line::new(line, false)).map(|left| left.key())
     }
 }
 
@@ -116,8 +116,8 @@ impl Hierarchy {
         let own = &mut self.cores[core];
         let first = if access == Access::Fetch { &mut own.l1i } else { &mut own.l1d };
         if let Some(line) = first.used(number) {
-            if access == Access::Store && !line.is_own {
-                line.is_own = true;
+            if access == Access::Store && !line.is_own() {
+                *line = Line::new(number, true);
                 self.claim(core, number);
             }
             return Found::First;
@@ -127,11 +127,11 @@ impl Hierarchy {
         if found == Found::Memory && is_near {
             found = Found::Last;
         }
-        let line = Line { number, is_own: access == Access::Store };
+        let line = Line::new(number, access == Access::Store);
         let own = &mut self.cores[core];
         let left = if access == Access::Fetch { own.l1i.put(line) } else { own.l1d.put(line) };
         if let Some(left) = left {
-            self.leave_first(core, left.number);
+            self.leave_first(core, left.key());
         }
         if access == Access::Store {
             self.claim(core, number);
@@ -212,8 +212,8 @@ impl Hierarchy {
         let mut is_near = false;
         for number in (0..self.cores.len()).filter(|number| *number != core) {
             let mut is_there = false;
-            if let Some(line) = self.cores[number].l1d.seen(line) {
-                line.is_own = false;
+            if let Some(shared) = self.cores[number].l1d.seen(line) {
+                *shared = Line::new(line, false);
                 is_there = true;
             }
             is_there |= self.second.as_mut().is_some_and(|level| level.of(number).seen(line).is_some());

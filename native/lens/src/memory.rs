@@ -39,10 +39,35 @@ pub fn find_functions() -> Result<(), String> {
     Ok(())
 }
 
-/// How many bytes an access has, and whether it is a store.
-pub fn size_and_direction(access: u32) -> (u64, bool) {
+/// How many bytes an access has, and whether it is a store, by what QEMU tells of it. That is one of few numbers, so
+/// each is asked about once.
+pub struct Kinds(Vec<Option<(u8, bool)>>);
+
+const MOST_KINDS: u32 = 1 << 18;
+
+impl Kinds {
+    pub fn new() -> Kinds {
+        Kinds(vec![None; MOST_KINDS as usize])
+    }
+
+    pub fn of(&mut self, access: u32) -> (u64, bool) {
+        let (size_bits, is_store) = match self.0.get(access as usize) {
+            Some(Some(known)) => *known,
+            _ => {
+                let found = asked(access);
+                if access < MOST_KINDS {
+                    self.0[access as usize] = Some(found);
+                }
+                found
+            }
+        };
+        (1 << size_bits, is_store)
+    }
+}
+
+fn asked(access: u32) -> (u8, bool) {
     // SAFETY: they look at a number.
-    unsafe { (1 << ((functions().size_bits)(access) & 7), (functions().is_store)(access)) }
+    unsafe { ((functions().size_bits)(access) as u8 & 7, (functions().is_store)(access)) }
 }
 
 /// The physical address of what is accessed at `address`; `None` for a device. To be asked while the access is told.

@@ -6,7 +6,7 @@ use std::ffi::{c_uint, c_void};
 use crate::callbacks::lens;
 use crate::instruction::shape;
 use crate::interface::{self, Instruction};
-use crate::memory::{physical_address, size_and_direction, Ram};
+use crate::memory::{physical_address, Kinds, Ram};
 use crate::model::{Branch, Fetch};
 use crate::symbols::is_kernel;
 use crate::translations::Flush;
@@ -17,6 +17,7 @@ const PAGE: u64 = 4096;
 pub struct Fetches {
     line_bytes: u64,
     ram: Ram,
+    kinds: Kinds,
     known: HashMap<Fetch, &'static Fetch>,
 }
 
@@ -29,7 +30,7 @@ struct Piece {
 
 impl Fetches {
     pub fn new(line_bytes: u64, memory_bytes: u64) -> Fetches {
-        Fetches { line_bytes, ram: Ram::new(memory_bytes), known: HashMap::new() }
+        Fetches { line_bytes, ram: Ram::new(memory_bytes), kinds: Kinds::new(), known: HashMap::new() }
     }
 
     /// Instrument a block.
@@ -106,8 +107,9 @@ extern "C" fn fetched(cpu: c_uint, fetch: *mut c_void) {
 }
 
 extern "C" fn accessed(cpu: c_uint, access: u32, address: u64, space: *mut c_void) {
-    if let Some(model) = lens().model.as_mut().filter(|model| model.is_on()) {
-        let (bytes, is_store) = size_and_direction(access);
+    let lens = lens();
+    if let (Some(model), Some(fetches)) = (lens.model.as_mut().filter(|model| model.is_on()), &mut lens.fetches) {
+        let (bytes, is_store) = fetches.kinds.of(access);
         let how = (is_store, !space.is_null());
         model.access(cpu as usize, (address, bytes), how, |address| physical_address(access, address));
     }
