@@ -108,7 +108,7 @@ def test_a_file_that_describes_no_machine_is_one_clear_error(tmp_path: Path, con
         read(tmp_path, target='machine.model = "own.toml"')
     assert words in str(refused.value)
     assert "own.toml" in str(refused.value)
-    with pytest.raises(RequestError, match="own.toml"):
+    with pytest.raises(RequestError, match=r"own\.toml"):
         ask(machine=str(tmp_path / "own.toml"))
 
 

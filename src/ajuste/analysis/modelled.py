@@ -78,7 +78,7 @@ def _sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iter
         _waits(machine, row.own_instructions, row.own),
     )
     yield (
-        f"Modelled on {machine.title}, the workload takes {amount(after, 's')} instead of {amount(before, 's')}{change}."
+        f"Modelled on {machine.title}, it takes {amount(after, 's')} instead of {amount(before, 's')}{change}."
         f" {percent(waits[1])} of that are waits for caches, memory and branches, instead of {percent(waits[0])}."
     )
     l1 = [missed.l1i + missed.l1d for missed in (row.own, row.baseline)]

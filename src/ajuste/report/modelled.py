@@ -11,7 +11,7 @@ from ajuste.model.wording import visible_line
 from ajuste.report.document import Column, Row, RowGroup, Table
 from ajuste.report.format import number, signed, significant
 
-_MISSES: Final = (
+_MISSES: Final[tuple[tuple[str, Callable[[Missed], int]], ...]] = (
     ("L1 data cache misses", lambda missed: missed.l1d),
     ("L1 instruction cache misses", lambda missed: missed.l1i),
     ("L2 cache misses", lambda missed: missed.l2),

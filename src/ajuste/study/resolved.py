@@ -195,8 +195,8 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         document["keep_output"] = True
     if resolved.counts_instructions:
         document["counts_instructions"] = True
-    if (machine := resolved.machine_of_trials) is not None:
-        document["modelled"] = machine.model_dump(mode="json")
+    if (modelled := resolved.machine_of_trials) is not None:
+        document["modelled"] = modelled.model_dump(mode="json")
     if resolved.search is not None:
         document["search"] = resolved.search.model_dump(mode="json")
         document["levels"] = [factor.levels for factor in resolved.factors]

@@ -64,7 +64,7 @@ def in_user_space(costs: Costs) -> CostModelled:
 
 
 def rounds(target: GuestExecutor, what: str, kib: int, machine: ModelledMachine = TEXTBOOK) -> list[float]:
-    """For each line (a chase) or pair of lines (a copy): loads, and what of a round missed L1, LLC, first TLB and both."""
+    """By line (a chase) or pair of lines (a copy): loads, and what missed L1, the LLC, the first TLB and both."""
     few, many = (in_user_space(costs_of(target.count(job(what, kib, n), "counts", machine))) for n in (100, 300))
     lines = 200 * (kib << 10) // LINE_BYTES
     counts = [(one.loads, one.misses.l1d, one.misses.llc, one.misses.tlb, one.misses.walks) for one in (few, many)]
