@@ -17,8 +17,14 @@ pub struct Lru<E> {
     entries: Vec<E>,
     used_at: Vec<u64>,
     now: u64,
-    /// Where the entry of a key may be, so that nobody has to look through a large set. Empty for a large cache.
-    hints: Vec<u32>,
+    /// Where the entries of some keys are, so that nobody has to look through a set. Empty for a large cache.
+    hints: Vec<Hint>,
+}
+
+#[derive(Clone, Copy)]
+struct Hint {
+    key: u64,
+    place: u32,
 }
 
 const MOST_WITH_HINTS: usize = 1024;
@@ -28,7 +34,8 @@ impl<E: Entry> Lru<E> {
     pub fn new(sets: u64, ways: usize) -> Lru<E> {
         let count = sets as usize * ways;
         let hints = if count > MOST_WITH_HINTS { 0 } else { (count * HINTS_PER_ENTRY).next_power_of_two() };
-        Lru { sets, ways, entries: vec![E::EMPTY; count], used_at: vec![0; count], now: 0, hints: vec![0; hints] }
+        let hints = vec![Hint { key: E::EMPTY.key(), place: 0 }; hints];
+        Lru { sets, ways, entries: vec![E::EMPTY; count], used_at: vec![0; count], now: 0, hints }
     }
 
     /// The places of the set of a key.
@@ -38,17 +45,24 @@ impl<E: Entry> Lru<E> {
         begin..begin + self.ways
     }
 
+    #[inline(always)]
     fn hint(&self, key: u64) -> usize {
         key as usize & (self.hints.len() - 1)
     }
 
+    /// Inlined, as is all that most accesses of a guest are done with.
+    #[inline(always)]
     fn find(&mut self, key: u64) -> Option<usize> {
         if !self.hints.is_empty() {
-            let place = self.hints[self.hint(key)] as usize;
-            if self.entries[place].key() == key {
-                return Some(place);
+            let hint = self.hints[self.hint(key)];
+            if hint.key == key {
+                return Some(hint.place as usize);
             }
         }
+        self.find_in_set(key)
+    }
+
+    fn find_in_set(&mut self, key: u64) -> Option<usize> {
         let set = self.set(key);
         let place = set.start + self.entries[set].iter().position(|entry| entry.key() == key)?;
         self.point_at(place, key);
@@ -58,16 +72,27 @@ impl<E: Entry> Lru<E> {
     fn point_at(&mut self, place: usize, key: u64) {
         if !self.hints.is_empty() {
             let hint = self.hint(key);
-            self.hints[hint] = place as u32;
+            self.hints[hint] = Hint { key, place: place as u32 };
         }
     }
 
+    fn forget(&mut self, key: u64) {
+        if !self.hints.is_empty() {
+            let hint = self.hint(key);
+            if self.hints[hint].key == key {
+                self.hints[hint].key = E::EMPTY.key();
+            }
+        }
+    }
+
+    #[inline(always)]
     fn use_now(&mut self, place: usize) {
         self.now += 1;
         self.used_at[place] = self.now;
     }
 
     /// Use the entry of a key, if it is there.
+    #[inline(always)]
     pub fn used(&mut self, key: u64) -> Option<&mut E> {
         let place = self.find(key)?;
         self.use_now(place);
@@ -85,12 +110,14 @@ impl<E: Entry> Lru<E> {
         let (begin, times) = (set.start, &self.used_at[set]);
         let place = begin + (0..times.len()).min_by_key(|way| times[*way]).unwrap_or(0);
         let left = std::mem::replace(&mut self.entries[place], entry);
+        self.forget(left.key());
         self.point_at(place, entry.key());
         self.use_now(place);
         (left.key() != E::EMPTY.key()).then_some(left)
     }
 
     fn empty(&mut self, place: usize) {
+        self.forget(self.entries[place].key());
         self.entries[place] = E::EMPTY;
         self.used_at[place] = 0;
     }

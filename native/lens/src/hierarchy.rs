@@ -112,6 +112,7 @@ impl Hierarchy {
     }
 
     /// A core accesses a line.
+    #[inline(always)]
     pub fn access(&mut self, core: usize, number: u64, access: Access) -> Found {
         let own = &mut self.cores[core];
         let first = if access == Access::Fetch { &mut own.l1i } else { &mut own.l1d };
@@ -122,6 +123,12 @@ impl Hierarchy {
             }
             return Found::First;
         }
+        self.miss(core, number, access)
+    }
+
+    /// What the first level does not have.
+    #[inline(never)]
+    fn miss(&mut self, core: usize, number: u64, access: Access) -> Found {
         let is_near = self.cores.len() > 1 && self.share(core, number);
         let mut found = self.look_further(core, number);
         if found == Found::Memory && is_near {

@@ -155,6 +155,7 @@ impl Model {
         self.is_on
     }
 
+    #[inline(never)]
     fn make_room_for(&mut self, core: usize) {
         let machine = &self.machine;
         self.hierarchy.make_room_for(core + 1);
@@ -170,6 +171,7 @@ impl Model {
         });
     }
 
+    #[inline(always)]
     fn core(&mut self, core: usize) -> &mut Core {
         if core >= self.cores.len() {
             self.make_room_for(core);
@@ -257,11 +259,16 @@ impl Model {
         }
     }
 
+    #[inline(always)]
     fn look_for(&mut self, number: usize, line: u64, access: Access, space: usize) {
         let found = self.hierarchy.access(number, line, access);
-        if found == Found::First {
-            return;
+        if found != Found::First {
+            self.missed_line(number, found, access, space);
         }
+    }
+
+    #[inline(never)]
+    fn missed_line(&mut self, number: usize, found: Found, access: Access, space: usize) {
         let core = &mut self.cores[number];
         core.news += 1;
         let misses = &mut core.modelled[space].misses;

@@ -30,6 +30,7 @@ const LARGE_MARK: u64 = 1 << 60;
 const KERNEL_MARK: u64 = 1 << 61;
 
 /// The number of the page of an address, and its size.
+#[inline(always)]
 pub fn page_of(address: u64) -> (u64, u64) {
     let is_large = is_kernel(address) && LARGE.iter().any(|range| range.contains(&address));
     let (bits, mark) = if is_large { (21, LARGE_MARK) } else { (12, 0) };
@@ -112,6 +113,7 @@ impl Translations {
     }
 
     /// The physical address of `address`, and which level knew it; `ask` tells it if none does. `None` if nobody does.
+    #[inline(always)]
     pub fn find(&mut self, side: Side, address: u64, ask: impl FnOnce() -> Option<u64>) -> Option<(u64, Known)> {
         let (number, size) = page_of(address);
         let offset = address & (size - 1);
@@ -126,6 +128,7 @@ impl Translations {
     }
 
     /// Use a page that is not in the first level, or not checked there. It begins at `start`.
+    #[inline(never)]
     fn learn(&mut self, side: Side, number: u64, start: u64) -> Known {
         let fresh = Page { number, start, checked: self.invalidations };
         let first = &mut self.first[side as usize];
