@@ -77,10 +77,9 @@ def _sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iter
         _waits(machine, row.baseline_instructions, row.baseline),
         _waits(machine, row.own_instructions, row.own),
     )
-    yield (
-        f"Modelled on {machine.title}, it takes {amount(after, 's')} instead of {amount(before, 's')}{change}."
-        f" {percent(waits[1])} of that are waits for caches, memory and branches, instead of {percent(waits[0])}."
-    )
+    times = f"{amount(after, 's')} instead of {amount(before, 's')}{change}"
+    yield f"Modelled on {machine.title}, the workload takes {times}."
+    yield (f"{percent(waits[1])} of that are waits for caches, memory and branches, instead of {percent(waits[0])}.")
     l1 = [missed.l1i + missed.l1d for missed in (row.own, row.baseline)]
     yield (
         f"The model's L1 caches miss {number(l1[0])} times instead of {number(l1[1])}, its LLC {number(row.own.llc)} "
