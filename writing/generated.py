@@ -36,6 +36,7 @@ TABLES: Final = {
     "ScratchTable": "[scratch]",
     "DiskTable": "[disk]",
     "TargetTable": "[target]",
+    "MachineTable": "[target.machine]",
     "MemoryNode": "[[target.node]]",
     "AnalysisTable": "[analysis]",
     "DesignTable": "[design]",

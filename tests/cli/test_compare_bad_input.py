@@ -30,6 +30,14 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         r"--clock sun: found \"sun\"; expected 'virtual' or 'wall'",
     ),
     "a guest's option on this machine": (("--memory", "1GiB", "--", "true"), "--memory: applies only to guests"),
+    "a machine that there is not": (
+        ("--vm", "--machine", "zen5", "--", "true"),
+        r"--machine zen5: machine 'zen5' not found(.|\n)*zen4-8c",
+    ),
+    "a machine's metric without a machine": (
+        ("--vm", "--metric", "l1d-misses", "--", "true"),
+        r'--metric l1d-misses: metric "l1d-misses" requires a modelled machine(.|\n)*--machine NAME',
+    ),
     "a metric without a direction": (
         ("--metric", "a=json:/a", "--", "true"),
         r"--metric a=json:/a: expected a direction before the =",

@@ -18,7 +18,8 @@ impl Depth {
 }
 
 /// `events` is the file that QEMU writes the agent's events to, `plan` begins with the key of each event's line,
-/// `symbols` are the kernel's, and the document is written to `costs`; what the scheduler decided to `decisions`.
+/// `symbols` are the kernel's, and the document is written to `costs`; what the scheduler decided to `decisions`. `machine`
+/// describes the one that is modelled, if any.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub depth: Depth,
@@ -27,14 +28,15 @@ pub struct Arguments {
     pub symbols: PathBuf,
     pub costs: PathBuf,
     pub decisions: Option<PathBuf>,
+    pub machine: Option<PathBuf>,
 }
 
 impl Arguments {
     /// Read the words. The error says which is missing or wrong.
     pub fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Arguments, String> {
         let (mut depth, mut decisions) = (None, None);
-        let mut files = [const { None }; 4];
-        const NAMES: [&str; 4] = ["events", "plan", "symbols", "costs"];
+        let mut files = [const { None }; 5];
+        const NAMES: [&str; 5] = ["events", "plan", "symbols", "costs", "machine"];
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is not NAME=VALUE"))?;
             match (name, NAMES.iter().position(|known| *known == name)) {
@@ -48,6 +50,7 @@ impl Arguments {
             return Err("decisions need depth=functions".to_owned());
         }
         let missing = |name: &str| format!("the argument {name} is missing");
+        let machine = files[4].take();
         let mut file = |place: usize| files[place].take().ok_or_else(|| missing(NAMES[place]));
         Ok(Arguments {
             depth: depth.ok_or_else(|| missing("depth"))?,
@@ -56,6 +59,7 @@ impl Arguments {
             symbols: file(2)?,
             costs: file(3)?,
             decisions,
+            machine,
         })
     }
 }
@@ -79,6 +83,9 @@ mod tests {
     fn all_arguments_are_required() {
         let found = parsed("depth=functions events=/e plan=/p symbols=/s costs=/c=d").unwrap();
         assert_eq!((found.depth, found.costs), (Depth::Functions, PathBuf::from("/c=d")));
+        assert_eq!(found.machine, None);
+        let with_machine = parsed("depth=functions events=/e plan=/p symbols=/s costs=/c machine=/m").unwrap();
+        assert_eq!(with_machine.machine, Some(PathBuf::from("/m")));
         assert_eq!(parsed("depth=counts events=/e plan=/p costs=/c").unwrap_err(), "the argument symbols is missing");
         assert_eq!(parsed("events=/e plan=/p symbols=/s costs=/c").unwrap_err(), "the argument depth is missing");
     }

@@ -29,7 +29,7 @@ pub fn lens() -> &'static mut Lens {
 }
 
 /// ... and the CPU that runs, which is known to it. What QEMU says it is may be wrong.
-fn with(_: c_uint) -> (&'static mut Lens, usize) {
+pub fn with(_: c_uint) -> (&'static mut Lens, usize) {
     let lens = lens();
     let cpu = lens.running().unwrap_or_else(|| lens.run(0, interface().counters()));
     (lens, cpu)

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::arguments::Depth;
+use crate::model::{Misses, Modelled};
 use crate::symbols::is_kernel;
 use crate::task::{Task, TaskId, Tasks};
 
@@ -23,6 +24,16 @@ struct CostFrame {
     kind: &'static str,
     calls: u64,
     instructions: u64,
+    /// Empty where nothing was missed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    misses: Vec<u64>,
+}
+
+/// What the modelled machine made of it.
+#[derive(Serialize)]
+struct CostModelled {
+    user: Modelled,
+    kernel: Modelled,
 }
 
 #[derive(Serialize)]
@@ -42,6 +53,8 @@ struct CostTask {
     stores: u64,
     branches: u64,
     switches_in: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modelled: Option<CostModelled>,
     entry: Option<u64>,
     frames: Vec<CostFrame>,
     code: Vec<CostCode>,
@@ -58,13 +71,14 @@ pub struct Costs {
 }
 
 impl Costs {
-    pub fn of(tasks: &Tasks, depth: Depth, faulted: u64) -> Costs {
+    pub fn of(tasks: &Tasks, depth: Depth, faulted: u64, is_modelled: bool) -> Costs {
         let seen = tasks.seen();
         let numbers: Vec<TaskId> = (0..seen.len()).filter(|task| seen[*task]).collect();
         let inclusive: Vec<Vec<u64>> = numbers.iter().map(|task| tasks.all()[*task].tree.inclusive()).collect();
         let least = least_shown(inclusive.iter().flatten().copied().collect(), MOST_FRAMES);
         let of_tasks = numbers.iter().zip(&inclusive);
-        let told: Vec<CostTask> = of_tasks.map(|(task, all)| described(tasks, *task, all, least)).collect();
+        let told: Vec<CostTask> =
+            of_tasks.map(|(task, all)| described(tasks, *task, all, least, is_modelled)).collect();
         Costs {
             version: VERSION,
             depth: depth.word(),
@@ -92,8 +106,9 @@ fn least_shown(mut inclusive: Vec<u64>, most: usize) -> u64 {
     inclusive[most] + 1
 }
 
-fn described(tasks: &Tasks, number: TaskId, inclusive: &[u64], least: u64) -> CostTask {
+fn described(tasks: &Tasks, number: TaskId, inclusive: &[u64], least: u64, is_modelled: bool) -> CostTask {
     let task = &tasks.all()[number];
+    let [user, kernel] = task.modelled;
     CostTask {
         number,
         parent: task.parent,
@@ -104,6 +119,7 @@ fn described(tasks: &Tasks, number: TaskId, inclusive: &[u64], least: u64) -> Co
         stores: task.counts.stores,
         branches: task.counts.branches,
         switches_in: task.switches_in,
+        modelled: is_modelled.then_some(CostModelled { user, kernel }),
         entry: task.entry,
         frames: frames(task, inclusive, least),
         code: task.code.iter().map(|(address, bytes)| CostCode { address: *address, bytes_: in_hex(bytes) }).collect(),
@@ -113,16 +129,19 @@ fn described(tasks: &Tasks, number: TaskId, inclusive: &[u64], least: u64) -> Co
 /// The frames with at least so many instructions, and all roots; what others have is counted in their callers.
 fn frames(task: &Task, inclusive: &[u64], least: u64) -> Vec<CostFrame> {
     let mut shown: Vec<CostFrame> = Vec::new();
+    let mut misses: Vec<Misses> = Vec::new();
     let mut places: Vec<usize> = Vec::with_capacity(inclusive.len());
-    for (node, inclusive) in task.tree.nodes().iter().zip(inclusive) {
+    for ((node, inclusive), missed) in task.tree.nodes().iter().zip(inclusive).zip(task.tree.misses()) {
         let parent = node.parent.map(|parent| places[parent as usize]);
         match parent {
             Some(parent) if *inclusive < least => {
                 shown[parent].instructions += node.instructions;
+                misses[parent] += missed;
                 places.push(parent);
             }
             _ => {
                 places.push(shown.len());
+                misses.push(missed);
                 shown.push(CostFrame {
                     parent: parent.map_or(-1, |place| place as i64),
                     space: if is_kernel(node.address) { "kernel" } else { "user" },
@@ -130,9 +149,13 @@ fn frames(task: &Task, inclusive: &[u64], least: u64) -> Vec<CostFrame> {
                     kind: node.kind.word(),
                     calls: node.calls,
                     instructions: node.instructions,
+                    misses: Vec::new(),
                 });
             }
         }
+    }
+    for (frame, missed) in shown.iter_mut().zip(misses).filter(|(_, missed)| !missed.is_zero()) {
+        frame.misses = missed.figures().to_vec();
     }
     shown
 }
@@ -182,7 +205,7 @@ mod tests {
         made.tree.charge(root, 5);
         let inner = made.tree.enter(Some(root), u64::MAX, Kind::Syscall, 2);
         made.tree.charge(inner, 2);
-        let costs = serde_json::to_value(Costs::of(&tasks, Depth::Functions, 1)).unwrap();
+        let costs = serde_json::to_value(Costs::of(&tasks, Depth::Functions, 1, false)).unwrap();
         assert_eq!(costs["user"], 5);
         assert_eq!(costs["tasks"].as_array().unwrap().len(), 1);
         let told = &costs["tasks"][0];
@@ -190,5 +213,24 @@ mod tests {
         assert_eq!(told["frames"][1]["space"], "kernel");
         assert_eq!(told["frames"][1]["parent"], 0);
         assert_eq!(told["frames"][0]["parent"], -1);
+        assert!(told.get("modelled").is_none() && told["frames"][0].get("misses").is_none());
+    }
+
+    #[test]
+    fn what_was_modelled_is_in_the_document_of_a_machine() {
+        let mut tasks = Tasks::default();
+        let task = tasks.at(0x1000);
+        let made = tasks.get_mut(task);
+        made.counts.user = 9;
+        made.modelled[0] = Modelled { loads: 5, stores: 2, misses: Misses { l1d: 3, walks: 1, ..Misses::default() } };
+        let root = made.tree.enter(None, 0x40, Kind::Start, 1);
+        let inner = made.tree.enter(Some(root), 0x50, Kind::Call, 1);
+        made.tree.charge_misses(inner, made.modelled[0].misses);
+        let costs = serde_json::to_value(Costs::of(&tasks, Depth::Functions, 0, true)).unwrap();
+        let told = &costs["tasks"][0];
+        assert_eq!(told["modelled"]["user"]["loads"], 5);
+        assert_eq!(told["modelled"]["user"]["misses"], serde_json::json!([0, 3, 0, 0, 0, 1, 0]));
+        assert!(told["frames"][0].get("misses").is_none());
+        assert_eq!(told["frames"][1]["misses"][1], 3);
     }
 }

@@ -141,7 +141,8 @@ pub fn function<T: Copy>(name: &CStr) -> Option<T> {
     (!found.is_null()).then(|| unsafe { std::mem::transmute_copy(&found) })
 }
 
-fn required<T: Copy>(name: &CStr) -> Result<T, String> {
+/// ... which it must have.
+pub fn required<T: Copy>(name: &CStr) -> Result<T, String> {
     function(name).ok_or_else(|| format!("this QEMU has no {}", name.to_string_lossy()))
 }
 
@@ -248,6 +249,10 @@ pub const LONGEST_INSTRUCTION: usize = 15;
 
 // SAFETY of all below: the instruction is valid while its block is translated, and data lives for ever.
 impl Instruction {
+    pub fn raw(&self) -> *const RawInstruction {
+        self.0
+    }
+
     pub fn address(&self) -> u64 {
         // SAFETY: see above.
         unsafe { (interface().address)(self.0) }

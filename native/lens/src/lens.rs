@@ -6,7 +6,10 @@ use crate::counters::{close, is_open, Counts, FIELDS};
 use crate::decisions::{Decision, Decisions, Kind};
 use crate::document::Costs;
 use crate::fault::Doubts;
+use crate::machine::Machine;
 use crate::mark::{Mark, Marks};
+use crate::model::{add_since, BySpace, Model};
+use crate::modelled::Fetches;
 use crate::sites::Sites;
 use crate::symbols::{Symbols, Vector};
 use crate::task::{Role, TaskId, Tasks};
@@ -28,6 +31,7 @@ struct Cpu {
     task: TaskId,
     /// What it had counted when that was last given to a task.
     given: Counts,
+    modelled: BySpace,
     doubts: Doubts,
     walk: Walk,
     /// Whether its task could go on, if it is left now.
@@ -38,7 +42,7 @@ impl Cpu {
     fn new(task: TaskId) -> Cpu {
         let kept: *mut [u64; FIELDS] = Box::leak(Box::new([0; FIELDS]));
         let (given, doubts, walk) = (Counts::default(), Doubts::default(), Walk::default());
-        Cpu { counters: kept, kept, task, given, doubts, walk, stays: true }
+        Cpu { counters: kept, kept, task, given, modelled: BySpace::default(), doubts, walk, stays: true }
     }
 
     fn begin_turn(&mut self, counters: *mut [u64; FIELDS]) {
@@ -80,6 +84,8 @@ pub struct Lens {
     began: u64,
     pub sites: Option<Sites>,
     decisions: Option<Decisions>,
+    pub model: Option<Model>,
+    pub fetches: Option<Fetches>,
 }
 
 impl Lens {
@@ -87,6 +93,7 @@ impl Lens {
     pub fn new(arguments: Arguments) -> Result<Lens, String> {
         let symbols = Symbols::read(&arguments.symbols)?;
         let decisions = arguments.decisions.clone().map(Decisions::new);
+        let machine = arguments.machine.as_deref().map(Machine::read).transpose()?;
         Ok(Lens {
             sites: if decisions.is_some() { Some(Sites::read(&arguments.symbols, &symbols)?) } else { None },
             decisions,
@@ -102,6 +109,8 @@ impl Lens {
             offset: None,
             faulted: 0,
             began: 0,
+            fetches: machine.as_ref().map(|machine| Fetches::new(machine.line_bytes, machine.memory_bytes)),
+            model: machine.map(Model::new),
         })
     }
 
@@ -134,14 +143,26 @@ impl Lens {
 
     /// A block is about to be carried out.
     pub fn block(&mut self, cpu: usize, block: &'static Block) {
+        self.charge_misses(cpu);
         let Some(cpu) = self.cpus[cpu].as_mut() else { return };
         let now = cpu.counts().instructions();
         cpu.walk.go_on(self.tasks.get_mut(cpu.task), block, now);
     }
 
+    /// Give the frame on top what the modelled machine missed since the last time.
+    fn charge_misses(&mut self, number: usize) {
+        let Some(missed) = self.model.as_mut().and_then(|model| model.missed(number)) else { return };
+        let task = self.cpu(number).task;
+        self.tasks.get_mut(task).charge_misses(missed);
+    }
+
     /// Give the task of a CPU what was counted since the last time.
     fn settle(&mut self, cpu: usize) {
         let depth = self.depth();
+        if depth == Depth::Functions {
+            self.charge_misses(cpu);
+        }
+        let modelled = self.model.as_mut().map(|model| model.modelled(cpu));
         let Some(cpu) = self.cpus[cpu].as_mut() else { return };
         let now = cpu.counts();
         let more = now.since(&cpu.given);
@@ -149,6 +170,10 @@ impl Lens {
         let task = self.tasks.get_mut(cpu.task);
         task.counts.add(&more);
         task.is_user |= more.user > 0;
+        if let Some(modelled) = modelled {
+            add_since(&mut task.modelled, &modelled, &cpu.modelled);
+            cpu.modelled = modelled;
+        }
         if depth == Depth::Functions {
             cpu.walk.charge(task, now.instructions());
         }
@@ -271,6 +296,9 @@ impl Lens {
     fn mark(&mut self, cpu: usize, mark: Mark) {
         let agent = self.cpu(cpu).task;
         self.agent = Some(agent);
+        if let Some(model) = &mut self.model {
+            model.begin();
+        }
         self.tasks.get_mut(agent).role = Some(Role::Agent);
         match mark {
             Mark::Started(role) => {
@@ -291,6 +319,7 @@ impl Lens {
         self.settle_all();
         for task in self.tasks.iter_mut() {
             task.counts = Counts::default();
+            task.modelled = BySpace::default();
             task.switches_in = 0;
             task.begin_tree();
         }
@@ -306,7 +335,10 @@ impl Lens {
     fn finish(&mut self) {
         self.settle_all();
         self.window = Window::Over;
-        let costs = Costs::of(&self.tasks, self.arguments.depth, self.faulted);
+        if let Some(model) = &mut self.model {
+            model.end();
+        }
+        let costs = Costs::of(&self.tasks, self.arguments.depth, self.faulted, self.model.is_some());
         if let Err(error) = costs.write(&self.arguments.costs) {
             eprintln!("lens: {}: {error}", self.arguments.costs.display());
         }

@@ -1,25 +1,34 @@
 //! The lens: a plugin of QEMU that counts what each task of a guest carries out, without disturbing anything.
 //!
 //! It is loaded with `-plugin libajuste_lens.so,depth=…,events=…,plan=…,symbols=…,costs=…` and writes one document when
-//! the workload of a trial has ended; with `decisions=…` another one of what the scheduler decided.
+//! the workload of a trial has ended; with `decisions=…` another one of what the scheduler decided. With `machine=…` it
+//! models one.
 
 mod arguments;
 mod block;
+mod cache;
 mod callbacks;
 mod clock;
 mod counters;
 mod decisions;
 mod document;
 mod fault;
+mod hierarchy;
 mod instruction;
 mod interface;
 mod lens;
+mod machine;
 mod mark;
+mod memory;
+mod model;
+mod modelled;
+mod predictor;
 mod running;
 mod sites;
 mod symbols;
 mod task;
 mod translation;
+mod translations;
 mod tree;
 mod walk;
 
@@ -75,7 +84,11 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
     }
     let interface = Interface::find(about)?;
     let arguments = Arguments::parse(words.iter().map(String::as_str))?;
-    callbacks::keep(Lens::new(arguments)?);
+    let lens = Lens::new(arguments)?;
+    if lens.model.is_some() {
+        memory::find_functions()?;
+    }
+    callbacks::keep(lens);
     interface.on_translation(id, translated);
     Ok(())
 }
@@ -88,4 +101,7 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
         callbacks::watch_turns(&block);
     }
     translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks, lens.sites.as_ref());
+    if let Some(fetches) = &mut lens.fetches {
+        fetches.instrument(&block);
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::block::Block;
 use crate::counters::Counts;
+use crate::model::BySpace;
 use crate::tree::{Stack, Tree};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,7 @@ pub struct Task {
     /// What the agent or the kernel's own code said that it is.
     pub role: Option<Role>,
     pub counts: Counts,
+    pub modelled: BySpace,
     pub switches_in: u64,
     /// Whether it was ever in user space.
     pub is_user: bool,

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::model::Misses;
+
 /// How a frame was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -85,6 +87,8 @@ type Key = (u32, u64, Kind);
 #[derive(Default)]
 pub struct Tree {
     nodes: Vec<Node>,
+    /// Of the first nodes; the others have none.
+    misses: Vec<Misses>,
     places: HashMap<Key, NodeId, BuildHasherDefault<Mixing>>,
 }
 
@@ -106,6 +110,19 @@ impl Tree {
 
     pub fn charge(&mut self, node: NodeId, instructions: u64) {
         self.nodes[node as usize].instructions += instructions;
+    }
+
+    pub fn charge_misses(&mut self, node: NodeId, missed: Misses) {
+        let node = node as usize;
+        if self.misses.len() <= node {
+            self.misses.resize(node + 1, Misses::default());
+        }
+        self.misses[node] += missed;
+    }
+
+    /// What each frame missed itself.
+    pub fn misses(&self) -> impl Iterator<Item = Misses> + '_ {
+        self.misses.iter().copied().chain(std::iter::repeat(Misses::default()))
     }
 
     /// The frame of a function that jumped, perhaps through others, to that of `node`: one of those below its `caller`.

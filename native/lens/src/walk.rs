@@ -1,6 +1,7 @@
 //! The way of a CPU through blocks of code, as calls and returns of its tasks.
 
 use crate::block::{Block, Flow};
+use crate::model::Misses;
 use crate::symbols::is_kernel;
 use crate::task::Task;
 use crate::tree::{Entry, Kind, NodeId};
@@ -21,10 +22,7 @@ impl Walk {
         let more = now - self.charged;
         self.charged = now;
         if more > 0 {
-            let top = match task.stack.top() {
-                Some(entry) => entry.node,
-                None => task.begin(0),
-            };
+            let top = task.top();
             task.tree.charge(top, more);
         }
     }
@@ -50,6 +48,19 @@ impl Walk {
 }
 
 impl Task {
+    /// The frame on top.
+    fn top(&mut self) -> NodeId {
+        match self.stack.top() {
+            Some(entry) => entry.node,
+            None => self.begin(0),
+        }
+    }
+
+    pub fn charge_misses(&mut self, missed: Misses) {
+        let top = self.top();
+        self.tree.charge_misses(top, missed);
+    }
+
     /// The first frame of a tree.
     fn begin(&mut self, address: u64) -> NodeId {
         let node = self.tree.enter(None, address, Kind::Start, 1);

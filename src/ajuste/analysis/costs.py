@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ajuste.analysis.modelled import compared_modelled
 from ajuste.model.cost import (
     KINDS,
     ROLES,
@@ -23,6 +24,7 @@ from ajuste.model.cost import (
     Role,
     Space,
 )
+from ajuste.model.modelled import Missed
 from ajuste.model.wording import listed, number, percent, signed
 
 MOST_ROWS: Final = 25
@@ -62,7 +64,7 @@ def named_costs(costs: Costs, namer_of: Callable[[CostTask], Namer]) -> NamedCos
     for task in costs.tasks:
         merging.setdefault(task.role, _Merging()).add(task, namer_of(task), functions)
     parts = tuple(one.part(role) for role, one in sorted(merging.items()))
-    return NamedCosts(faulted=costs.faulted, functions=tuple(functions.all), parts=parts)
+    return NamedCosts(faulted=costs.faulted, functions=tuple(functions.all), parts=parts, machine=costs.machine)
 
 
 @dataclass
@@ -85,6 +87,7 @@ class _Merging:
 
     tasks: list[CostTask] = field(default_factory=list)
     frames: dict[_Key, list[int]] = field(default_factory=dict)
+    misses: dict[int, Missed] = field(default_factory=dict)
 
     def add(self, task: CostTask, namer: Namer, functions: _Functions) -> None:
         self.tasks.append(task)
@@ -96,6 +99,8 @@ class _Merging:
             at.append(merged[0])
             merged[1] += frame.calls
             merged[2] += frame.instructions
+            if any(frame.misses):
+                self.misses[merged[0]] = self.misses.get(merged[0], Missed()).plus(frame.misses)
 
     def part(self, role: Role) -> CostPart:
         def total(name: str) -> int:
@@ -115,6 +120,7 @@ class _Merging:
             kinds=tuple(kind for _, _, kind in self.frames),
             calls=tuple(calls for _, calls, _ in self.frames.values()),
             instructions=tuple(instructions for _, _, instructions in self.frames.values()),
+            misses=self.misses,
         )
 
 
@@ -173,6 +179,7 @@ def compared(baseline: NamedCosts, own: NamedCosts) -> CostComparison:
         graph=_graph(_laid_over(baseline, own)),
         kernel_graph=_graph(_laid_over(baseline, own, of_kernel=True)),
         notes=tuple(dict.fromkeys((*baseline.notes, *own.notes))),
+        modelled=compared_modelled(baseline, own),
     )
 
 

@@ -20,14 +20,16 @@ from ajuste.catalogue.place import CanChange, ListFiles
 from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import FigureSource, Metric
+from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Location, SamplerSource
 from ajuste.model.results import PredictionRule
 from ajuste.model.tunable import InstanceKind, Marker, Tunable
 from ajuste.model.workload import WorkloadKind
 
-M = TypeVar("M", Tunable, WorkloadKind, Metric, InstanceKind, PredictionRule)
+M = TypeVar("M", Tunable, WorkloadKind, Metric, InstanceKind, PredictionRule, ModelledMachine)
 V = TypeVar("V")
 
+_MACHINE_HINT = "see docs/explanation/modelled-machine.md for what a machine has"
 _ALIKE = 75
 """Per cent of likeness from which a word counts as a misspelt other."""
 
@@ -41,6 +43,7 @@ class Catalogue:
     metrics: Mapping[str, Metric]
     parts: Mapping[str, InstanceKind] = field(default_factory=dict)
     rules: dict[str, PredictionRule] = field(default_factory=dict)
+    machines: Mapping[str, ModelledMachine] = field(default_factory=dict)
     there: Callable[[Catalogue, Tunable, KernelVersion], tuple[str, ...]] = lambda *_: ()
     """Which of several the machine has that is spoken of; none where no machine is (see ``executor.host.machine``)."""
 
@@ -71,6 +74,26 @@ class Catalogue:
         if name in self.workloads:
             return self.workloads[name]
         raise _unknown("workload", name, list(self.workloads), f"use one of {', '.join(self.workloads)}")
+
+    def find_machine(self, name: str, directory: Path) -> ModelledMachine:
+        """The modelled machine ``name``, or that of a file, which is relative to ``directory``. Raises RequestError."""
+        if not is_machine_file(name):
+            if name in self.machines:
+                return self.machines[name]
+            raise _unknown(
+                "machine", name, list(self.machines), f"use one of {', '.join(self.machines)}, or a TOML file"
+            )
+        file = directory / name
+        try:
+            found = list(load(file, "machine", ModelledMachine).values())
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise RequestError(f"cannot read the machine {file}: {why}", hint="name a TOML file") from None
+        except AjusteError as error:
+            raise RequestError(error.message, hint=_MACHINE_HINT, place=error.place) from None
+        if len(found) != 1:
+            raise RequestError(f"{file} describes {len(found)} machines; expected one", hint=_MACHINE_HINT)
+        return found[0]
 
     def search(self, words: list[str]) -> list[Tunable]:
         """The tunables that have every one of ``words`` in name, title, subsystem or explanation, best first.
@@ -151,6 +174,7 @@ def catalogue() -> Catalogue:
         metrics=load(folder / "metrics.toml", "metric", Metric),
         parts=load(folder / "parts.toml", "part", InstanceKind),
         rules=load(folder / "rules.toml", "rule", PredictionRule),
+        machines=Later(lambda: load(folder / "machines", "machine", ModelledMachine)),
     )
 
 
@@ -169,6 +193,16 @@ def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
                 )
             entries[entry.name] = entry
     return entries
+
+
+def is_machine_file(name: str) -> bool:
+    """Whether a modelled machine is named by its file."""
+    return "/" in name or name.endswith(".toml")
+
+
+def absolute_machine(name: str) -> str:
+    """The same machine, wherever a study that names it is."""
+    return str(Path(name).absolute()) if is_machine_file(name) else name
 
 
 def _tables(path: Traversable, text: str, table: str) -> list[object]:

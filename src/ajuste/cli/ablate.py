@@ -27,6 +27,7 @@ from ajuste.cli.options import (
     Jobs,
     Json,
     KeepOutput,
+    Machine,
     Memory,
     MinEffect,
     Prepare,
@@ -54,7 +55,7 @@ from ajuste.study.check import check
 from ajuste.study.command_line.factors import ablation_document, ablation_study
 from ajuste.study.command_line.request import CommandLine, Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, study_without_profiles
-from ajuste.study.overrides import with_kernels
+from ajuste.study.overrides import with_kernels, with_machine
 from ajuste.study.problem import error
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
@@ -90,6 +91,7 @@ def ablate(
     vm: Vm = False,
     clock: Clock = None,
     memory: Memory = None,
+    machine: Machine = None,
     background: Annotated[
         list[str] | None, option("Run this command in the background (repeatable).", "COMMAND")
     ] = None,
@@ -144,6 +146,7 @@ def ablate(
         vm=vm,
         clock=clock,
         memory=memory,
+        machine=machine,
         background=tuple(background or ()),
         setup=setup,
         prepare=prepare,
@@ -198,13 +201,15 @@ def _without_profile(request: Request, study: str | None, known: Catalogue, save
             "--study conflicts with COMMAND and --save: the study has its own command",
             hint="remove the command and --save, or remove --study",
         )
-    return chosen_study(study, known, request.kernel, request.seed)
+    found = chosen_study(study, known, request.kernel, request.seed)
+    return with_machine(found, request.machine, known) if request.machine else found
 
 
 def _of_command(request: Request, found: Placed, known: Catalogue, save: Path | None, command: str) -> Study:
     document, origin = adhoc_document(request, known, (found,))
-    if not request.metric:  # The workload's own metric says enough; each more takes more blocks.
-        document["analysis"]["metrics"] = document["analysis"]["metrics"][:1]
+    if not request.metric:  # The workload's own metric, or the modelled time, says enough; each takes more blocks.
+        metrics = document["analysis"]["metrics"]
+        document["analysis"]["metrics"] = metrics[-1:] if request.machine else metrics[:1]
     apart = ablation_document(document, found)
     if save is not None:
         save_study(apart, save, command)

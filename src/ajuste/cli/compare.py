@@ -26,6 +26,7 @@ from ajuste.cli.options import (
     Insecure,
     Json,
     KeepOutput,
+    Machine,
     Memory,
     MinEffect,
     Prepare,
@@ -114,6 +115,7 @@ def compare(
     vm: Vm = False,
     clock: Clock = None,
     memory: Memory = None,
+    machine: Machine = None,
     one_at_a_time: Annotated[
         bool, option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")
     ] = False,
@@ -185,6 +187,7 @@ def compare(
         vm=vm,
         clock=clock,
         memory=memory,
+        machine=machine,
         one_at_a_time=one_at_a_time,
         screen=screen,
         baseline=tuple(baseline or ()),

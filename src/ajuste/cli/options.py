@@ -89,6 +89,10 @@ def option(help_text: str, metavar: str | None = None, *names: str) -> Any:
 Vm = Annotated[bool, option("Run in a guest.", None, "--vm")]
 Clock = Annotated[str | None, option("The guest's clock: virtual or wall (default: virtual).", "CLOCK")]
 Memory = Annotated[str | None, option("Memory of the guest.", "SIZE")]
+Machine = Annotated[
+    str | None,
+    option("Model this machine's caches and TLBs: zen4-8c, skylake-server, textbook, or a TOML file.", "NAME|FILE"),
+]
 Setup = Annotated[str | None, option("Run this once before all trials.", "COMMAND")]
 Prepare = Annotated[str | None, option("Run this before each trial.", "COMMAND")]
 Cleanup = Annotated[str | None, option("Run this once after all trials.", "COMMAND")]

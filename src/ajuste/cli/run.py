@@ -21,6 +21,7 @@ from ajuste.cli.options import (
     Jobs,
     Json,
     Kernel,
+    Machine,
     Parameter,
     Quiet,
     Report,
@@ -39,7 +40,7 @@ from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import seconds
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import with_time
+from ajuste.study.overrides import with_machine, with_time
 
 
 @example(
@@ -54,6 +55,7 @@ def run(
     target: Target = None,
     parameter: Parameter = None,
     without: Without = None,
+    machine: Machine = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not.", "DURATION")] = None,
     disk: Disk = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's run.")] = False,
@@ -81,6 +83,7 @@ def run(
         "--kernel": _several(kernel),
         "--parameter": parameter,
         "--without": without,
+        "--machine": [machine] if machine is not None else None,
         "--max-time": [max_time] if max_time is not None else None,
     }
     with ExitStack() as stack:
@@ -90,6 +93,8 @@ def run(
 
         chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without)
         require_disk_wanted(chosen, disk)
+        if machine is not None:
+            chosen = with_machine(chosen, machine, known)
         if max_time is not None:
             chosen = with_time(chosen, seconds("--max-time", max_time))
         measure(

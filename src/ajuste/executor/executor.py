@@ -17,6 +17,7 @@ from ajuste.model.cost import Costs, NamedCosts
 from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello
+from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan, Trace
 from ajuste.model.trial import Observation, Slot
 from ajuste.study.commands import plan_for
@@ -59,8 +60,9 @@ class TrialRequest(NamedTuple):
 
     def carry_out(self, plan: Plan) -> Observation:
         """``plan`` carried out, and its instructions counted if the study asks for that."""
-        is_counted = self.study.counts_instructions and self.trace is None
-        return self.executor.count(plan, "counts") if is_counted else self.executor.run(plan)
+        if not self.study.counts_instructions or self.trace is not None:
+            return self.executor.run(plan)
+        return self.executor.count(plan, "counts", self.study.machine_of_trials)
 
 
 class TrialDone(NamedTuple):
@@ -133,8 +135,10 @@ class Executor(ABC):
         """
         raise RunError("no single machine stands for many")
 
-    def count(self, plan: Plan, depth: Depth) -> Observation:
-        """As ``run``, with the costs of the trial. Raises RequestError where the place cannot tell them."""
+    def count(self, plan: Plan, depth: Depth, machine: ModelledMachine | None = None) -> Observation:
+        """As ``run``, with the costs of the trial, also on a modelled ``machine``. Raises RequestError where the place
+        cannot tell them.
+        """
         raise RequestError(
             "instructions can be counted only in guests of this machine under the virtual clock",
             hint='use --vm --clock virtual, or clock = "virtual" in [target]; elsewhere the metric "instructions" is '

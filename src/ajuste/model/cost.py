@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
+from ajuste.model.modelled import Missed, ModelledComparison, ModelledMachine, all_missed
+
 Count = Annotated[int, Field(ge=0, lt=2**64)]
 Address = Annotated[int, Field(ge=0, lt=2**64)]
 Space = Literal["user", "kernel"]
@@ -34,11 +36,44 @@ class _Figures(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _is_left_out(value: object) -> bool:
+    """Documents without a modelled machine are as if there were none."""
+    return not value
+
+
+class CostModelled(_Figures):
+    """What was accessed in one space, and what of it the modelled machine missed."""
+
+    loads: Count
+    stores: Count
+    misses: Missed
+
+
+class CostModelledTask(_Figures):
+    """... in both."""
+
+    user: CostModelled
+    kernel: CostModelled
+
+    @property
+    def loads(self) -> int:
+        return self.user.loads + self.kernel.loads
+
+    @property
+    def stores(self) -> int:
+        return self.user.stores + self.kernel.stores
+
+    @property
+    def misses(self) -> Missed:
+        return self.user.misses.plus(self.kernel.misses)
+
+
 class CostFrame(_Figures):
     """A node of a call tree: a function, called by the one of frame ``parent`` (-1: by none).
 
     ``address`` is of the function: the start of the kernel's symbol, or the call's target in user space. It was entered
-    ``calls`` times, in the way ``kind``, and carried out ``instructions`` itself.
+    ``calls`` times, in the way ``kind``, and carried out ``instructions`` itself, for which a modelled machine had so
+    many ``misses``.
     """
 
     parent: Annotated[int, Field(ge=-1)]
@@ -47,6 +82,7 @@ class CostFrame(_Figures):
     kind: Kind
     calls: Count
     instructions: Count
+    misses: Missed = Missed()
 
 
 class CostCode(_Figures):
@@ -60,7 +96,7 @@ class CostTask(_Figures):
     """What one task cost; ``number`` is in the order in which tasks were first seen, ``parent`` the one that made it.
 
     ``loads``, ``stores`` and ``branches`` are 0 where the depth does not count them. ``entry`` is the first user
-    address after its last exec.
+    address after its last exec. With a modelled machine ``modelled`` has what that made of it.
     """
 
     number: Annotated[int, Field(ge=0)]
@@ -75,6 +111,7 @@ class CostTask(_Figures):
     entry: Address | None
     frames: tuple[CostFrame, ...]
     code: tuple[CostCode, ...]
+    modelled: CostModelledTask | None = None
 
     @model_validator(mode="after")
     def _is_a_tree(self) -> Self:
@@ -86,7 +123,8 @@ class CostTask(_Figures):
 
 class Costs(_Figures):
     """Instructions of the window, of all tasks together. ``faulted`` of them were begun, ended in a fault and were
-    begun again: the emulator's own count is ``user + kernel - faulted``.
+    begun again: the emulator's own count is ``user + kernel - faulted``. ``machine`` is the modelled one, if any; the
+    lens does not write it.
     """
 
     version: Literal[1]
@@ -95,6 +133,7 @@ class Costs(_Figures):
     kernel: Count
     faulted: Count
     tasks: tuple[CostTask, ...]
+    machine: ModelledMachine | None = None
 
     @property
     def instructions(self) -> int:
@@ -113,6 +152,9 @@ class Costs(_Figures):
             counted = sum(frame.instructions for frame in task.frames)
             if self.depth == "functions" and counted != task.user + task.kernel:
                 raise ValueError(f"the instructions of the frames of task {task.number} do not add up to its own")
+            missed = task.modelled.misses if task.modelled else Missed()
+            if self.depth == "functions" and all_missed(frame.misses for frame in task.frames) != missed:
+                raise ValueError(f"the misses of the frames of task {task.number} do not add up to its own")
             if self.depth == "counts" and task.frames:
                 raise ValueError(f"task {task.number} has frames, which the depth counts does not have")
         return self
@@ -147,7 +189,8 @@ _SYSTEM_CALLS: Final = ("__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_")
 class CostPart(_Figures):
     """What the tasks of one ``role`` cost together. Their call trees are merged into one, column by column: for each
     frame the place of the one that called it (-1: none) and of its function, how it was entered (the place in
-    ``KINDS``), how often, and what it carried out itself.
+    ``KINDS``), how often, and what it carried out itself. With a modelled machine ``misses`` has those of each frame
+    that had any, by its place.
     """
 
     role: Role
@@ -163,6 +206,7 @@ class CostPart(_Figures):
     kinds: tuple[int, ...]
     calls: tuple[int, ...]
     instructions: tuple[int, ...]
+    misses: dict[int, Missed] = Field(default={}, exclude_if=_is_left_out)
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -173,16 +217,25 @@ class CostPart(_Figures):
             raise ValueError("a frame must stand after the one that called it")
         if sum(self.instructions) != self.user + self.kernel:
             raise ValueError("the instructions of the frames do not add up")
+        if any(not 0 <= place < len(self.parents) for place in self.misses):
+            raise ValueError("misses are of a frame that is not there")
         return self
+
+    @property
+    def missed(self) -> Missed:
+        return all_missed(self.misses.values())
 
 
 class NamedCosts(_Figures):
-    """The costs of a trial by function. ``notes`` say which functions have no names, and why."""
+    """The costs of a trial by function. ``notes`` say which functions have no names, and why. ``machine`` is the
+    modelled one, if any.
+    """
 
     faulted: Count
     functions: tuple[CostFunction, ...]
     parts: tuple[CostPart, ...]
     notes: tuple[str, ...] = ()
+    machine: ModelledMachine | None = Field(default=None, exclude_if=_is_left_out)
 
     @property
     def instructions(self) -> int:
@@ -274,6 +327,7 @@ class CostComparison(_Figures):
     graph: CostGraph
     kernel_graph: CostGraph
     notes: tuple[str, ...] = ()
+    modelled: ModelledComparison | None = Field(default=None, exclude_if=_is_left_out)
 
     @property
     def baseline(self) -> int:

@@ -14,6 +14,7 @@ from typing import Final
 from ajuste.model.cost import Costs, CostTask
 from ajuste.model.error import RunError
 from ajuste.model.event import Counter, Exited
+from ajuste.model.modelled import ModelledMachine, all_missed
 
 # What a parser raises when an output is not what its program prints.
 
@@ -156,7 +157,43 @@ EXACT_METRICS = tuple(_EXACT)
 def exact_metrics(costs: Costs) -> dict[str, float]:
     """The metrics of a workload whose instructions were counted one by one."""
     own = [task for task in costs.tasks if task.role == "workload"]
-    return {name: float(sum(map(of_task, own))) for name, of_task in _EXACT.items()}
+    found = {name: float(sum(map(of_task, own))) for name, of_task in _EXACT.items()}
+    return found | _modelled_metrics(costs.machine, own) if costs.machine else found
+
+
+# What the modelled machine makes of the same.
+
+
+MODELLED_TIME: Final = "modelled-time"
+MODELLED_METRICS: Final = (
+    "loads",
+    "stores",
+    "l1i-misses",
+    "l1d-misses",
+    "l2-misses",
+    "llc-misses",
+    "tlb-misses",
+    "branch-misses",
+    MODELLED_TIME,
+)
+
+
+def _modelled_metrics(machine: ModelledMachine, own: Sequence[CostTask]) -> dict[str, float]:
+    """``modelled-time`` in seconds."""
+    modelled = [task.modelled for task in own if task.modelled is not None]
+    missed = all_missed(one.misses for one in modelled)
+    figures = (
+        sum(one.loads for one in modelled),
+        sum(one.stores for one in modelled),
+        missed.l1i,
+        missed.l1d,
+        missed.l2,
+        missed.llc,
+        missed.walks,
+        missed.branches,
+        machine.seconds(sum(task.user + task.kernel for task in own), missed),
+    )
+    return dict(zip(MODELLED_METRICS, map(float, figures), strict=True))
 
 
 # Shares of the CPU: what the workload and each background load got of it.

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ajuste.model.cost import ROLES, CostComparison, CostRow
+from ajuste.model.modelled import ModelledMachine
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import count_of, number, signed, significant
 from ajuste.report.labels import Labels
+from ajuste.report.modelled import modelled_tables
 from ajuste.report.plots.costs import costs_plots
+from ajuste.report.plots.modelled import modelled_plot
 
 _ABOUT = (
     "Instructions of one trial of each, from the workload's start to its end, counted without disturbing it. A frame's "
@@ -43,19 +46,38 @@ def called_in(results: Results, explanation: Explanation, labels: Labels) -> tup
 
 def _section(costs: CostComparison, called: tuple[str, str], place: int, *, several: bool) -> Section:
     first, *others = cost_tables(costs, called)
+    plots = [*costs_plots(costs, called, f"costs-{place}")]
+    if costs.modelled and (bars := modelled_plot(costs.modelled, called, f"costs-{place}-modelled")):
+        plots.append(bars)
     blocks: tuple[Block, ...] = (
-        *map(Paragraph, costs.sentences),
-        *(Picture(plot, called[1]) for plot in costs_plots(costs, called, f"costs-{place}")),
+        *map(Paragraph, cost_sentences(costs)),
+        *(Picture(plot, called[1]) for plot in plots),
         first,
         *(Folded(table.title, (table,)) for table in others),
         *(Paragraph(note, "dim", detail=True) for note in costs.notes),
     )
     under = f" under {called[1]}" if several else ""
-    return Section(f"What costs what{under}", blocks, f"costs-{place}", "Costs", about=_ABOUT)
+    about = f"{_ABOUT} {_modelled_words(costs.modelled.machine)}" if costs.modelled else _ABOUT
+    return Section(f"What costs what{under}", blocks, f"costs-{place}", "Costs", about=about)
+
+
+def cost_sentences(costs: CostComparison) -> tuple[str, ...]:
+    """What was counted, then what was modelled, if anything."""
+    return (*costs.sentences, *(costs.modelled.sentences if costs.modelled else ()))
+
+
+def _modelled_words(machine: ModelledMachine) -> str:
+    return (
+        f"Modelled figures are those of a model of {machine.title}, which sees every access of the guest. Time is "
+        f"{machine.instructions_per_cycle} instructions a cycle at {machine.frequency_mhz} MHz, and the latency of "
+        "every miss in full: a real processor does other things while it waits."
+    )
 
 
 def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, ...]:
-    """Functions that differ, all tasks, system calls, and the functions that cost most; empty ones are left out."""
+    """Functions that differ, all tasks, system calls, the functions that cost most, and what a modelled machine makes
+    of it; empty ones are left out.
+    """
     whole = CostRow(name="All", baseline_calls=0, own_calls=0, baseline=costs.baseline, own=costs.own)
     others = count_of(int(costs.others.name), "other function")
     functions = (*map(_function_row, costs.functions), _row(others, costs.others), _row("All", whole, calls=False))
@@ -66,6 +88,7 @@ def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, 
         _table("Instructions by task", called, tasks, "Switches to them"),
         *_filled("System calls, exceptions and interrupts, with all that they call", called, costs.entries, "Times"),
         *_filled("Functions that cost most", called, costs.most, "Calls"),
+        *(modelled_tables(costs.modelled, called, _named) if costs.modelled else ()),
     )
 
 
@@ -108,8 +131,11 @@ def _function_row(row: CostRow) -> Row:
 
 
 def _name_of(row: CostRow) -> str:
-    file = row.file.rpartition("/")[2]
-    name = visible_line(row.name)
+    return _named(row.name, row.file)
+
+
+def _named(name: str, file: str) -> str:
+    file, name = file.rpartition("/")[2], visible_line(name)
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     return f"{short} ({visible_line(file)})" if file else short
 

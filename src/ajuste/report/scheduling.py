@@ -8,7 +8,7 @@ from typing import Final
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation, Part, Recorded, Recording, Spread
 from ajuste.model.wording import visible_line
-from ajuste.report.costs import called_in, cost_tables
+from ajuste.report.costs import called_in, cost_sentences, cost_tables
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, count_of, number, shown_as
 from ajuste.report.labels import Labels, labels_of
@@ -34,7 +34,7 @@ def explanation_report(results: Results, explanation: Explanation) -> Report:
     labels = labels_of(results)
     section = _section(results, explanation, labels, "scheduling", several=False)
     costs = explanation.costs
-    said = (*explanation.sentences, *(costs.sentences if costs else ()))
+    said = (*explanation.sentences, *(cost_sentences(costs) if costs else ()))
     first, *others = said or explanation.notes or ("Nothing was recorded.",)
     lead = tuple(Paragraph(sentence) for sentence in others)
     tables = [table for block in section.blocks if isinstance(block, Folded) for table in block.blocks]

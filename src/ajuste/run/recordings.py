@@ -36,15 +36,16 @@ def to_record(run: Run, configuration: str, store: Store, *, fresh: bool = False
     """The baseline and ``configuration``, as far as they are not recorded yet or are to be recorded ``fresh``."""
     study = ResolvedStudy.model_validate_json(run.resolved)
     kept = {} if fresh else store.recorded(run)
-    with_costs = study.study.target.clock == "virtual"
-    return tuple(name for name in (study.baseline, configuration) if not _is_whole(kept.get(name), with_costs))
+    return tuple(name for name in (study.baseline, configuration) if not _is_whole(kept.get(name), study))
 
 
-def _is_whole(recorded: Recorded | None, with_costs: bool) -> bool:
-    """A recording of an earlier Ajuste has no costs."""
+def _is_whole(recorded: Recorded | None, study: ResolvedStudy) -> bool:
+    """A recording of an earlier Ajuste has no costs, or none of a modelled machine."""
     if recorded is None or recorded.recording is None:
         return False
-    return not with_costs or recorded.costs is not None or bool(recorded.costs_problem)
+    if study.study.target.clock != "virtual" or recorded.costs_problem:
+        return True
+    return recorded.costs is not None and recorded.costs.machine == study.modelled
 
 
 def record_trials(run: Run, names: Sequence[str], store: Store, executors: Executors, say: Say) -> None:
@@ -130,7 +131,7 @@ def _costs(request: TrialRequest) -> dict[str, Any]:
     """What of a recorded trial says what it costs."""
     executor = request.executor
     try:
-        observed = executor.count(request.plan(), "functions")
+        observed = executor.count(request.plan(), "functions", request.study.modelled)
         if observed.costs is None:
             return {"costs_problem": observed.problem or "nothing was counted"}
         return {"costs": executor.named(observed.costs)}

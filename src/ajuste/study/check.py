@@ -21,8 +21,10 @@ from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_para
 from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath
 from ajuste.study.measures import (
+    MODELLED,
     PARTS_OF_INSTRUCTIONS,
     can_count_instructions,
+    check_modelled,
     check_timelines,
     find_metric,
     share_metrics,
@@ -33,7 +35,17 @@ from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
 from ajuste.study.site import PREFIX
 from ajuste.study.tune import check_tune
 
-OF_A_GUEST = ("kernel", "instruction_ns", "cpus", "memory_mib", "nodes", "modules", "prove", "kernel_arguments")
+OF_A_GUEST = (
+    "kernel",
+    "instruction_ns",
+    "cpus",
+    "memory_mib",
+    "nodes",
+    "modules",
+    "prove",
+    "kernel_arguments",
+    "machine",
+)
 """Fields of the table target that a host does not have."""
 
 
@@ -59,6 +71,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
         ),
         _target(study, parse_kernel),
         _metrics(study, catalogue),
+        check_modelled(study, catalogue),
         _prediction(study, catalogue),
         check_design(study, catalogue),
         check_tune(study, catalogue),
@@ -216,18 +229,20 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     kind = catalogue.workloads.get(study.workload.kind or "")
     of_kind = [metric.name for metric in kind.metrics] if kind else []
     parts = [metric.name for metric in PARTS_OF_INSTRUCTIONS]
+    modelled = [metric.name for metric in MODELLED if metric.name not in catalogue.metrics]
     for index, name in enumerate(own):
-        if name in catalogue.metrics or name in (*parts, *own[:index]):
+        if name in catalogue.metrics or name in (*parts, *modelled, *own[:index]):
             yield Problem(
                 ("workload", "metric", index, "name"), f'the metric "{name}" already exists; choose another name'
             )
     timed = [timeline.name for timeline in study.workload.timelines]
     for index, name in enumerate(timed):
-        if name in catalogue.metrics or name in (*parts, *own, *of_kind, *timed[:index]):
+        if name in catalogue.metrics or name in (*parts, *modelled, *own, *of_kind, *timed[:index]):
             yield Problem(
                 ("workload", "timeline", index, "name"), f'the metric "{name}" already exists; choose another name'
             )
-    known = [*own, *timed, *of_kind, *catalogue.metrics, *parts, *(metric.name for metric in share_metrics(study))]
+    shares = [metric.name for metric in share_metrics(study)]
+    known = [*own, *timed, *of_kind, *catalogue.metrics, *parts, *modelled, *shares]
     seen: set[tuple[str, float | None]] = set()
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
         for index, name in enumerate(names):

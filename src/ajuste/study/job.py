@@ -299,3 +299,11 @@ class WorkloadTable(_Job):
     @property
     def _elsewhere(self) -> dict[str, Level]:
         return self.host_parameters
+
+
+class MachineTable(StudyTable):
+    """A machine to model: what its caches, TLBs and branch predictor would make of the guest."""
+
+    model: str = Field(
+        min_length=1, description="zen4-8c, skylake-server, textbook, or a TOML file beside the study: ./mine.toml."
+    )

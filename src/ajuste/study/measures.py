@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from ajuste.catalogue.loader import Catalogue, figure_sources
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric, split_percentile
+from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Sampler, chooses
-from ajuste.outputs.base import CPU_SHARE, EXACT_METRICS, background_share, counters_for
+from ajuste.outputs.base import CPU_SHARE, EXACT_METRICS, MODELLED_METRICS, background_share, counters_for
 from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.timeline import Timeline
+from ajuste.study.files import study_directory
 from ajuste.study.job import BackgroundTable, PatternTable, SamplerTable, TimelineTable
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import Study
@@ -79,6 +81,7 @@ def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
             *catalogue.metrics.values(),
             *(share_metrics(study) if wants_shares(study) else ()),
             *(PARTS_OF_INSTRUCTIONS if wants_instructions(study) else ()),
+            *(MODELLED if wants_modelled(study) else ()),
         )
     }
 
@@ -147,15 +150,87 @@ PARTS_OF_INSTRUCTIONS: Final = tuple(
 )
 
 
+def _modelled(name: str, title: str, what: str, unit: str = "") -> Metric:
+    """A count may be 0."""
+    return Metric(
+        name=name,
+        title=f"{title} (modelled)",
+        unit=unit,
+        direction="lower",
+        scale="ratio" if unit else "difference",
+        resolution=0 if unit else 1,
+        what=f"{what}, by the workload's tasks in user space and in the kernel, on the modelled machine.",
+    )
+
+
+MODELLED: Final = (
+    _modelled("modelled-time", "Time", "Instructions at the machine's best rate, and the latency of every miss", "s"),
+    _modelled("l1d-misses", "L1 data cache misses", "Lines of data that were not in the first level"),
+    _modelled("l1i-misses", "L1 instruction cache misses", "Lines of code that were not in the first level"),
+    _modelled("l2-misses", "L2 cache misses", "Lines that were not in the second level either"),
+    _modelled("llc-misses", "Last-level cache misses", "Lines that came from memory"),
+    _modelled("tlb-misses", "TLB misses", "Translations of addresses that no TLB had"),
+    _modelled("branch-misses", "Branch misses", "Conditional branches that were predicted wrongly"),
+    _modelled("loads", "Loads", "Loads from memory"),
+    _modelled("stores", "Stores", "Stores to memory"),
+)
+"""What trials have for which a machine is modelled."""
+
+
+def wants_modelled(study: Study) -> bool:
+    """Whether the study asks for any of that. ``branch-misses`` without a machine are those of the hardware."""
+    return can_count_instructions(study) and study.target.machine is not None and any(_asked(study, MODELLED_METRICS))
+
+
+def modelled_machine(study: Study, catalogue: Catalogue) -> ModelledMachine | None:
+    """The machine that the study names, if any. Raises RequestError."""
+    table = study.target.machine
+    return None if table is None else catalogue.find_machine(table.model, study_directory(study))
+
+
+def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
+    """A machine that there is not or that does not fit, and metrics that need one."""
+    where = ("target", "machine", "model")
+    if study.target.machine is not None:
+        if study.target.kind == "host":
+            return
+        try:
+            machine = modelled_machine(study, catalogue)
+        except RequestError as failure:
+            said = f"{failure.place}: {failure.message}" if failure.place else failure.message
+            yield Problem(where, said, failure.hint)
+        else:
+            if not can_count_instructions(study):
+                yield Problem(where, "a machine can be modelled only in a guest with the virtual clock and one CPU")
+            elif study.target.nodes:
+                yield Problem(where, "a machine cannot be modelled in a guest with nodes of memory")
+            elif machine and (problem := machine.problem_with(study.target.cpus)):
+                yield Problem(where, f"{machine.name} does not fit the guest: {problem}")
+        return
+    for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
+        for index, name in enumerate(names):
+            if split_percentile(name)[0] in MODELLED_METRICS and split_percentile(name)[0] not in catalogue.metrics:
+                yield Problem(
+                    ("analysis", field, index),
+                    f'metric "{name}" requires a modelled machine',
+                    "name one with --machine NAME, or model = NAME in [target.machine]: "
+                    f"{', '.join(catalogue.machines)}, or a TOML file of your own",
+                )
+
+
+def _asked(study: Study, names: Collection[str]) -> Iterator[bool]:
+    asked = (*study.analysis.metrics, *(study.analysis.describe or ()))
+    return (split_percentile(name)[0] in names for name in asked)
+
+
 def can_count_instructions(study: Study) -> bool:
     """Whether the lens can look at the study's guests."""
     return study.target.clock == "virtual"
 
 
 def wants_instructions(study: Study) -> bool:
-    """Whether the study asks for metrics that the lens counts exactly, where it can."""
-    asked = (*study.analysis.metrics, *(study.analysis.describe or ()))
-    return can_count_instructions(study) and any(split_percentile(name)[0] in EXACT_METRICS for name in asked)
+    """Whether the study asks for metrics that the lens counts exactly, where it can, or for modelled ones."""
+    return wants_modelled(study) or (can_count_instructions(study) and any(_asked(study, EXACT_METRICS)))
 
 
 def _of_load(number: int, load: BackgroundTable) -> Metric:

@@ -7,11 +7,12 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from ajuste.catalogue.level import check_parameter
-from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.loader import Catalogue, absolute_machine
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.study.factors import no_parameter
-from ajuste.study.job import DiskTable
+from ajuste.study.job import DiskTable, MachineTable
+from ajuste.study.measures import check_modelled
 from ajuste.study.problem import nearest
 from ajuste.study.schema import FactorTable, Study, TargetTable
 from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, names_set, varies
@@ -44,6 +45,20 @@ def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue
 def with_time(study: Study, most_s: float) -> Study:
     """``study`` with so many seconds to measure at most, instead of its own limit."""
     return study.model_copy(update={"budget": study.budget.model_copy(update={"max_minutes": most_s / 60})})
+
+
+def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
+    """``study`` with another machine to model, or one at all: by its name, or its file from here. Raises RequestError
+    for one that there is not, or that does not fit the study's guests.
+    """
+    place = Place(f"--machine {name}")
+    if study.target.kind == "host":
+        raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
+    machine = MachineTable(model=absolute_machine(name))
+    changed = study.model_copy(update={"target": study.target.model_copy(update={"machine": machine})})
+    for problem in check_modelled(changed, catalogue):
+        raise RequestError(problem.message, hint=problem.hint, place=place)
+    return changed
 
 
 # The same study without some levels of its factors, as chosen on a command line.

@@ -16,7 +16,14 @@ from ajuste.model.tunable import CgroupLimit, ProcessAttribute, SchedulerProgram
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
 from ajuste.study.files import study_files
-from ajuste.study.measures import Measures, measures, resolve_samplers, resolve_timelines, wants_shares
+from ajuste.study.measures import (
+    Measures,
+    measures,
+    modelled_machine,
+    resolve_samplers,
+    resolve_timelines,
+    wants_shares,
+)
 from ajuste.study.ranges import span_of
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
@@ -135,6 +142,7 @@ def _assemble(
         files={name: str(path.absolute()) for name, path in study_files(study).items()},
         explained=explain(study, knobs, factors, catalogue),
         notes=(*successor_notes(knobs), *study.notes),
+        modelled=modelled_machine(study, catalogue),
     )
 
 

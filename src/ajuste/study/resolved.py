@@ -8,17 +8,18 @@ import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.design.search.goal import Search
 from ajuste.model.metric import Metric
+from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Command, Sampler, Scratch, Write
 from ajuste.model.results import Explained, PredictionRule
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tuning import Leg
 from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.timeline import Timeline
-from ajuste.study.measures import wants_instructions
+from ajuste.study.measures import wants_instructions, wants_modelled
 from ajuste.study.schema import Study
 
 
@@ -87,7 +88,8 @@ class ResolvedStudy(_Resolved):
     as absolute paths of this machine. ``setup`` and ``cleanup`` run once, before all trials and after them (on a host;
     in a guest they are part of every trial). ``samplers`` go on for the study's ``observe_s`` after the workload's end,
     and ``timelines`` are the metrics computed from what they read. With a ``search`` the ``configurations`` are those
-    that were resolved so far, and ``legs`` say what each block is for.
+    that were resolved so far, and ``legs`` say what each block is for. ``modelled`` is the
+    machine that is modelled, if any.
     """
 
     study: Study
@@ -111,11 +113,17 @@ class ResolvedStudy(_Resolved):
     notes: tuple[str, ...] = ()
     search: Search | None = None
     legs: tuple[Leg, ...] = ()
+    modelled: ModelledMachine | None = Field(default=None, exclude_if=lambda machine: machine is None)
 
     @property
     def counts_instructions(self) -> bool:
         """Whether the lens counts the instructions of its trials."""
         return wants_instructions(self.study)
+
+    @property
+    def machine_of_trials(self) -> ModelledMachine | None:
+        """The modelled machine, if trials need it; recordings have it in any case."""
+        return self.modelled if wants_modelled(self.study) else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -170,7 +178,7 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         "parser": resolved.parser,
         "shares": resolved.shares,
         "patterns": [p.model_dump(mode="json") for p in (*resolved.patterns, *resolved.pointers)],
-        "target": study.target.model_dump(mode="json", exclude={"kernel", "prove"}),
+        "target": study.target.model_dump(mode="json", exclude={"kernel", "prove", "machine"}),
         "design": study.design.model_dump(mode="json"),
         "timeout_s": study.workload.timeout_s,
         "ignore_failure": study.workload.ignore_failure,
@@ -187,6 +195,8 @@ def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = Non
         document["keep_output"] = True
     if resolved.counts_instructions:
         document["counts_instructions"] = True
+    if (modelled := resolved.machine_of_trials) is not None:
+        document["modelled"] = modelled.model_dump(mode="json")
     if resolved.search is not None:
         document["search"] = resolved.search.model_dump(mode="json")
         document["levels"] = [factor.levels for factor in resolved.factors]

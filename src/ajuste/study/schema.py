@@ -25,6 +25,7 @@ from ajuste.study.job import (
     Claimed,
     DiskTable,
     Level,
+    MachineTable,
     Name,
     Real,
     ScratchTable,
@@ -178,6 +179,11 @@ class TargetTable(StudyTable):
         "absence; hz=250 for a value.",
     )
     kernel_arguments: tuple[Argument, ...] = Field(default=(), description="More words for the kernel's command line.")
+    machine: MachineTable | None = Field(
+        default=None,
+        exclude_if=lambda machine: machine is None,
+        description="A machine to model. It changes nothing in the guest, and no other metric.",
+    )
 
     @model_validator(mode="before")
     @classmethod

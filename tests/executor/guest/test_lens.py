@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.executor.guest import lens
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.guest import GuestExecutor
@@ -199,3 +200,31 @@ def test_no_document_and_one_of_another_depth_are_problems(tmp_path: Path) -> No
     assert lens.read_costs(file, "counts", "lens: c: full")[1] == "the lens wrote no costs: c: full"
     file.write_text(json.dumps(DOCUMENT))
     assert lens.read_costs(file, "functions")[1] == "the lens counted counts, not functions"
+
+
+def test_a_document_of_another_machine_than_was_asked_for_is_a_problem(tmp_path: Path) -> None:
+    file = tmp_path / "costs"
+    space = {"loads": 1, "stores": 1, "misses": [0, 1, 0, 0, 0, 0, 0]}
+    modelled = {"user": space, "kernel": space}
+    textbook = catalogue().machines["textbook"]
+    file.write_text(json.dumps(DOCUMENT | {"tasks": [TASK | {"modelled": modelled}]}))
+    costs, problem = lens.read_costs(file, "counts", machine=textbook)
+    assert problem == ""
+    assert costs is not None
+    assert costs.machine == textbook
+    assert lens.read_costs(file, "counts")[1] == "the lens modelled a machine that nobody asked for"
+    file.write_text(json.dumps(DOCUMENT))
+    assert lens.read_costs(file, "counts", machine=textbook)[1] == "the lens modelled no machine"
+
+
+@pytest.mark.parametrize(
+    ("misses", "problem"), [([0, 2, 0, 0, 0, 0, 0], "do not add up"), ([0, -1, 0, 0, 0, 0, 0], "malformed")]
+)
+def test_misses_add_up(tmp_path: Path, misses: list[int], problem: str) -> None:
+    file = tmp_path / "costs"
+    space = {"loads": 1, "stores": 1, "misses": [0, 1, 0, 0, 0, 0, 0]}
+    frame = {"parent": -1, "space": "user", "address": 1, "kind": "start", "calls": 1, "instructions": 5}
+    none = space | {"misses": [0] * 7}
+    task = TASK | {"modelled": {"user": space, "kernel": none}, "frames": [frame | {"misses": misses}]}
+    file.write_text(json.dumps(DOCUMENT | {"depth": "functions", "tasks": [task]}))
+    assert problem in lens.read_costs(file, "functions", machine=catalogue().machines["textbook"])[1]

@@ -53,13 +53,14 @@ class GuestMachine(BaseModel):
 @dataclass(frozen=True)
 class Lens:
     """The plugin of QEMU that counts instructions: its ``library``, how deep it looks, the kernel's ``symbols``, and
-    whether it writes down what the scheduler decides.
+    whether it writes down what the scheduler decides, and the description of the ``machine`` that is modelled, if any.
     """
 
     library: Path
     depth: str
     symbols: Path
     decides: bool = False
+    machine: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -
 def _plugin(lens: Lens, channels: Channels) -> str:
     files = {"events": channels.events, "plan": channels.plan, "symbols": lens.symbols, "costs": channels.costs}
     files |= {"decisions": channels.decisions} if lens.decides else {}
+    if lens.machine:
+        files["machine"] = lens.machine
     told = (f"{name}={_escaped(file)}" for name, file in files.items())
     return ",".join((_escaped(lens.library), f"depth={lens.depth}", *told))
 

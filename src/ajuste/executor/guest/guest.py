@@ -17,10 +17,10 @@ import psutil
 from ajuste.executor.executor import NOTES, Depth, Executor
 from ajuste.executor.guest import snapshot as booted
 from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, what_went_wrong
-from ajuste.executor.guest.command_line import GuestMachine, Lens, checked_nodes
+from ajuste.executor.guest.command_line import GuestMachine, checked_nodes
 from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
-from ajuste.executor.guest.lens import lens_for, read_costs, read_decisions, require_plugins
+from ajuste.executor.guest.lens import Counting, lens_for, read_costs, read_decisions, require_fit, require_plugins
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
 from ajuste.executor.guest.naming import name_costs, name_decisions
 from ajuste.executor.guest.snapshot import Booted, Damaged, NotRestored, Snapshot, restore
@@ -32,6 +32,7 @@ from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
+from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import MemoryNode, Plan, nodes_in_words
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
 from ajuste.model.trial import Observation
@@ -163,12 +164,16 @@ class GuestExecutor(Executor):
     def run(self, plan: Plan) -> Observation:
         return self._run(plan, None)
 
-    def count(self, plan: Plan, depth: Depth) -> Observation:
+    def count(self, plan: Plan, depth: Depth, machine: ModelledMachine | None = None) -> Observation:
         if self._clock == "wall":
-            return super().count(plan, depth)
+            return super().count(plan, depth, machine)
+        if machine is not None:
+            require_fit(machine, self._cpus, len(self._nodes))
         ready = self._entered
         require_plugins(ready.machine.emulator)
-        return self._run(plan, lens_for(depth, self._image, self._home, ready.session.directory))
+        directory = ready.session.directory
+        lens = lens_for(depth, self._image, self._home, directory, machine, self._memory_mib)
+        return self._run(plan, Counting(lens, machine))
 
     def named(self, costs: Costs) -> NamedCosts:
         return name_costs(costs, self._image, self._home, self._entered.initramfs.path)
@@ -177,15 +182,16 @@ class GuestExecutor(Executor):
         initramfs = self._entered.initramfs.path
         return name_decisions(decisions, costs, self._instruction_ns, self._image, self._home, initramfs)
 
-    def _run(self, plan: Plan, lens: Lens | None) -> Observation:
+    def _run(self, plan: Plan, counting: Counting | None) -> Observation:
         ready = self._entered
         try:
-            return self._carry_out(plan, ready, lens)
+            return self._carry_out(plan, ready, counting)
         except NotRestored as error:
-            return self._carry_out(plan, self._renewed(ready, error), lens)
+            return self._carry_out(plan, self._renewed(ready, error), counting)
 
-    def _carry_out(self, plan: Plan, ready: _Ready, lens: Lens | None) -> Observation:
+    def _carry_out(self, plan: Plan, ready: _Ready, counting: Counting | None) -> Observation:
         began = time.monotonic()
+        lens = counting.lens if counting else None
         if ready.snapshot is None:
             require_intact(self._checksums(ready.machine, ready.initramfs))
         restored = ready.snapshot is not None
@@ -208,10 +214,11 @@ class GuestExecutor(Executor):
             console = running.console()
             problem = what_went_wrong(running, outcome, console) or stream.problem
             costs, decisions = None, None
-            if lens and plan.workload and not problem:
-                costs, problem = read_costs(running.costs, lens.depth, running.complaint())
-                if lens.decides and not problem:
-                    decisions, problem = read_decisions(running.decisions, running.complaint())
+            if counting and plan.workload and not problem:
+                complaint = running.complaint()
+                costs, problem = read_costs(running.costs, counting.lens.depth, complaint, counting.machine)
+                if counting.lens.decides and not problem:
+                    decisions, problem = read_decisions(running.decisions, complaint)
         return Observation(
             lines=stream.lines,
             events=stream.events,

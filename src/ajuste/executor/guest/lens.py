@@ -6,10 +6,12 @@ What the plugin writes is believed no more than anything else that a guest can h
 from __future__ import annotations
 
 import functools
+import json
 import subprocess
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,6 +23,7 @@ from ajuste.model.cost import Costs
 from ajuste.model.decision import Decisions
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
+from ajuste.model.modelled import Cache, ModelledMachine, OuterCache, Translations
 
 LARGEST_BYTES: Final = 64 << 20
 """As much is read of what the lens has written."""
@@ -30,24 +33,83 @@ _KERNEL_SPACE: Final = 1 << 63
 _LOAD_SECONDS: Final = 60
 
 
-def lens_for(depth: str, image: KernelImage, home: Home, directory: Path) -> Lens:
-    """The lens for guests with that kernel, whose symbols are put into ``directory``. Raises RequestError where a part
-    of it is missing.
+@dataclass(frozen=True)
+class Counting:
+    """A lens, and the machine that it models, if any."""
+
+    lens: Lens
+    machine: ModelledMachine | None
+
+
+def lens_for(
+    depth: str, image: KernelImage, home: Home, directory: Path, machine: ModelledMachine | None, memory_mib: int
+) -> Lens:
+    """The lens for guests with that kernel, whose symbols are put into ``directory``, and which models ``machine``, if
+    any. Raises RequestError where a part of it is missing.
     """
     decides = depth == "decisions"
     deep = "functions" if decides else depth
-    lens = Lens(library=native_program(LENS), depth=deep, symbols=directory / "symbols", decides=decides)
-    if not lens.symbols.exists():
-        new = directory / f"symbols.{threading.get_ident()}"
-        new.write_text(_symbols(image, home), encoding="ascii", errors="replace")
-        new.replace(lens.symbols)
-    return lens
+    symbols = directory / "symbols"
+    if not symbols.exists():
+        _put(symbols, _symbols(image, home))
+    description = None
+    if machine is not None:
+        description = directory / f"machine-{machine.name}.json"
+        _put(description, machine_text(machine, memory_mib))
+    return Lens(native_program(LENS), depth=deep, symbols=symbols, decides=decides, machine=description)
+
+
+def _put(file: Path, text: str) -> None:
+    """All at once: several threads may do so."""
+    new = file.with_name(f"{file.name}.{threading.get_ident()}")
+    new.write_text(text, encoding="ascii", errors="replace")
+    new.replace(file)
+
+
+def machine_text(machine: ModelledMachine, memory_mib: int) -> str:
+    """What the lens has to know of a machine (native/lens/src/machine.rs): no times."""
+
+    def cache(one: Cache) -> dict[str, Any]:
+        return {"sets": one.sets(machine.line_bytes), "ways": one.ways}
+
+    def outer(one: OuterCache | None) -> dict[str, Any] | None:
+        return None if one is None else {**cache(one), "contents": one.contents, "cores": one.cores}
+
+    def pages(one: Translations | None) -> dict[str, Any] | None:
+        return None if one is None else {"sets": one.sets, "ways": one.in_a_set}
+
+    return json.dumps(
+        {
+            "line_bytes": machine.line_bytes,
+            "memory_bytes": memory_mib << 20,
+            "l1i": cache(machine.l1i),
+            "l1d": cache(machine.l1d),
+            "l2": outer(machine.l2),
+            "llc": outer(machine.llc),
+            "itlb": pages(machine.itlb),
+            "dtlb": pages(machine.dtlb),
+            "l2_itlb": pages(machine.l2_itlb),
+            "l2_dtlb": pages(machine.l2_dtlb),
+            "l2_tlb": pages(machine.l2_tlb),
+            "history_bits": machine.branches.history_bits if machine.branches else None,
+        }
+    )
 
 
 def _symbols(image: KernelImage, home: Home) -> str:
     """The addresses and names of the kernel's functions, as the lens reads them. Raises RequestError."""
     functions = (one for one in kernel_symbols(image, home) if one.is_text and one.address >= _KERNEL_SPACE)
     return "".join(f"{one.address:x} {one.name}\n" for one in functions)
+
+
+def require_fit(machine: ModelledMachine, cpus: int, nodes: int) -> None:
+    """Raises RequestError for a guest that the modelled machine cannot be."""
+    problem = machine.problem_with(cpus) or ("it has no nodes of memory" if nodes else "")
+    if problem:
+        raise RequestError(
+            f"the modelled machine {machine.name} does not fit the guest: {problem}",
+            hint="model another machine, or change the guest's",
+        )
 
 
 @functools.cache
@@ -64,12 +126,20 @@ def require_plugins(emulator: Emulator) -> None:
         )
 
 
-def read_costs(file: Path, depth: str, complaint: str = "") -> tuple[Costs | None, str]:
-    """What the lens has written, or what is wrong with it in one line. ``complaint`` is what QEMU and the lens said."""
+def read_costs(
+    file: Path, depth: str, complaint: str = "", machine: ModelledMachine | None = None
+) -> tuple[Costs | None, str]:
+    """What the lens has written, which modelled ``machine``, or what is wrong with it in one line. ``complaint`` is
+    what QEMU and the lens said.
+    """
     costs, problem = _read(Costs, "costs", file, complaint)
-    if costs is not None and costs.depth != depth:
+    if costs is None:
+        return None, problem
+    if costs.depth != depth:
         return None, f"the lens counted {costs.depth}, not {depth}"
-    return costs, problem
+    if any((task.modelled is None) != (machine is None) for task in costs.tasks):
+        return None, "the lens modelled " + ("no machine" if machine else "a machine that nobody asked for")
+    return costs.model_copy(update={"machine": machine}), ""
 
 
 def read_decisions(file: Path, complaint: str = "") -> tuple[Decisions | None, str]:

@@ -240,5 +240,17 @@ def _icicle_frame(axes: Any, trace: dict[str, Any], place: int, at: tuple[float,
         axes.text(left + 0.003, row + 0.5, label, va="center", fontsize=_CELL_TEXT, color=ink, zorder=order + 20)
 
 
+def _bar(axes: Any, trace: dict[str, Any], order: int) -> None:
+    """Bars from left to right, each from its base."""
+    axes.barh(
+        numbers(trace["y"]),
+        numbers(trace["x"]),
+        height=trace["width"],
+        left=numbers(trace["base"]),
+        color=colour(trace["marker"]["color"]),
+        zorder=order,
+    )
+
+
 _LETTERS_ACROSS: Final = 150
-_KINDS: Final = {"icicle": _icicle, "scatter": _scatter, "heatmap": _heatmap, "contour": _contour}
+_KINDS: Final = {"bar": _bar, "icicle": _icicle, "scatter": _scatter, "heatmap": _heatmap, "contour": _contour}

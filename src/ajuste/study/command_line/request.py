@@ -32,6 +32,7 @@ class Request:
     vm: bool = False
     clock: str | None = None
     memory: str | None = None
+    machine: str | None = None
     one_at_a_time: bool = False
     screen: bool = False
     baseline: tuple[str, ...] = ()

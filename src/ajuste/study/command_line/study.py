@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.loader import Catalogue, absolute_machine
 from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.wording import listed
+from ajuste.outputs.base import MODELLED_TIME
 from ajuste.profile.placing import Placed, notes_of
 from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
@@ -153,7 +154,7 @@ def _workload(
 
 def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str, Any]:
     if not request.in_guest:
-        for option, given in (("--clock", request.clock), ("--memory", request.memory)):
+        for option, given in (("--clock", request.clock), ("--memory", request.memory), ("--machine", request.machine)):
             if given is not None:
                 raise RequestError(
                     "applies only to guests",
@@ -169,6 +170,9 @@ def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str
     if request.memory is not None:
         target["memory_mib"] = mebibytes("--memory", request.memory)
         said["target", "memory_mib"] = f"--memory {request.memory}"
+    if request.machine is not None:
+        target["machine"] = {"model": absolute_machine(request.machine)}
+        said["target", "machine"] = f"--machine {request.machine}"
     needed = _last_cpu(found.tables) + 1
     return target | ({"cpus": needed} if needed > 1 else {})
 
@@ -198,6 +202,7 @@ def _analysis(
     if not metrics:
         kind = catalogue.workloads.get(workload.get("kind", ""))
         metrics = [*([kind.main] if kind and kind.main else []), "elapsed"]
+        metrics += [MODELLED_TIME] if request.machine else []
     analysis: dict[str, Any] = {"metrics": metrics, "smallest_effect": DEFAULT_MIN_EFFECT}
     if request.min_effect is not None:
         analysis["smallest_effect"] = share("--min-effect", request.min_effect)

@@ -1,0 +1,358 @@
+//! The caches of all cores, from the first level to the memory.
+//!
+//! A store takes the line from all other cores. Nothing is written back, and nothing is fetched ahead.
+
+use crate::cache::{Entry, Line, Lru};
+use crate::machine::{Contents, Geometry, Machine, Outer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Fetch,
+    Load,
+    Store,
+}
+
+/// Where an access found its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    First,
+    Second,
+    Last,
+    Memory,
+}
+
+struct Core {
+    l1i: Lru<Line>,
+    l1d: Lru<Line>,
+}
+
+/// Caches of one level behind the first: one for each group of cores.
+struct Level {
+    outer: Outer,
+    caches: Vec<Lru<Line>>,
+}
+
+pub struct Hierarchy {
+    first: [Geometry; 2],
+    cores: Vec<Core>,
+    second: Option<Level>,
+    last: Option<Level>,
+}
+
+fn cache(geometry: Geometry) -> Lru<Line> {
+    Lru::new(geometry.sets, geometry.ways)
+}
+
+impl Level {
+    fn new(outer: Outer) -> Level {
+        Level { outer, caches: Vec::new() }
+    }
+
+    fn of(&mut self, core: usize) -> &mut Lru<Line> {
+        &mut self.caches[core / self.outer.cores]
+    }
+
+    fn is(&self, contents: Contents) -> bool {
+        self.outer.contents == contents
+    }
+
+    /// Whether two cores have the same one.
+    fn is_common(&self, core: usize, other: usize) -> bool {
+        core / self.outer.cores == other / self.outer.cores
+    }
+
+    fn make_room_for(&mut self, cores: usize) {
+        let outer = self.outer;
+        self.caches.resize_with(cores.div_ceil(outer.cores), || cache(outer.geometry()));
+    }
+
+    /// Use a line, which leaves a victim cache.
+    fn take(&mut self, core: usize, line: u64) -> bool {
+        if self.is(Contents::Exclusive) {
+            self.of(core).remove(line)
+        } else {
+            self.of(core).used(line).is_some()
+        }
+    }
+
+    /// A line that comes from further out. Returns what leaves.
+    fn fill(&mut self, core: usize, line: u64) -> Option<u64> {
+        if self.is(Contents::Exclusive) {
+            return None;
+        }
+        self.of(core).put(Line::new(line, false)).map(|left| left.key())
+    }
+
+    /// A line that left a level further in. Returns what leaves.
+    fn catch(&mut self, core: usize, line: u64) -> Option<u64> {
+        if !self.is(Contents::Exclusive) || self.of(core).used(line).is_some() {
+            return None;
+        }
+        self.of(core).put(Line::new(line, false)).map(|left| left.key())
+    }
+}
+
+impl Hierarchy {
+    pub fn new(machine: &Machine) -> Hierarchy {
+        Hierarchy {
+            first: [machine.l1i, machine.l1d],
+            cores: Vec::new(),
+            second: machine.l2.map(Level::new),
+            last: machine.llc.map(Level::new),
+        }
+    }
+
+    /// There are so many cores.
+    pub fn make_room_for(&mut self, cores: usize) {
+        let [l1i, l1d] = self.first;
+        self.cores.resize_with(cores, || Core { l1i: cache(l1i), l1d: cache(l1d) });
+        for level in self.second.iter_mut().chain(&mut self.last) {
+            level.make_room_for(cores);
+        }
+    }
+
+    /// A core accesses a line.
+    #[inline(always)]
+    pub fn access(&mut self, core: usize, number: u64, access: Access) -> Found {
+        let own = &mut self.cores[core];
+        let first = if access == Access::Fetch { &mut own.l1i } else { &mut own.l1d };
+        if let Some(line) = first.used(number) {
+            if access == Access::Store && !line.is_own() {
+                *line = Line::new(number, true);
+                self.claim(core, number);
+            }
+            return Found::First;
+        }
+        self.miss(core, number, access)
+    }
+
+    /// What the first level does not have.
+    #[inline(never)]
+    fn miss(&mut self, core: usize, number: u64, access: Access) -> Found {
+        let is_near = self.cores.len() > 1 && self.share(core, number);
+        let mut found = self.look_further(core, number);
+        if found == Found::Memory && is_near {
+            found = Found::Last;
+        }
+        let line = Line::new(number, access == Access::Store);
+        let own = &mut self.cores[core];
+        let left = if access == Access::Fetch { own.l1i.put(line) } else { own.l1d.put(line) };
+        if let Some(left) = left {
+            self.leave_first(core, left.key());
+        }
+        if access == Access::Store {
+            self.claim(core, number);
+        }
+        found
+    }
+
+    /// Bring a line to the core from the nearest level that has it.
+    fn look_further(&mut self, core: usize, line: u64) -> Found {
+        if self.second.as_mut().is_some_and(|level| level.take(core, line)) {
+            return Found::Second;
+        }
+        let is_last = self.last.as_mut().is_some_and(|level| level.take(core, line));
+        if !is_last {
+            if let Some(left) = self.last.as_mut().and_then(|level| level.fill(core, line)) {
+                self.leave_last(core, left);
+            }
+        }
+        if let Some(left) = self.second.as_mut().and_then(|level| level.fill(core, line)) {
+            self.leave_second(core, left);
+        }
+        if is_last {
+            Found::Last
+        } else {
+            Found::Memory
+        }
+    }
+
+    fn leave_first(&mut self, core: usize, line: u64) {
+        match &mut self.second {
+            Some(level) => {
+                if let Some(left) = level.catch(core, line) {
+                    self.leave_second(core, left);
+                }
+            }
+            None => {
+                if let Some(left) = self.last.as_mut().and_then(|level| level.catch(core, line)) {
+                    self.leave_last(core, left);
+                }
+            }
+        }
+    }
+
+    fn leave_second(&mut self, core: usize, line: u64) {
+        let Some(second) = &self.second else { return };
+        if second.is(Contents::Inclusive) {
+            for (number, other) in self.cores.iter_mut().enumerate() {
+                if second.is_common(core, number) {
+                    other.l1i.remove(line);
+                    other.l1d.remove(line);
+                }
+            }
+        }
+        if let Some(left) = self.last.as_mut().and_then(|level| level.catch(core, line)) {
+            self.leave_last(core, left);
+        }
+    }
+
+    fn leave_last(&mut self, core: usize, line: u64) {
+        let Some(last) = &self.last else { return };
+        if !last.is(Contents::Inclusive) {
+            return;
+        }
+        for number in 0..self.cores.len() {
+            if last.is_common(core, number) {
+                self.cores[number].l1i.remove(line);
+                self.cores[number].l1d.remove(line);
+                if let Some(second) = &mut self.second {
+                    second.of(number).remove(line);
+                }
+            }
+        }
+    }
+
+    /// No other core may store to the line any more without saying so. Returns whether one that is behind the same last
+    /// level has it.
+    fn share(&mut self, core: usize, line: u64) -> bool {
+        let mut is_near = false;
+        for number in (0..self.cores.len()).filter(|number| *number != core) {
+            let mut is_there = false;
+            if let Some(shared) = self.cores[number].l1d.seen(line) {
+                *shared = Line::new(line, false);
+                is_there = true;
+            }
+            is_there |= self.second.as_mut().is_some_and(|level| level.of(number).seen(line).is_some());
+            is_near |= is_there && self.last.as_ref().is_some_and(|level| level.is_common(core, number));
+        }
+        is_near
+    }
+
+    /// Take a line from all other cores.
+    fn claim(&mut self, core: usize, line: u64) {
+        for number in (0..self.cores.len()).filter(|number| *number != core) {
+            self.cores[number].l1i.remove(line);
+            self.cores[number].l1d.remove(line);
+            for level in self.second.iter_mut().chain(&mut self.last) {
+                if !level.is_common(core, number) {
+                    level.of(number).remove(line);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::tests::numbers;
+
+    const LINE_BYTES: u64 = 64;
+
+    fn outer(kib: u64, ways: usize, contents: Contents, cores: usize) -> Outer {
+        Outer { sets: (kib << 10) / LINE_BYTES / ways as u64, ways, contents, cores }
+    }
+
+    /// L1 of 4 KiB, L2 of 32 KiB, LLC of 256 KiB for two cores.
+    fn hierarchy(contents: Contents, cores: usize) -> Hierarchy {
+        let first = Geometry { sets: 16, ways: 4 };
+        let mut made = Hierarchy {
+            first: [first, first],
+            cores: Vec::new(),
+            second: Some(Level::new(outer(32, 8, Contents::Inclusive, 1))),
+            last: Some(Level::new(outer(256, 16, contents, 2))),
+        };
+        made.make_room_for(cores);
+        made
+    }
+
+    /// In which level each of the lines of a chase of that size is found, once all were accessed before.
+    fn chase(hierarchy: &mut Hierarchy, kib: u64) -> [usize; 4] {
+        let mut order: Vec<u64> = (0..(kib << 10) / LINE_BYTES).collect();
+        for (place, chance) in (1..order.len()).rev().zip(numbers(kib)) {
+            order.swap(place, chance as usize % (place + 1));
+        }
+        let mut counts = [0; 4];
+        for round in 0..3 {
+            for line in &order {
+                let found = hierarchy.access(0, *line, Access::Load);
+                counts[found as usize] += usize::from(round == 2);
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn the_steps_of_a_chase_are_where_the_sizes_say() {
+        for contents in [Contents::Inclusive, Contents::NonInclusive] {
+            let found = |kib: u64| chase(&mut hierarchy(contents, 1), kib);
+            assert_eq!(found(4), [64, 0, 0, 0]);
+            assert_eq!(found(32), [32 * 16 - found(32)[1], found(32)[1], 0, 0]);
+            assert!(found(32)[1] > 400);
+            assert_eq!(found(256)[3], 0);
+            assert!(found(256)[2] > 3_500);
+            assert!(found(288)[3] > 0);
+            assert!(found(1024)[3] > 15_000);
+        }
+    }
+
+    #[test]
+    fn a_victim_cache_adds_its_size_to_that_of_the_level_before() {
+        let both = |contents: Contents| chase(&mut hierarchy(contents, 1), 280)[3];
+        assert!(both(Contents::Exclusive) < both(Contents::NonInclusive) / 2);
+    }
+
+    #[test]
+    fn a_stream_misses_once_for_each_line() {
+        let mut hierarchy = hierarchy(Contents::NonInclusive, 1);
+        let lines = (4 << 20) / LINE_BYTES;
+        let mut misses = 0;
+        for word in 0..(4 << 20) / 8 {
+            for (first, access) in [(0, Access::Load), (lines, Access::Store)] {
+                misses += u64::from(hierarchy.access(0, first + word * 8 / LINE_BYTES, access) != Found::First);
+            }
+        }
+        assert_eq!(misses, 2 * lines);
+    }
+
+    #[test]
+    fn what_leaves_an_inclusive_level_leaves_those_before() {
+        for (contents, expected) in [(Contents::Inclusive, Found::Memory), (Contents::NonInclusive, Found::First)] {
+            let mut hierarchy = hierarchy(contents, 2);
+            hierarchy.access(0, 0, Access::Load);
+            for round in 1..=16 {
+                // The other core fills the set of the last level that has the line.
+                hierarchy.access(1, round * 256, Access::Load);
+            }
+            assert_eq!(hierarchy.access(0, 0, Access::Load), expected);
+        }
+    }
+
+    #[test]
+    fn a_store_takes_the_line_from_the_other_cores() {
+        let mut hierarchy = hierarchy(Contents::Exclusive, 4);
+        for core in 0..4 {
+            hierarchy.access(core, 7, Access::Load);
+        }
+        assert_eq!(hierarchy.access(1, 7, Access::Store), Found::First);
+        // Behind the same last level it comes from there, else from memory.
+        assert_eq!(hierarchy.access(0, 7, Access::Load), Found::Last);
+        assert_eq!(hierarchy.access(2, 7, Access::Load), Found::Memory);
+        assert_eq!(hierarchy.access(1, 7, Access::Load), Found::First);
+        assert_eq!(hierarchy.access(1, 7, Access::Store), Found::First);
+        assert_ne!(hierarchy.access(0, 7, Access::Load), Found::First);
+    }
+
+    #[test]
+    fn cores_that_share_a_line_falsely_miss_each_time() {
+        let mut hierarchy = hierarchy(Contents::NonInclusive, 2);
+        let mut missed = |lines: [u64; 2]| {
+            (0..1_000)
+                .filter(|round| hierarchy.access(round % 2, lines[round % 2], Access::Store) != Found::First)
+                .count()
+        };
+        assert_eq!(missed([5, 5]), 1_000);
+        assert_eq!(missed([6, 7]), 2);
+    }
+}

@@ -1,0 +1,126 @@
+//! The description of a modelled machine, as `model_file` of `src/ajuste/executor/guest/lens.py` writes it.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// Of a cache or a memory of translations.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Geometry {
+    pub sets: u64,
+    pub ways: usize,
+}
+
+/// What a cache holds of what is in those between it and the core.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contents {
+    /// All of it: what leaves it leaves them, too.
+    Inclusive,
+    /// All that was fetched, whether it is there or not.
+    NonInclusive,
+    /// What left them: a victim cache.
+    Exclusive,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Outer {
+    pub sets: u64,
+    pub ways: usize,
+    pub contents: Contents,
+    /// So many cores have one together.
+    pub cores: usize,
+}
+
+impl Outer {
+    pub fn geometry(&self) -> Geometry {
+        Geometry { sets: self.sets, ways: self.ways }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    pub line_bytes: u64,
+    /// The guest's memory, by which it is found in that of QEMU.
+    pub memory_bytes: u64,
+    pub l1i: Geometry,
+    pub l1d: Geometry,
+    pub l2: Option<Outer>,
+    pub llc: Option<Outer>,
+    pub itlb: Geometry,
+    pub dtlb: Geometry,
+    /// The second level for instructions and for data, or for both.
+    pub l2_itlb: Option<Geometry>,
+    pub l2_dtlb: Option<Geometry>,
+    pub l2_tlb: Option<Geometry>,
+    /// How many branches the predictor looks back; its table has as many bits of address.
+    pub history_bits: Option<u32>,
+}
+
+const MOST_ENTRIES: u64 = 1 << 26;
+
+impl Machine {
+    /// Read the description. The error says what is wrong with the file.
+    pub fn read(file: &Path) -> Result<Machine, String> {
+        let says = |reason: String| format!("{}: {reason}", file.display());
+        let content = fs::read(file).map_err(|error| says(error.to_string()))?;
+        let machine: Machine = serde_json::from_slice(&content).map_err(|error| says(error.to_string()))?;
+        machine.check().map_err(says)?;
+        Ok(machine)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let [l2, llc] = [self.l2, self.llc].map(|outer| outer.map(|outer| outer.geometry()));
+        let outer = [l2, llc, self.l2_itlb, self.l2_dtlb, self.l2_tlb];
+        let all = [self.l1i, self.l1d, self.itlb, self.dtlb].into_iter().chain(outer.into_iter().flatten());
+        for one in all {
+            if one.sets == 0 || one.ways == 0 || one.sets.saturating_mul(one.ways as u64) > MOST_ENTRIES {
+                return Err(format!("a cache has {} sets of {}", one.sets, one.ways));
+            }
+        }
+        if !self.line_bytes.is_power_of_two() || self.line_bytes < 8 {
+            return Err(format!("lines have {} bytes", self.line_bytes));
+        }
+        if [self.l2, self.llc].into_iter().flatten().any(|outer| outer.cores == 0) {
+            return Err("a cache has no core".to_owned());
+        }
+        match self.history_bits {
+            Some(bits) if bits == 0 || bits > 24 => Err(format!("the predictor looks back {bits} branches")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// The textbook's: two ways of two lines, and four of four behind them; four pages, and sixteen.
+    pub fn small() -> Machine {
+        serde_json::from_str(SMALL).unwrap()
+    }
+
+    const SMALL: &str = r#"{"line_bytes": 64, "memory_bytes": 1048576, "l1i": {"sets": 2, "ways": 2},
+        "l1d": {"sets": 2, "ways": 2}, "l2": null,
+        "llc": {"sets": 4, "ways": 4, "contents": "non-inclusive", "cores": 2},
+        "itlb": {"sets": 1, "ways": 4}, "dtlb": {"sets": 1, "ways": 4}, "l2_itlb": null,
+        "l2_dtlb": null, "l2_tlb": {"sets": 4, "ways": 4}, "history_bits": 4}"#;
+
+    #[test]
+    fn a_description_that_makes_no_sense_is_refused() {
+        assert_eq!(small().check(), Ok(()));
+        let wrong = [
+            Machine { line_bytes: 48, ..small() },
+            Machine { l1d: Geometry { sets: 0, ways: 1 }, ..small() },
+            Machine { itlb: Geometry { sets: 1 << 40, ways: 1 << 40 }, ..small() },
+            Machine { history_bits: Some(60), ..small() },
+        ];
+        assert!(wrong.iter().all(|machine| machine.check().is_err()));
+        assert!(serde_json::from_str::<Machine>(&SMALL.replace("l2_dtlb", "l3_dtlb")).is_err());
+        assert!(Machine::read(Path::new("/does/not/exist")).unwrap_err().starts_with("/does/not/exist: "));
+    }
+}

@@ -1,0 +1,402 @@
+//! A modelled machine: what its caches, translations and branch predictor would make of what a guest carries out.
+//!
+//! It begins empty with the agent's first word in a trial, and sees everything from then on.
+
+use std::ops::{Add, AddAssign, Sub};
+
+use serde::Serialize;
+
+use crate::hierarchy::{Access, Found, Hierarchy};
+use crate::machine::Machine;
+use crate::predictor::Predictor;
+use crate::translations::{Flush, Known, Side, Translations};
+
+/// What was not where it would have been fast: at each level how often it had to be looked for further out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Misses {
+    pub l1i: u64,
+    pub l1d: u64,
+    pub l2: u64,
+    pub llc: u64,
+    /// Translations that the first level did not have.
+    pub tlb: u64,
+    /// ... and the second level did not, either.
+    pub walks: u64,
+    pub branches: u64,
+}
+
+impl Misses {
+    pub fn figures(&self) -> [u64; 7] {
+        [self.l1i, self.l1d, self.l2, self.llc, self.tlb, self.walks, self.branches]
+    }
+
+    fn of(figures: [u64; 7]) -> Misses {
+        let [l1i, l1d, l2, llc, tlb, walks, branches] = figures;
+        Misses { l1i, l1d, l2, llc, tlb, walks, branches }
+    }
+
+    pub fn is_zero(&self) -> bool {
+        *self == Misses::default()
+    }
+}
+
+impl Add for Misses {
+    type Output = Misses;
+
+    fn add(self, other: Misses) -> Misses {
+        let (mut sum, more) = (self.figures(), other.figures());
+        sum.iter_mut().zip(more).for_each(|(figure, more)| *figure += more);
+        Misses::of(sum)
+    }
+}
+
+impl AddAssign for Misses {
+    fn add_assign(&mut self, other: Misses) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Misses {
+    type Output = Misses;
+
+    fn sub(self, other: Misses) -> Misses {
+        let (mut rest, less) = (self.figures(), other.figures());
+        rest.iter_mut().zip(less).for_each(|(figure, less)| *figure -= less);
+        Misses::of(rest)
+    }
+}
+
+/// What was accessed in one space, and what of it missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Modelled {
+    pub loads: u64,
+    pub stores: u64,
+    #[serde(serialize_with = "as_list")]
+    pub misses: Misses,
+}
+
+fn as_list<S: serde::Serializer>(misses: &Misses, serializer: S) -> Result<S::Ok, S::Error> {
+    misses.figures().serialize(serializer)
+}
+
+/// Of user space and of the kernel.
+pub type BySpace = [Modelled; 2];
+
+/// Add what happened between `before` and `now`.
+pub fn add_since(sum: &mut BySpace, now: &BySpace, before: &BySpace) {
+    for ((sum, now), before) in sum.iter_mut().zip(now).zip(before) {
+        sum.loads += now.loads - before.loads;
+        sum.stores += now.stores - before.stores;
+        sum.misses += now.misses - before.misses;
+    }
+}
+
+/// A conditional jump at the end of a block: where it is, and where it may lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Branch {
+    pub address: u64,
+    pub next: u64,
+    pub target: u64,
+}
+
+/// Code of one line, which is fetched when an instruction of it is the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fetch {
+    pub address: u64,
+    pub physical: u64,
+    /// Whether the instruction goes on in the next line.
+    pub goes_on: bool,
+    pub begins_block: bool,
+    /// At the end of the block that it begins.
+    pub branch: Option<Branch>,
+    pub in_kernel: bool,
+}
+
+struct Core {
+    translations: Translations,
+    predictor: Option<Predictor>,
+    /// The jump at the end of the block that was begun last.
+    ahead: Option<Branch>,
+    /// The line and the address's page that were fetched last.
+    fetched: (u64, u64),
+    modelled: BySpace,
+    /// How many misses there were, and what of them was asked for.
+    news: u64,
+    told_news: u64,
+    told: Misses,
+}
+
+pub struct Model {
+    machine: Machine,
+    line_bits: u32,
+    hierarchy: Hierarchy,
+    cores: Vec<Core>,
+    is_on: bool,
+}
+
+const NOTHING_FETCHED: (u64, u64) = (u64::MAX, u64::MAX);
+
+impl Model {
+    pub fn new(machine: Machine) -> Model {
+        let (line_bits, hierarchy) = (machine.line_bytes.trailing_zeros(), Hierarchy::new(&machine));
+        Model { machine, line_bits, hierarchy, cores: Vec::new(), is_on: false }
+    }
+
+    /// From now on it looks at what happens.
+    pub fn begin(&mut self) {
+        self.is_on = true;
+    }
+
+    pub fn end(&mut self) {
+        self.is_on = false;
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    #[inline(never)]
+    fn make_room_for(&mut self, core: usize) {
+        let machine = &self.machine;
+        self.hierarchy.make_room_for(core + 1);
+        self.cores.resize_with(core + 1, || Core {
+            translations: Translations::new(machine),
+            predictor: machine.history_bits.map(Predictor::new),
+            ahead: None,
+            fetched: NOTHING_FETCHED,
+            modelled: BySpace::default(),
+            news: 0,
+            told_news: 0,
+            told: Misses::default(),
+        });
+    }
+
+    #[inline(always)]
+    fn core(&mut self, core: usize) -> &mut Core {
+        if core >= self.cores.len() {
+            self.make_room_for(core);
+        }
+        &mut self.cores[core]
+    }
+
+    /// What a core did so far.
+    pub fn modelled(&mut self, core: usize) -> BySpace {
+        self.core(core).modelled
+    }
+
+    /// What a core missed since that was asked for the last time.
+    pub fn missed(&mut self, core: usize) -> Option<Misses> {
+        let core = self.core(core);
+        if core.told_news == core.news {
+            return None;
+        }
+        let sum = core.modelled[0].misses + core.modelled[1].misses;
+        let more = sum - core.told;
+        (core.told_news, core.told) = (core.news, sum);
+        Some(more)
+    }
+
+    pub fn flush(&mut self, core: usize, flush: Flush) {
+        let core = self.core(core);
+        core.translations.flush(flush);
+        core.fetched = NOTHING_FETCHED;
+    }
+
+    /// Instructions are fetched.
+    pub fn fetch(&mut self, number: usize, fetch: &Fetch) {
+        let line = fetch.physical >> self.line_bits;
+        let space = usize::from(fetch.in_kernel);
+        let core = self.core(number);
+        if fetch.begins_block {
+            core.branch(fetch);
+        }
+        let fetched = (line, fetch.address >> 12);
+        if core.fetched == fetched && !fetch.goes_on {
+            return;
+        }
+        core.fetched = fetched;
+        let known = core.translations.find(Side::Instructions, fetch.address, || Some(fetch.physical));
+        if let Some((_, known)) = known {
+            core.translated(known, space);
+        }
+        self.look_for(number, line, Access::Fetch, space);
+        if fetch.goes_on {
+            self.cores[number].fetched = (line + 1, fetched.1);
+            self.look_for(number, line + 1, Access::Fetch, space);
+        }
+    }
+
+    /// `bytes` are loaded from or stored to `address`; `ask` tells the physical address of one, or that it is none of
+    /// memory.
+    pub fn access(
+        &mut self,
+        number: usize,
+        (address, bytes): (u64, u64),
+        (is_store, in_kernel): (bool, bool),
+        ask: impl Fn(u64) -> Option<u64>,
+    ) {
+        let space = usize::from(in_kernel);
+        let line_bits = self.line_bits;
+        let core = self.core(number);
+        let access = if is_store {
+            core.modelled[space].stores += 1;
+            Access::Store
+        } else {
+            core.modelled[space].loads += 1;
+            Access::Load
+        };
+        let Some((physical, known)) = core.translations.find(Side::Data, address, || ask(address)) else { return };
+        if known != Known::First {
+            core.translated(known, space);
+        }
+        let (first, last) = (physical >> line_bits, (physical + bytes - 1) >> line_bits);
+        self.look_for(number, first, access, space);
+        if last != first {
+            let (begin, core) = (address.wrapping_add(bytes - 1) >> line_bits << line_bits, self.core(number));
+            let Some((physical, known)) = core.translations.find(Side::Data, begin, || ask(begin)) else { return };
+            core.translated(known, space);
+            self.look_for(number, physical >> line_bits, access, space);
+        }
+    }
+
+    #[inline(always)]
+    fn look_for(&mut self, number: usize, line: u64, access: Access, space: usize) {
+        let found = self.hierarchy.access(number, line, access);
+        if found != Found::First {
+            self.missed_line(number, found, access, space);
+        }
+    }
+
+    #[inline(never)]
+    fn missed_line(&mut self, number: usize, found: Found, access: Access, space: usize) {
+        let core = &mut self.cores[number];
+        core.news += 1;
+        let misses = &mut core.modelled[space].misses;
+        if access == Access::Fetch {
+            misses.l1i += 1;
+        } else {
+            misses.l1d += 1;
+        }
+        misses.l2 += u64::from(found != Found::Second);
+        misses.llc += u64::from(found == Found::Memory);
+    }
+}
+
+impl Core {
+    fn translated(&mut self, known: Known, space: usize) {
+        if known == Known::First {
+            return;
+        }
+        self.news += 1;
+        let misses = &mut self.modelled[space].misses;
+        misses.tlb += 1;
+        misses.walks += u64::from(known == Known::Walked);
+    }
+
+    /// A block begins: this is how the jump at the end of the last one went, unless something came between.
+    fn branch(&mut self, fetch: &Fetch) {
+        let before = std::mem::replace(&mut self.ahead, fetch.branch);
+        let Some((branch, predictor)) = before.zip(self.predictor.as_mut()) else { return };
+        let is_taken = fetch.address == branch.target;
+        if (is_taken || fetch.address == branch.next) && !predictor.learn(branch.address, is_taken) {
+            self.news += 1;
+            let space = usize::from(crate::symbols::is_kernel(branch.address));
+            self.modelled[space].misses.branches += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::tests::small;
+
+    fn model() -> Model {
+        Model::new(small())
+    }
+
+    fn load(model: &mut Model, address: u64, bytes: u64) {
+        model.access(0, (address, bytes), (false, false), Some);
+    }
+
+    fn fetch(address: u64) -> Fetch {
+        Fetch { address, physical: address, goes_on: false, begins_block: true, branch: None, in_kernel: false }
+    }
+
+    #[test]
+    fn an_access_across_two_lines_needs_both() {
+        let mut model = model();
+        load(&mut model, 60, 8);
+        let found = model.modelled(0)[0];
+        assert_eq!((found.loads, found.misses.l1d, found.misses.llc, found.misses.walks), (1, 2, 2, 1));
+        load(&mut model, 4094, 4);
+        assert_eq!(model.modelled(0)[0].misses.walks, 2);
+        load(&mut model, 64, 8);
+        load(&mut model, 4095, 1);
+        assert_eq!(model.modelled(0)[0].misses.l1d, 4);
+    }
+
+    #[test]
+    fn what_is_no_memory_is_in_no_cache() {
+        let mut model = model();
+        model.access(0, (0xfee0_0000, 4), (true, true), |_| None);
+        let found = model.modelled(0)[1];
+        assert_eq!((found.stores, found.misses), (1, Misses::default()));
+    }
+
+    #[test]
+    fn lines_are_those_of_physical_memory() {
+        let mut model = model();
+        for page in 0..4 {
+            // One page at four addresses, as shared memory may be.
+            model.access(0, (page << 12, 8), (page == 0, false), |address| Some(address & 0xfff));
+        }
+        let misses = model.modelled(0)[0].misses;
+        assert_eq!((misses.l1d, misses.tlb), (1, 4));
+        // Code is in the same last level as data.
+        model.fetch(0, &Fetch { physical: 0, ..fetch(0x5000) });
+        let misses = model.modelled(0)[0].misses;
+        assert_eq!((misses.l1i, misses.llc), (1, 1));
+    }
+
+    #[test]
+    fn a_line_that_is_fetched_again_at_once_is_there() {
+        let mut model = model();
+        for _ in 0..10 {
+            model.fetch(0, &Fetch { goes_on: true, ..fetch(0x103f) });
+            model.fetch(0, &fetch(0x1040));
+        }
+        let misses = model.modelled(0)[0].misses;
+        assert_eq!((misses.l1i, misses.tlb), (2, 1));
+    }
+
+    #[test]
+    fn a_jump_is_judged_by_the_block_that_comes_next() {
+        let mut model = model();
+        let branch = Some(Branch { address: 0x1010, next: 0x1012, target: 0x1000 });
+        for _ in 0..100 {
+            model.fetch(0, &Fetch { branch, ..fetch(0x1000) });
+        }
+        let learnt = model.modelled(0)[0].misses.branches;
+        assert!((1..=6).contains(&learnt), "{learnt}");
+        model.fetch(0, &fetch(0x9000)); // An interrupt: nothing is known of the jump.
+        assert_eq!(model.modelled(0)[0].misses.branches, learnt);
+        model.fetch(0, &Fetch { branch, ..fetch(0x1000) });
+        model.fetch(0, &fetch(0x1012));
+        assert_eq!(model.modelled(0)[0].misses.branches, learnt + 1);
+    }
+
+    #[test]
+    fn what_was_missed_is_told_once() {
+        let mut model = model();
+        assert_eq!(model.missed(0), None);
+        load(&mut model, 0, 8);
+        model.access(0, (0x4000, 8), (false, true), Some);
+        assert_eq!(model.missed(0).map(|missed| (missed.l1d, missed.walks)), Some((2, 2)));
+        load(&mut model, 0, 8);
+        assert_eq!(model.missed(0), None);
+        let mut sum = BySpace::default();
+        add_since(&mut sum, &model.modelled(0), &BySpace::default());
+        assert_eq!((sum[0].loads, sum[1].loads, sum[1].misses.l1d), (2, 1, 1));
+    }
+}

@@ -1,0 +1,141 @@
+//! What is put into each block for the modelled machine, and what QEMU calls then.
+
+use std::collections::HashMap;
+use std::ffi::{c_uint, c_void};
+
+use crate::callbacks::with;
+use crate::instruction::shape;
+use crate::interface::{self, Instruction};
+use crate::memory::{physical_address, Kinds, Ram};
+use crate::model::{Branch, Fetch};
+use crate::symbols::is_kernel;
+use crate::translations::Flush;
+
+const PAGE: u64 = 4096;
+
+/// What blocks of code tell the model. It lives for ever, and is shared by blocks that are alike.
+pub struct Fetches {
+    line_bytes: u64,
+    ram: Ram,
+    kinds: Kinds,
+    known: HashMap<Fetch, &'static Fetch>,
+}
+
+struct Piece {
+    instruction: Instruction,
+    address: u64,
+    physical: u64,
+    bytes: Vec<u8>,
+}
+
+impl Fetches {
+    pub fn new(line_bytes: u64, memory_bytes: u64) -> Fetches {
+        Fetches { line_bytes, ram: Ram::new(memory_bytes), kinds: Kinds::new(), known: HashMap::new() }
+    }
+
+    /// Instrument a block.
+    pub fn instrument(&mut self, block: &interface::Block) {
+        let pieces: Vec<Piece> = block.instructions().map(|instruction| self.piece(instruction)).collect();
+        let branch = pieces.last().and_then(|last| branch_of(last.address, &last.bytes));
+        let mut line = None;
+        for (number, piece) in pieces.iter().enumerate() {
+            if shape(&piece.bytes).may_fault() {
+                piece.instruction.on_access(accessed, space_of(piece.address));
+            }
+            if let Some(flush) = Flush::of(&piece.bytes) {
+                piece.instruction.on_execution(flushed, told(flush as usize));
+            }
+            let (first, last) = self.lines(piece);
+            if number == 0 || line != Some(last) {
+                let fetch = Fetch {
+                    address: piece.address,
+                    physical: piece.physical,
+                    goes_on: last != first,
+                    begins_block: number == 0,
+                    branch: branch.filter(|_| number == 0),
+                    in_kernel: is_kernel(piece.address),
+                };
+                let kept = *self.known.entry(fetch).or_insert_with(|| Box::leak(Box::new(fetch)));
+                piece.instruction.on_execution(fetched, std::ptr::from_ref(kept).cast_mut().cast());
+            }
+            line = Some(last);
+        }
+    }
+
+    fn piece(&mut self, instruction: Instruction) -> Piece {
+        let address = instruction.address();
+        let physical = self.ram.physical_address(instruction.raw(), address);
+        Piece { instruction, address, physical, bytes: instruction.bytes() }
+    }
+
+    /// The lines of the first and the last byte. What is on another page is fetched by the next instruction.
+    fn lines(&self, piece: &Piece) -> (u64, u64) {
+        let most = PAGE - piece.physical % PAGE;
+        let size = (piece.bytes.len() as u64).clamp(1, most);
+        (piece.physical / self.line_bytes, (piece.physical + size - 1) / self.line_bytes)
+    }
+}
+
+/// The conditional jump that these bytes are. Source: Intel's manual, volume 2, Jcc and LOOPcc.
+fn branch_of(address: u64, bytes: &[u8]) -> Option<Branch> {
+    let next = address.wrapping_add(bytes.len() as u64);
+    let prefixes = bytes.iter().take_while(|byte| matches!(byte, 0x2e | 0x3e | 0xf2)).count();
+    let offset = match bytes[prefixes..] {
+        [0x70..=0x7f | 0xe0..=0xe3, offset] => i64::from(offset as i8),
+        [0x0f, 0x80..=0x8f, first, second, third, fourth] => {
+            i64::from(i32::from_le_bytes([first, second, third, fourth]))
+        }
+        _ => return None,
+    };
+    Some(Branch { address, next, target: next.wrapping_add_signed(offset) })
+}
+
+/// A number that a callback gets back.
+fn told(number: usize) -> *mut c_void {
+    std::ptr::without_provenance_mut(number)
+}
+
+fn space_of(address: u64) -> *mut c_void {
+    told(usize::from(is_kernel(address)))
+}
+
+extern "C" fn fetched(told: c_uint, fetch: *mut c_void) {
+    let (lens, cpu) = with(told);
+    if let Some(model) = lens.model.as_mut().filter(|model| model.is_on()) {
+        // SAFETY: it was registered with what lives for ever.
+        model.fetch(cpu, unsafe { &*fetch.cast::<Fetch>() });
+    }
+}
+
+extern "C" fn accessed(told: c_uint, access: u32, address: u64, space: *mut c_void) {
+    let (lens, cpu) = with(told);
+    if let (Some(model), Some(fetches)) = (lens.model.as_mut().filter(|model| model.is_on()), &mut lens.fetches) {
+        let (bytes, is_store) = fetches.kinds.of(access);
+        let how = (is_store, !space.is_null());
+        model.access(cpu, (address, bytes), how, |address| physical_address(access, address));
+    }
+}
+
+extern "C" fn flushed(told: c_uint, flush: *mut c_void) {
+    let (lens, cpu) = with(told);
+    let flush = [Flush::User, Flush::All, Flush::Page].into_iter().find(|known| *known as usize == flush.addr());
+    if let (Some(model), Some(flush)) = (lens.model.as_mut(), flush) {
+        model.flush(cpu, flush);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditional_jumps_and_where_they_lead() {
+        let targets = |bytes: &[u8]| branch_of(0x1000, bytes).map(|branch| (branch.next, branch.target));
+        assert_eq!(targets(&[0x75, 0xfe]), Some((0x1002, 0x1000))); // jne .
+        assert_eq!(targets(&[0x0f, 0x84, 0, 1, 0, 0]), Some((0x1006, 0x1106))); // je .+0x106
+        assert_eq!(targets(&[0x3e, 0x74, 0x10]), Some((0x1003, 0x1013)));
+        assert_eq!(targets(&[0xe2, 0xf0]), Some((0x1002, 0xff2))); // loop
+        assert_eq!(targets(&[0xeb, 0x10]), None); // jmp
+        assert_eq!(targets(&[0xc3]), None);
+    }
+}

@@ -1,0 +1,95 @@
+"""What a modelled machine makes of two trials: misses and modelled time, by task and by function. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeVar
+
+from ajuste.model.cost import ROLES, CostFunction, NamedCosts
+from ajuste.model.modelled import Missed, ModelledComparison, ModelledMachine, ModelledRow
+from ajuste.model.wording import amount, number, percent, signed
+
+MOST_FUNCTIONS: Final = 25
+
+Key = TypeVar("Key")
+
+_Done = tuple[int, Missed]
+"""Instructions, and what they missed."""
+_NOTHING: Final[_Done] = (0, Missed())
+
+
+def compared_modelled(baseline: NamedCosts, own: NamedCosts) -> ModelledComparison | None:
+    """Both trials on the machine that they were modelled on; ``None`` if that is not one."""
+    machine = own.machine
+    if machine is None or baseline.machine != machine:
+        return None
+    parts = tuple(_part_rows(baseline, own))
+    both = (_by_function(baseline), _by_function(own))
+    rows = [_row(one.name, one.file, one, both) for one in dict.fromkeys((*both[0], *both[1]))]
+
+    def most(row: ModelledRow) -> tuple[float, str, str]:
+        return -max(row.seconds(machine)), row.name, row.file
+
+    functions = tuple(sorted(rows, key=most)[:MOST_FUNCTIONS])
+    return ModelledComparison(
+        machine=machine, sentences=tuple(_sentences(machine, parts)), parts=parts, functions=functions
+    )
+
+
+def _part_rows(baseline: NamedCosts, own: NamedCosts) -> Iterator[ModelledRow]:
+    both = [{part.role: (part.user + part.kernel, part.missed) for part in one.parts} for one in (baseline, own)]
+    for role in sorted({*both[0], *both[1]}, key=list(ROLES).index):
+        yield _row(role, "", role, (both[0], both[1]))
+
+
+def _row(name: str, file: str, key: Key, both: tuple[Mapping[Key, _Done], Mapping[Key, _Done]]) -> ModelledRow:
+    before, after = (found.get(key, _NOTHING) for found in both)
+    return ModelledRow(
+        name=name,
+        file=file,
+        baseline_instructions=before[0],
+        own_instructions=after[0],
+        baseline=before[1],
+        own=after[1],
+    )
+
+
+def _by_function(costs: NamedCosts) -> dict[CostFunction, _Done]:
+    """What each did itself."""
+    found: dict[CostFunction, _Done] = {}
+    for part in costs.parts:
+        for place, which in enumerate(part.functions):
+            function = costs.functions[which]
+            instructions, missed = found.get(function, _NOTHING)
+            more = part.misses.get(place)
+            found[function] = (instructions + part.instructions[place], missed.plus(more) if more else missed)
+    return found
+
+
+def _sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iterator[str]:
+    """Of the workload, which the metrics are of, too."""
+    row = next((part for part in parts if part.name == "workload"), None)
+    if row is None:
+        return
+    before, after = row.seconds(machine)
+    change = f", {signed(100 * (after / before - 1))} %" if before else ""
+    waits = (
+        _waits(machine, row.baseline_instructions, row.baseline),
+        _waits(machine, row.own_instructions, row.own),
+    )
+    times = f"{amount(after, 's')} instead of {amount(before, 's')}{change}"
+    yield f"Modelled on {machine.title}, the workload takes {times}."
+    yield (f"{percent(waits[1])} of that are waits for caches, memory and branches, instead of {percent(waits[0])}.")
+    l1 = [missed.l1i + missed.l1d for missed in (row.own, row.baseline)]
+    yield (
+        f"The model's L1 caches miss {number(l1[0])} times instead of {number(l1[1])}, its LLC {number(row.own.llc)} "
+        f"instead of {number(row.baseline.llc)}, its TLBs {number(row.own.walks)} instead of "
+        f"{number(row.baseline.walks)}."
+    )
+
+
+def _waits(machine: ModelledMachine, instructions: int, missed: Missed) -> float:
+    """Of the modelled time, what is not that of the instructions themselves."""
+    parts = machine.parts(instructions, missed)
+    whole = sum(part.seconds for part in parts)
+    return round(1 - parts[0].seconds / whole, 3) if whole else 0.0

@@ -1,0 +1,246 @@
+"""A modelled machine: caches, translations and a branch predictor by their sizes, and what each miss costs.
+
+``native/lens`` looks up every access in them; time is computed here, by one formula, from what it counted.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from functools import reduce
+from typing import Annotated, Final, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+_KIB: Final = 1024
+_Few = Annotated[int, Field(ge=1, le=1_000)]
+_Cycles = Annotated[int, Field(ge=0, le=100_000)]
+_Count = Annotated[int, Field(ge=0, lt=2**64)]
+Contents = Literal["inclusive", "non-inclusive", "exclusive"]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Cache(_Table):
+    """A cache of the first level: what is in it costs no more than the instruction itself."""
+
+    size_kib: Annotated[int, Field(ge=1, le=1 << 20)]
+    ways: _Few
+
+    def sets(self, line_bytes: int) -> int:
+        return self.size_kib * _KIB // (line_bytes * self.ways)
+
+    def problem(self, line_bytes: int, *, any_sets: bool = False) -> str:
+        """Why there is no such cache; "" if there is one. Only a shared one may find a set other than by bits."""
+        bytes_, set_bytes = self.size_kib * _KIB, line_bytes * self.ways
+        if bytes_ % set_bytes:
+            return f"{self.size_kib} KiB are no whole number of sets of {self.ways} lines of {line_bytes} bytes"
+        if not any_sets and not _is_power_of_two(bytes_ // set_bytes):
+            return f"it has {bytes_ // set_bytes} sets; expected a power of two"
+        return ""
+
+
+class OuterCache(Cache):
+    """A cache behind the first level, one for so many ``cores``. ``contents``: whether it holds all that those before
+    it hold (inclusive), what was fetched (non-inclusive), or what left them (exclusive).
+    """
+
+    cores: _Few = 1
+    contents: Contents = "non-inclusive"
+    latency_cycles: _Cycles
+
+
+class Translations(_Table):
+    """A TLB. Fully associative where ``ways`` is left out."""
+
+    entries: Annotated[int, Field(ge=1, le=1 << 16)]
+    ways: _Few | None = None
+
+    @property
+    def in_a_set(self) -> int:
+        return self.ways or self.entries
+
+    @property
+    def sets(self) -> int:
+        return self.entries // self.in_a_set
+
+    @property
+    def problem(self) -> str:
+        if self.entries % self.in_a_set:
+            return f"{self.entries} entries are no whole number of sets of {self.ways}"
+        return "" if _is_power_of_two(self.sets) else f"it has {self.sets} sets; expected a power of two"
+
+
+class OuterTranslations(Translations):
+    """... of the second level."""
+
+    latency_cycles: _Cycles
+
+
+class Branches(_Table):
+    """A gshare predictor that looks back ``history_bits`` branches, with a counter for each such history."""
+
+    history_bits: Annotated[int, Field(ge=1, le=24)]
+    miss_cycles: _Cycles
+
+
+class Missed(NamedTuple):
+    """How often it was looked for further out than in: L1 of instructions and of data, L2, LLC, TLB of the first level,
+    of the second (the page tables are walked), and how many branches were predicted wrongly.
+    """
+
+    l1i: _Count = 0
+    l1d: _Count = 0
+    l2: _Count = 0
+    llc: _Count = 0
+    tlb: _Count = 0
+    walks: _Count = 0
+    branches: _Count = 0
+
+    def plus(self, other: Missed) -> Missed:
+        return Missed(*map(operator.add, self, other))
+
+
+def all_missed(some: Iterable[Missed]) -> Missed:
+    """Together."""
+    return reduce(Missed.plus, some, Missed())
+
+
+class TimePart(NamedTuple):
+    """A part of the modelled time: what is waited for, and how long."""
+
+    name: str
+    seconds: float
+
+
+class ModelledMachine(_Table):
+    """What is known of one. ``instructions_per_cycle`` is how many are carried out where nothing misses; the latencies
+    are what each miss adds. ``sources`` say where the figures are from.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    title: str
+    sources: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
+    cores: _Few
+    frequency_mhz: Annotated[int, Field(ge=1, le=100_000)]
+    instructions_per_cycle: Annotated[int, Field(ge=1, le=64)]
+    line_bytes: Annotated[int, Field(ge=16, le=1024)] = 64
+    memory_ns: Annotated[float, Field(gt=0, le=100_000, strict=False)]
+    walk_cycles: _Cycles
+    l1i: Cache
+    l1d: Cache
+    l2: OuterCache | None = None
+    llc: OuterCache | None = None
+    itlb: Translations
+    dtlb: Translations
+    l2_itlb: OuterTranslations | None = None
+    l2_dtlb: OuterTranslations | None = None
+    l2_tlb: OuterTranslations | None = None
+    branches: Branches | None = None
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        problems = [*self._problems()]
+        if problems:
+            raise ValueError(problems[0])
+        return self
+
+    def _problems(self) -> list[str]:
+        line = self.line_bytes
+        if not _is_power_of_two(line):
+            return [f"line_bytes is {line}; expected a power of two"]
+        caches: dict[str, Cache | None] = {"l1i": self.l1i, "l1d": self.l1d, "l2": self.l2, "llc": self.llc}
+        found = {name: one.problem(line, any_sets=name == "llc") for name, one in caches.items() if one}
+        outer = {"l2": self.l2, "llc": self.llc}
+        for name, one in outer.items():
+            if one and self.cores % one.cores:
+                found[name] = found[name] or f"cores is {one.cores}; expected a divisor of the machine's {self.cores}"
+        both = self.l2_tlb is not None and (self.l2_itlb or self.l2_dtlb)
+        if both:
+            found["l2_tlb"] = "it is shared; it conflicts with l2_itlb and l2_dtlb"
+        tlbs = ("itlb", "dtlb", "l2_itlb", "l2_dtlb", "l2_tlb")
+        for name in tlbs:
+            one_tlb: Translations | None = getattr(self, name)
+            if one_tlb and not found.get(name):
+                found[name] = one_tlb.problem
+        return [f"{name}: {problem}" for name, problem in found.items() if problem]
+
+    def problem_with(self, cpus: int) -> str:
+        """Why it does not fit a guest with so many CPUs; "" if it does."""
+        if self.cores < cpus:
+            return f"it has {self.cores} {'core' if self.cores == 1 else 'cores'}, the guest {cpus} CPUs"
+        for name, one in (("l2", self.l2), ("llc", self.llc)):
+            if one and cpus > one.cores and cpus % one.cores:
+                return f"{one.cores} cores share one {name}, which does not divide the guest's {cpus} CPUs"
+        return ""
+
+    def parts(self, instructions: int, missed: Missed) -> tuple[TimePart, ...]:
+        """The modelled time of so many instructions. They are carried out at the same rate, and stop at each miss until
+        it is served; misses of one level that the next one serves wait for that.
+        """
+        first = missed.l1i + missed.l1d
+        in_second = (missed.tlb - missed.walks) * self._translation_cycles
+        memory_cycles = missed.llc * self.memory_ns * self.frequency_mhz / 1000
+        cycles = {
+            "instructions": instructions / self.instructions_per_cycle,
+            "L2": (first - missed.l2) * (self.l2.latency_cycles if self.l2 else 0),
+            "LLC": (missed.l2 - missed.llc) * (self.llc.latency_cycles if self.llc else 0),
+            "memory": memory_cycles,
+            "TLB": in_second + missed.walks * self.walk_cycles,
+            "branches": missed.branches * (self.branches.miss_cycles if self.branches else 0),
+        }
+        return tuple(TimePart(name, count / (self.frequency_mhz * 1e6)) for name, count in cycles.items())
+
+    def seconds(self, instructions: int, missed: Missed) -> float:
+        return sum(part.seconds for part in self.parts(instructions, missed))
+
+    @property
+    def _translation_cycles(self) -> int:
+        """What one of the second level costs; the one for data where there are two."""
+        second = self.l2_tlb or self.l2_dtlb or self.l2_itlb
+        return second.latency_cycles if second else 0
+
+
+class ModelledRow(BaseModel):
+    """What one function, role or all did in a trial of the baseline and in one of the configuration, and what of it
+    missed. ``file`` has the function; it is empty for the kernel, and for what is no function.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    file: str = ""
+    baseline_instructions: _Count
+    own_instructions: _Count
+    baseline: Missed
+    own: Missed
+
+    def seconds(self, machine: ModelledMachine) -> tuple[float, float]:
+        """The modelled time of the baseline and of the configuration."""
+        return (
+            machine.seconds(self.baseline_instructions, self.baseline),
+            machine.seconds(self.own_instructions, self.own),
+        )
+
+
+class ModelledComparison(BaseModel):
+    """Two trials on a modelled machine. The rows of ``parts`` (tasks by role) add up to the whole of both;
+    ``functions`` are those with the most modelled time, without what they called.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    machine: ModelledMachine
+    sentences: tuple[str, ...]
+    parts: tuple[ModelledRow, ...]
+    functions: tuple[ModelledRow, ...]
+
+
+PARTS: Final = ("instructions", "L2", "LLC", "memory", "TLB", "branches")
+"""Of the modelled time, as ``parts`` has them."""
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0

@@ -1,0 +1,146 @@
+"""The modelled machine: what it says is what a hand computes and another simulator finds, and the guest is the same."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.machine.home import Home
+from ajuste.model.cost import CostModelled, Costs
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelImage
+from ajuste.model.modelled import ModelledMachine
+from ajuste.model.plan import Command, MemoryNode, Plan
+from ajuste.model.trial import Observation
+
+TEXTBOOK = catalogue().machines["textbook"]
+LINE_BYTES = 64
+
+
+@pytest.fixture(scope="module")
+def accesses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of ``accesses.c``."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    program = tmp_path_factory.mktemp("accesses") / "accesses"
+    source = Path(__file__).with_name("accesses.c")
+    subprocess.run(["gcc", "-O1", "-static", "-o", program, source], check=True)
+    return program
+
+
+@pytest.fixture(scope="module")
+def target(place: Home, kernel: Callable[[str], KernelImage], accesses: Path) -> Iterator[GuestExecutor]:
+    files = GuestFiles(study_files={"accesses": accesses})
+    with GuestExecutor(kernel("debian:5.10"), clock="virtual", files=files, home=place) as entered:
+        yield entered
+
+
+def words(what: str, kib: int, rounds: int) -> tuple[str, ...]:
+    """As long whatever they say."""
+    return what, f"{kib:04}", f"{rounds:04}"
+
+
+def job(what: str, kib: int, rounds: int) -> Plan:
+    return Plan(id="model", workload=Command(argv=("/study/accesses", *words(what, kib, rounds))))
+
+
+def costs_of(observation: Observation) -> Costs:
+    assert observation.problem == ""
+    assert observation.costs is not None
+    return observation.costs
+
+
+def in_user_space(costs: Costs) -> CostModelled:
+    (task,) = (one for one in costs.tasks if one.role == "workload")
+    assert task.modelled is not None
+    return task.modelled.user
+
+
+def rounds(target: GuestExecutor, what: str, kib: int, machine: ModelledMachine = TEXTBOOK) -> list[float]:
+    """By line (a chase) or pair of lines (a copy): loads, and what missed L1, the LLC, the first TLB and both."""
+    few, many = (in_user_space(costs_of(target.count(job(what, kib, n), "counts", machine))) for n in (100, 300))
+    lines = 200 * (kib << 10) // LINE_BYTES
+    counts = [(one.loads, one.misses.l1d, one.misses.llc, one.misses.tlb, one.misses.walks) for one in (few, many)]
+    return [(after - before) / lines for before, after in zip(*counts, strict=True)]
+
+
+@pytest.mark.vm
+def test_the_guest_does_not_notice_and_every_repeat_models_the_same(target: GuestExecutor) -> None:
+    plan = job("chase", 8, 100)
+    alone, counted = target.run(plan), target.count(plan, "counts")
+    repeats = [target.count(plan, "counts", TEXTBOOK) for _ in range(20)]
+    by_function = target.count(plan, "functions", TEXTBOOK)
+    assert {one.lines for one in (counted, *repeats, by_function)} == {alone.lines}
+    assert len({costs_of(one).model_dump_json() for one in repeats}) == 1
+    modelled, plain = costs_of(repeats[0]), costs_of(counted)
+    assert [task.user + task.kernel for task in modelled.tasks] == [task.user + task.kernel for task in plain.tasks]
+    assert in_user_space(modelled) == in_user_space(costs_of(by_function))
+    assert all(task.modelled is None for task in plain.tasks)
+
+
+@pytest.mark.vm
+def test_the_steps_of_a_chase_are_where_the_sizes_say(target: GuestExecutor) -> None:
+    """L1 has 4 KiB, the LLC 64 KiB, the TLBs 16 and 64 pages of 4 KiB."""
+    loads, l1d, llc, tlb, walks = rounds(target, "chase", 2)
+    assert loads == pytest.approx(1, rel=1e-9)
+    assert max(l1d, llc, tlb, walks) < 0.02
+    _, l1d, llc, tlb, walks = rounds(target, "chase", 32)
+    assert l1d > 0.9
+    assert max(llc, tlb, walks) < 0.02
+    # 32 pages: the next of a random cycle is one of the 16 that the first TLB has half of the time.
+    _, l1d, llc, tlb, walks = rounds(target, "chase", 128)
+    assert l1d > 0.97
+    assert llc > 0.9
+    assert tlb == pytest.approx(0.5, abs=0.05)
+    assert walks < 0.02
+    _, l1d, llc, tlb, walks = rounds(target, "chase", 1024)
+    assert min(l1d, llc) > 0.97
+    assert walks == pytest.approx(1 - 64 / 256, abs=0.05)
+
+
+@pytest.mark.vm
+def test_a_copy_misses_once_for_each_line_of_both_arrays(target: GuestExecutor) -> None:
+    loads, l1d, llc, _, walks = rounds(target, "copy", 256)
+    assert loads == pytest.approx(LINE_BYTES / 8, rel=1e-9)
+    assert l1d == pytest.approx(2, rel=0.01)
+    assert llc == pytest.approx(2, rel=0.02)
+    # Each page of both is walked to once in 64 lines.
+    assert walks == pytest.approx(2 * LINE_BYTES / 4096, rel=0.05)
+
+
+@pytest.mark.vm
+@pytest.mark.parametrize(("what", "kib", "count"), [("matrix", 32, 4), ("copy", 256, 100), ("chase", 16, 9000)])
+def test_cachegrind_finds_the_same(
+    target: GuestExecutor, accesses: Path, tmp_path: Path, what: str, kib: int, count: int
+) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    out = tmp_path / "cachegrind"
+    sizes = ("--I1=4096,2,64", "--D1=4096,2,64", "--LL=65536,4,64")
+    options = ("--tool=cachegrind", "--cache-sim=yes", *sizes, f"--cachegrind-out-file={out}")
+    subprocess.run(["valgrind", *options, accesses, *words(what, kib, count)], check=True, capture_output=True)
+    lines = dict(line.split(": ", 1) for line in out.read_text().splitlines() if ": " in line)
+    theirs = dict(zip(lines["events"].split(), map(int, lines["summary"].split()), strict=True))
+    ours = in_user_space(costs_of(target.count(job(what, kib, count), "counts", TEXTBOOK)))
+    assert ours.loads == pytest.approx(theirs["Dr"], rel=0.02)
+    assert ours.misses.l1d == pytest.approx(theirs["D1mr"] + theirs["D1mw"], rel=0.02)
+    if what == "copy":  # Sets of physical memory are others than those of virtual memory, where a set is not full.
+        assert ours.misses.llc == pytest.approx(theirs["DLmr"] + theirs["DLmw"] + theirs["ILmr"], rel=0.02)
+
+
+def test_a_machine_that_does_not_fit_the_guest_is_refused(place: Home) -> None:
+    image = KernelImage(spec="debian:5.10", release="5.10", vmlinuz=Path("/k/vmlinuz"), sha256="0" * 64)
+    nodes = tuple(
+        MemoryNode.model_validate({"cpus": cpus, "memory_mib": 128, "distances": distances})
+        for cpus, distances in ((1, (10, 20)), (0, (20, 10)))
+    )
+    guest = GuestExecutor(image, clock="virtual", files=GuestFiles(), home=place, nodes=nodes)
+    with pytest.raises(RequestError, match="textbook does not fit the guest: it has no nodes of memory"):
+        guest.count(job("copy", 4, 1), "counts", TEXTBOOK)

@@ -1,0 +1,85 @@
+"""Modelled machines: which there can be, and how their time is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.model.modelled import Missed, ModelledMachine
+
+TEXTBOOK = catalogue().machines["textbook"]
+
+
+def machine(**changed: Any) -> ModelledMachine:
+    return ModelledMachine.model_validate(TEXTBOOK.model_dump() | changed)
+
+
+def test_time_is_instructions_and_the_latency_of_each_miss() -> None:
+    """At 1 GHz a cycle is a nanosecond: 1000 instructions, 4 lines from the LLC, 2 from memory, 3 pages from the second
+    TLB, 1 walk, 5 branches.
+    """
+    missed = Missed(l1i=2, l1d=4, l2=6, llc=2, tlb=4, walks=1, branches=5)
+    parts = {part.name: round(part.seconds * 1e9, 6) for part in TEXTBOOK.parts(1000, missed)}
+    assert parts == {"instructions": 1000, "L2": 0, "LLC": 40, "memory": 200, "TLB": 35, "branches": 50}
+    assert TEXTBOOK.seconds(1000, missed) == pytest.approx(1325e-9)
+
+
+def test_lines_wait_for_the_level_that_has_them() -> None:
+    zen = catalogue().machines["zen4-8c"]
+    cycle_s = 1 / 4.5e9
+    parts = {part.name: part.seconds for part in zen.parts(600, Missed(l1d=10, l2=4, llc=1))}
+    assert parts["instructions"] == pytest.approx(100 * cycle_s)
+    assert parts["L2"] == pytest.approx(6 * 14 * cycle_s)
+    assert parts["LLC"] == pytest.approx(3 * 50 * cycle_s)
+    assert parts["memory"] == pytest.approx(73e-9)
+
+
+def test_every_machine_of_the_catalogue_has_sources() -> None:
+    machines = catalogue().machines
+    assert {"textbook", "zen4-8c", "skylake-server"} <= set(machines)
+    assert all(one.sources for one in machines.values())
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"l1d": {"size_kib": 3, "ways": 2}}, "l1d: it has 24 sets; expected a power of two"),
+        ({"l1i": {"size_kib": 4, "ways": 3}}, "l1i: 4 KiB are no whole number of sets of 3 lines"),
+        ({"line_bytes": 48}, "line_bytes is 48; expected a power of two"),
+        ({"dtlb": {"entries": 16, "ways": 5}}, "dtlb: 16 entries are no whole number of sets of 5"),
+        ({"itlb": {"entries": 12, "ways": 2}}, "itlb: it has 6 sets"),
+        (
+            {"llc": {"size_kib": 64, "ways": 4, "latency_cycles": 9, "cores": 2}},
+            "llc: cores is 2; expected a divisor of the machine's 1",
+        ),
+        ({"l2_dtlb": {"entries": 16, "latency_cycles": 5}}, "it conflicts with l2_itlb and l2_dtlb"),
+        ({"sources": []}, "at least 1 item"),
+        ({"l3": {"size_kib": 4, "ways": 3}}, "Extra inputs are not permitted"),
+        ({"l1d": {"size_kib": "4", "ways": 2}}, "valid integer"),
+        ({"llc": {"size_kib": 64, "ways": 4}}, "Field required"),
+        ({"memory_ns": 0}, "greater than 0"),
+        ({"branches": {"history_bits": 60, "miss_cycles": 1}}, "less than or equal to 24"),
+    ],
+)
+def test_a_machine_that_cannot_be_is_refused(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        machine(**changed)
+    assert words in str(refused.value)
+
+
+def test_a_shared_cache_may_have_any_number_of_sets() -> None:
+    server = catalogue().machines["skylake-server"]
+    assert server.llc is not None
+    assert server.llc.sets(server.line_bytes) == 57_344
+
+
+def test_a_machine_may_not_fit_a_guest() -> None:
+    zen = catalogue().machines["zen4-8c"]
+    assert zen.problem_with(1) == zen.problem_with(3) == ""
+    assert zen.problem_with(16) == "it has 8 cores, the guest 16 CPUs"
+    pairs = machine(cores=8, llc={"size_kib": 64, "ways": 4, "latency_cycles": 9, "cores": 2})
+    assert pairs.problem_with(4) == ""
+    assert "does not divide the guest's 3 CPUs" in pairs.problem_with(3)
