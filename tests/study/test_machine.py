@@ -117,8 +117,8 @@ def test_a_file_that_describes_no_machine_is_one_clear_error(tmp_path: Path, con
     [
         ('"l1d-misses"', "", '"l1d-misses" requires a modelled machine'),
         ('"elapsed"', 'machine.model = "zen5"', "machine 'zen5' not found"),
-        ('"l1d-misses"', 'machine.model = "textbook", clock = "wall"', "the virtual clock and one CPU"),
-        ('"l1d-misses"', 'machine.model = "textbook", cpus = 2', "the virtual clock and one CPU"),
+        ('"l1d-misses"', 'machine.model = "textbook", clock = "wall"', "only in a guest with the virtual clock"),
+        ('"l1d-misses"', 'machine.model = "textbook", cpus = 2', "it has 1 core, the guest 2 CPUs"),
         ('"elapsed"', "machine = {}", "model"),
         ('"elapsed"', 'machine.model = "textbook", machine.sockets = 2', "sockets"),
     ],

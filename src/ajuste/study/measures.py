@@ -201,7 +201,7 @@ def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             yield Problem(where, said, failure.hint)
         else:
             if not can_count_instructions(study):
-                yield Problem(where, "a machine can be modelled only in a guest with the virtual clock and one CPU")
+                yield Problem(where, "a machine can be modelled only in a guest with the virtual clock")
             elif study.target.nodes:
                 yield Problem(where, "a machine cannot be modelled in a guest with nodes of memory")
             elif machine and (problem := machine.problem_with(study.target.cpus)):
