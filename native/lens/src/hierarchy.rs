@@ -3,7 +3,7 @@
 //! A store takes the line from all other cores. Nothing is written back, and nothing is fetched ahead.
 
 use crate::cache::{Entry, Line, Lru};
-use crate::machine::{Contents, Geometry, Machine, Outer};
+use crate::machine::{Contents, Geometry, Machine, Outer, Place};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -29,6 +29,8 @@ struct Core {
 /// Caches of one level behind the first: one for each group of cores.
 struct Level {
     outer: Outer,
+    /// Which one each core has.
+    groups: Vec<usize>,
     caches: Vec<Lru<Line>>,
 }
 
@@ -45,11 +47,11 @@ fn cache(geometry: Geometry) -> Lru<Line> {
 
 impl Level {
     fn new(outer: Outer) -> Level {
-        Level { outer, caches: Vec::new() }
+        Level { outer, groups: Vec::new(), caches: Vec::new() }
     }
 
     fn of(&mut self, core: usize) -> &mut Lru<Line> {
-        &mut self.caches[core / self.outer.cores]
+        &mut self.caches[self.groups[core]]
     }
 
     fn is(&self, contents: Contents) -> bool {
@@ -58,12 +60,15 @@ impl Level {
 
     /// Whether two cores have the same one.
     fn is_common(&self, core: usize, other: usize) -> bool {
-        core / self.outer.cores == other / self.outer.cores
+        self.groups[core] == self.groups[other]
     }
 
-    fn make_room_for(&mut self, cores: usize) {
-        let outer = self.outer;
-        self.caches.resize_with(cores.div_ceil(outer.cores), || cache(outer.geometry()));
+    /// There is one more core, which comes after those of its node that are there.
+    fn add(&mut self, place: Place) {
+        if place.index.is_multiple_of(self.outer.cores) {
+            self.caches.push(cache(self.outer.geometry()));
+        }
+        self.groups.push(self.caches.len() - 1);
     }
 
     /// Use a line, which leaves a victim cache.
@@ -102,12 +107,12 @@ impl Hierarchy {
         }
     }
 
-    /// There are so many cores.
-    pub fn make_room_for(&mut self, cores: usize) {
+    /// There is one more core. Those of a node come one after the other.
+    pub fn add(&mut self, place: Place) {
         let [l1i, l1d] = self.first;
-        self.cores.resize_with(cores, || Core { l1i: cache(l1i), l1d: cache(l1d) });
+        self.cores.push(Core { l1i: cache(l1i), l1d: cache(l1d) });
         for level in self.second.iter_mut().chain(&mut self.last) {
-            level.make_room_for(cores);
+            level.add(place);
         }
     }
 
@@ -263,7 +268,7 @@ mod tests {
             second: Some(Level::new(outer(32, 8, Contents::Inclusive, 1))),
             last: Some(Level::new(outer(256, 16, contents, 2))),
         };
-        made.make_room_for(cores);
+        (0..cores).for_each(|index| made.add(Place { node: 0, index }));
         made
     }
 
@@ -342,6 +347,14 @@ mod tests {
         assert_eq!(hierarchy.access(1, 7, Access::Load), Found::First);
         assert_eq!(hierarchy.access(1, 7, Access::Store), Found::First);
         assert_ne!(hierarchy.access(0, 7, Access::Load), Found::First);
+    }
+
+    #[test]
+    fn each_node_has_caches_of_its_own() {
+        let mut hierarchy = hierarchy(Contents::NonInclusive, 0);
+        (0..2).for_each(|node| hierarchy.add(Place { node, index: 0 }));
+        hierarchy.access(0, 7, Access::Load);
+        assert_eq!(hierarchy.access(1, 7, Access::Load), Found::Memory);
     }
 
     #[test]

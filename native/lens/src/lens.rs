@@ -109,7 +109,7 @@ impl Lens {
             offset: None,
             faulted: 0,
             began: 0,
-            fetches: machine.as_ref().map(|machine| Fetches::new(machine.line_bytes, machine.memory_bytes)),
+            fetches: machine.as_ref().map(Fetches::new),
             model: machine.map(Model::new),
         })
     }

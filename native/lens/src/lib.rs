@@ -2,7 +2,7 @@
 //!
 //! It is loaded with `-plugin libajuste_lens.so,depth=…,events=…,plan=…,symbols=…,costs=…` and writes one document when
 //! the workload of a trial has ended; with `decisions=…` another one of what the scheduler decided. With `machine=…` it
-//! models one.
+//! models one. With nothing but `depth=halts` it only keeps the clock of guests with several CPUs right.
 
 mod arguments;
 mod block;
@@ -13,6 +13,7 @@ mod counters;
 mod decisions;
 mod document;
 mod fault;
+mod halts;
 mod hierarchy;
 mod instruction;
 mod interface;
@@ -83,6 +84,10 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
         return Err(problem);
     }
     let interface = Interface::find(about)?;
+    if words == [HALTS_ONLY] {
+        interface.on_translation(id, may_halt);
+        return Ok(());
+    }
     let arguments = Arguments::parse(words.iter().map(String::as_str))?;
     let lens = Lens::new(arguments)?;
     if lens.model.is_some() {
@@ -93,12 +98,20 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
+const HALTS_ONLY: &str = "depth=halts";
+
+extern "C" fn may_halt(_: Id, block: *mut RawBlock) {
+    // SAFETY: QEMU passed the block for this callback.
+    halts::watch(&unsafe { interface::Block::new(block) });
+}
+
 extern "C" fn translated(_: Id, block: *mut RawBlock) {
     let lens = callbacks::lens();
     // SAFETY: QEMU passed the block for this callback.
     let block = unsafe { interface::Block::new(block) };
     if interface::interface().cpus > 1 {
         callbacks::watch_turns(&block);
+        halts::watch(&block);
     }
     translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks, lens.sites.as_ref());
     if let Some(fetches) = &mut lens.fetches {

@@ -1,4 +1,4 @@
-//! The description of a modelled machine, as `model_file` of `src/ajuste/executor/guest/lens.py` writes it.
+//! The description of a modelled machine, as `machine_text` of `src/ajuste/executor/guest/lens.py` writes it.
 
 use std::fs;
 use std::path::Path;
@@ -41,6 +41,21 @@ impl Outer {
     }
 }
 
+/// CPUs with memory of their own; a node may have none of them.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    pub cpus: usize,
+    pub memory_bytes: u64,
+}
+
+/// Where a core is: caches are shared by neighbours in one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub node: usize,
+    pub index: usize,
+}
+
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
@@ -59,8 +74,13 @@ pub struct Machine {
     pub l2_tlb: Option<Geometry>,
     /// How many branches the predictor looks back; its table has as many bits of address.
     pub history_bits: Option<u32>,
+    /// The guest's nodes, each of which is such a machine; none if all is in one.
+    pub nodes: Vec<Node>,
+    /// From each node to each, as ACPI's table SLIT has them: 10 is the nearest.
+    pub distances: Vec<Vec<u64>>,
 }
 
+pub const NEAREST: u64 = 10;
 const MOST_ENTRIES: u64 = 1 << 26;
 
 impl Machine {
@@ -88,10 +108,40 @@ impl Machine {
         if [self.l2, self.llc].into_iter().flatten().any(|outer| outer.cores == 0) {
             return Err("a cache has no core".to_owned());
         }
+        let count = self.nodes.len();
+        let is_square = self.distances.len() == count && self.distances.iter().all(|row| row.len() == count);
+        if !is_square || self.distances.iter().flatten().any(|distance| *distance < NEAREST) {
+            return Err(format!("{count} nodes have other distances"));
+        }
+        if count > 0 && self.nodes.iter().map(|node| node.memory_bytes).sum::<u64>() != self.memory_bytes {
+            return Err(format!("the nodes have other memory than {} bytes", self.memory_bytes));
+        }
         match self.history_bits {
             Some(bits) if bits == 0 || bits > 24 => Err(format!("the predictor looks back {bits} branches")),
             _ => Ok(()),
         }
+    }
+
+    /// The guest's CPUs are numbered from node to node.
+    pub fn place(&self, core: usize) -> Place {
+        let mut index = core;
+        for (number, node) in self.nodes.iter().enumerate() {
+            if index < node.cpus {
+                return Place { node: number, index };
+            }
+            index -= node.cpus;
+        }
+        Place { node: 0, index: core }
+    }
+
+    /// Where memory of each node ends.
+    pub fn ends(&self) -> Vec<u64> {
+        let mut end = 0;
+        let add = |node: &Node| {
+            end += node.memory_bytes;
+            end
+        };
+        self.nodes.iter().map(add).collect()
     }
 }
 
@@ -108,7 +158,23 @@ pub mod tests {
         "l1d": {"sets": 2, "ways": 2}, "l2": null,
         "llc": {"sets": 4, "ways": 4, "contents": "non-inclusive", "cores": 2},
         "itlb": {"sets": 1, "ways": 4}, "dtlb": {"sets": 1, "ways": 4}, "l2_itlb": null,
-        "l2_dtlb": null, "l2_tlb": {"sets": 4, "ways": 4}, "history_bits": 4}"#;
+        "l2_dtlb": null, "l2_tlb": {"sets": 4, "ways": 4}, "history_bits": 4, "nodes": [], "distances": []}"#;
+
+    /// Two such machines: cores 0 and 1 with 256 KiB, core 2 with the rest.
+    pub fn of_two_nodes() -> Machine {
+        let nodes = vec![Node { cpus: 2, memory_bytes: 1 << 18 }, Node { cpus: 1, memory_bytes: 3 << 18 }];
+        Machine { nodes, distances: vec![vec![10, 31], vec![21, 10]], ..small() }
+    }
+
+    #[test]
+    fn cores_are_in_the_nodes_that_have_their_cpus() {
+        let machine = of_two_nodes();
+        assert_eq!(machine.check(), Ok(()));
+        assert_eq!(machine.place(1), Place { node: 0, index: 1 });
+        assert_eq!(machine.place(2), Place { node: 1, index: 0 });
+        assert_eq!(small().place(5), Place { node: 0, index: 5 });
+        assert_eq!(machine.ends(), [1 << 18, 1 << 20]);
+    }
 
     #[test]
     fn a_description_that_makes_no_sense_is_refused() {
@@ -118,6 +184,9 @@ pub mod tests {
             Machine { l1d: Geometry { sets: 0, ways: 1 }, ..small() },
             Machine { itlb: Geometry { sets: 1 << 40, ways: 1 << 40 }, ..small() },
             Machine { history_bits: Some(60), ..small() },
+            Machine { distances: vec![vec![10, 31]], ..of_two_nodes() },
+            Machine { distances: vec![vec![10, 9], vec![20, 10]], ..of_two_nodes() },
+            Machine { memory_bytes: 1 << 21, ..of_two_nodes() },
         ];
         assert!(wrong.iter().all(|machine| machine.check().is_err()));
         assert!(serde_json::from_str::<Machine>(&SMALL.replace("l2_dtlb", "l3_dtlb")).is_err());

@@ -7,7 +7,7 @@ use std::ops::{Add, AddAssign, Sub};
 use serde::Serialize;
 
 use crate::hierarchy::{Access, Found, Hierarchy};
-use crate::machine::Machine;
+use crate::machine::{Machine, NEAREST};
 use crate::predictor::Predictor;
 use crate::translations::{Flush, Known, Side, Translations};
 
@@ -23,16 +23,20 @@ pub struct Misses {
     /// ... and the second level did not, either.
     pub walks: u64,
     pub branches: u64,
+    /// Lines from the memory of another node, and by how much that was further than the nearest, in all.
+    pub remote: u64,
+    pub distance: u64,
 }
 
 impl Misses {
-    pub fn figures(&self) -> [u64; 7] {
-        [self.l1i, self.l1d, self.l2, self.llc, self.tlb, self.walks, self.branches]
+    pub fn figures(&self) -> [u64; 9] {
+        let Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance } = *self;
+        [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance]
     }
 
-    fn of(figures: [u64; 7]) -> Misses {
-        let [l1i, l1d, l2, llc, tlb, walks, branches] = figures;
-        Misses { l1i, l1d, l2, llc, tlb, walks, branches }
+    fn of(figures: [u64; 9]) -> Misses {
+        let [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance] = figures;
+        Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance }
     }
 
     pub fn is_zero(&self) -> bool {
@@ -113,6 +117,7 @@ pub struct Fetch {
 }
 
 struct Core {
+    node: usize,
     translations: Translations,
     predictor: Option<Predictor>,
     /// The jump at the end of the block that was begun last.
@@ -128,6 +133,8 @@ struct Core {
 
 pub struct Model {
     machine: Machine,
+    /// Where each node's memory ends.
+    ends: Vec<u64>,
     line_bits: u32,
     hierarchy: Hierarchy,
     cores: Vec<Core>,
@@ -139,7 +146,7 @@ const NOTHING_FETCHED: (u64, u64) = (u64::MAX, u64::MAX);
 impl Model {
     pub fn new(machine: Machine) -> Model {
         let (line_bits, hierarchy) = (machine.line_bytes.trailing_zeros(), Hierarchy::new(&machine));
-        Model { machine, line_bits, hierarchy, cores: Vec::new(), is_on: false }
+        Model { ends: machine.ends(), machine, line_bits, hierarchy, cores: Vec::new(), is_on: false }
     }
 
     /// From now on it looks at what happens.
@@ -157,18 +164,11 @@ impl Model {
 
     #[inline(never)]
     fn make_room_for(&mut self, core: usize) {
-        let machine = &self.machine;
-        self.hierarchy.make_room_for(core + 1);
-        self.cores.resize_with(core + 1, || Core {
-            translations: Translations::new(machine),
-            predictor: machine.history_bits.map(Predictor::new),
-            ahead: None,
-            fetched: NOTHING_FETCHED,
-            modelled: BySpace::default(),
-            news: 0,
-            told_news: 0,
-            told: Misses::default(),
-        });
+        for number in self.cores.len()..=core {
+            let place = self.machine.place(number);
+            self.hierarchy.add(place);
+            self.cores.push(Core::new(&self.machine, place.node));
+        }
     }
 
     #[inline(always)]
@@ -263,12 +263,13 @@ impl Model {
     fn look_for(&mut self, number: usize, line: u64, access: Access, space: usize) {
         let found = self.hierarchy.access(number, line, access);
         if found != Found::First {
-            self.missed_line(number, found, access, space);
+            self.missed_line(number, line, found, (access, space));
         }
     }
 
     #[inline(never)]
-    fn missed_line(&mut self, number: usize, found: Found, access: Access, space: usize) {
+    fn missed_line(&mut self, number: usize, line: u64, found: Found, (access, space): (Access, usize)) {
+        let further = if found == Found::Memory { self.distance(self.cores[number].node, line) - NEAREST } else { 0 };
         let core = &mut self.cores[number];
         core.news += 1;
         let misses = &mut core.modelled[space].misses;
@@ -279,10 +280,33 @@ impl Model {
         }
         misses.l2 += u64::from(found != Found::Second);
         misses.llc += u64::from(found == Found::Memory);
+        misses.remote += u64::from(further > 0);
+        misses.distance += further;
+    }
+
+    /// From a node to the one that has a line. Code outside of memory is in none.
+    fn distance(&self, node: usize, line: u64) -> u64 {
+        let address = line << self.line_bits;
+        let home = self.ends.iter().position(|end| address < *end);
+        home.map_or(NEAREST, |home| self.machine.distances[node][home])
     }
 }
 
 impl Core {
+    fn new(machine: &Machine, node: usize) -> Core {
+        Core {
+            node,
+            translations: Translations::new(machine),
+            predictor: machine.history_bits.map(Predictor::new),
+            ahead: None,
+            fetched: NOTHING_FETCHED,
+            modelled: BySpace::default(),
+            news: 0,
+            told_news: 0,
+            told: Misses::default(),
+        }
+    }
+
     fn translated(&mut self, known: Known, space: usize) {
         if known == Known::First {
             return;
@@ -309,7 +333,7 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::tests::small;
+    use crate::machine::tests::{of_two_nodes, small};
 
     fn model() -> Model {
         Model::new(small())
@@ -368,6 +392,21 @@ mod tests {
         }
         let misses = model.modelled(0)[0].misses;
         assert_eq!((misses.l1i, misses.tlb), (2, 1));
+    }
+
+    #[test]
+    fn lines_of_another_node_are_further_away() {
+        let mut model = Model::new(of_two_nodes());
+        for (core, address, remote, distance) in
+            [(0, 0, 0, 0), (0, 1 << 18, 1, 21), (2, 1 << 19, 0, 0), (2, 64, 1, 11), (1, (1 << 20) - 8, 1, 21)]
+        {
+            model.access(core, (address, 8), (false, false), Some);
+            let misses = model.missed(core).unwrap();
+            assert_eq!((misses.llc, misses.remote, misses.distance), (1, remote, distance), "{core} {address}");
+        }
+        // What a cache has is not fetched again.
+        model.access(0, (1 << 18, 8), (false, false), Some);
+        assert_eq!(model.missed(0), None);
     }
 
     #[test]

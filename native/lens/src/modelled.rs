@@ -6,7 +6,8 @@ use std::ffi::{c_uint, c_void};
 use crate::callbacks::with;
 use crate::instruction::shape;
 use crate::interface::{self, Instruction};
-use crate::memory::{physical_address, Kinds, Ram};
+use crate::machine::Machine;
+use crate::memory::{Kinds, Ram};
 use crate::model::{Branch, Fetch};
 use crate::symbols::is_kernel;
 use crate::translations::Flush;
@@ -29,8 +30,9 @@ struct Piece {
 }
 
 impl Fetches {
-    pub fn new(line_bytes: u64, memory_bytes: u64) -> Fetches {
-        Fetches { line_bytes, ram: Ram::new(memory_bytes), kinds: Kinds::new(), known: HashMap::new() }
+    pub fn new(machine: &Machine) -> Fetches {
+        let ram = Ram::new(machine.memory_bytes, machine.ends());
+        Fetches { line_bytes: machine.line_bytes, ram, kinds: Kinds::new(), known: HashMap::new() }
     }
 
     /// Instrument a block.
@@ -64,7 +66,7 @@ impl Fetches {
 
     fn piece(&mut self, instruction: Instruction) -> Piece {
         let address = instruction.address();
-        let physical = self.ram.physical_address(instruction.raw(), address);
+        let physical = self.ram.place_of_code(instruction.raw(), address);
         Piece { instruction, address, physical, bytes: instruction.bytes() }
     }
 
@@ -112,7 +114,7 @@ extern "C" fn accessed(told: c_uint, access: u32, address: u64, space: *mut c_vo
     if let (Some(model), Some(fetches)) = (lens.model.as_mut().filter(|model| model.is_on()), &mut lens.fetches) {
         let (bytes, is_store) = fetches.kinds.of(access);
         let how = (is_store, !space.is_null());
-        model.access(cpu, (address, bytes), how, |address| physical_address(access, address));
+        model.access(cpu, (address, bytes), how, |address| fetches.ram.place_of_access(access, address));
     }
 }
 

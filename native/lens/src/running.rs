@@ -46,6 +46,11 @@ pub fn find(cpus: c_int) -> Result<(), String> {
     is_known.then_some(()).ok_or_else(|| format!("QEMU runs a CPU that is none of the {cpus} that it names"))
 }
 
+/// QEMU's own of the CPU that runs; null before `find`.
+pub fn current() -> *mut c_void {
+    turn_of()
+}
+
 fn turn_of() -> State {
     // SAFETY: it is a variable of the thread that carries out all code, and calls this.
     unsafe { &*TURN.load(Ordering::Relaxed) }.load(Ordering::Relaxed)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ajuste.analysis.modelled import compared_modelled
+from ajuste.analysis.modelled import MOST_NAMED, compared_modelled
 from ajuste.model.cost import (
     KINDS,
     ROLES,
@@ -23,6 +23,7 @@ from ajuste.model.cost import (
     NamedCosts,
     Role,
     Space,
+    function_words,
 )
 from ajuste.model.modelled import Missed
 from ajuste.model.wording import listed, number, percent, signed
@@ -271,30 +272,24 @@ def _sentences(
         if len(shares) > 1:
             yield f"By task: {', '.join(shares)}."
     if functions:
-        named = functions[:_MOST_NAMED]
+        named = functions[:MOST_NAMED]
         share = sum(row.difference for row in named) / (own - baseline) if own != baseline else 0
         together = f": together {percent(round(share, 2))} of the whole" if _MOSTLY <= share <= 1 else ""
-        names = listed([f"{_function_words(row.name, row.file)} ({signed(row.difference)})" for row in named])
+        names = listed([f"{function_words(row.name, row.file)} ({signed(row.difference)})" for row in named])
         yield f"The functions that differ most are {names}{together}."
     for row in changed[:1]:
         each = [
             number(count / calls) for count, calls in ((row.own, row.own_calls), (row.baseline, row.baseline_calls))
         ]
-        yield f"Each call of {_function_words(row.name, row.file)} carries out {each[0]} instead of {each[1]} itself."
+        yield f"Each call of {function_words(row.name, row.file)} carries out {each[0]} instead of {each[1]} itself."
     differing = sorted((row for row in entries if row.difference), key=lambda row: (-abs(row.difference), row.name))
-    for row in differing[:_MOST_NAMED]:
+    for row in differing[:MOST_NAMED]:
         times = "once" if row.own_calls == 1 else f"{number(row.own_calls)} times"
         if row.own_calls != row.baseline_calls:
             times += f" instead of {number(row.baseline_calls)}"
         yield f"{row.name}: {times}, {signed(row.difference)} instructions with all that it calls."
 
 
-def _function_words(name: str, file: str) -> str:
-    """An address says nothing without its file."""
-    return f"{name} of {file.rpartition('/')[2]}" if file and name.startswith("0x") else name
-
-
-_MOST_NAMED: Final = 3
 _MOSTLY: Final = 0.5
 """What makes up less of a difference is told without its share."""
 
@@ -364,7 +359,7 @@ def _laid_over(baseline: NamedCosts, own: NamedCosts, *, of_kernel: bool = False
         return place
 
     for trial, costs in enumerate((baseline, own)):
-        labels = [(_function_words(one.name, one.file), one.file, one.space) for one in costs.functions]
+        labels = [(function_words(one.name, one.file), one.file, one.space) for one in costs.functions]
         for part in costs.parts:
             at: list[int] = []
             top = placed(0, part.role, "")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeVar
 
-from ajuste.model.cost import ROLES, CostFunction, NamedCosts
+from ajuste.model.cost import ROLES, CostFunction, NamedCosts, function_words
 from ajuste.model.modelled import Missed, ModelledComparison, ModelledMachine, ModelledRow
-from ajuste.model.wording import amount, number, percent, signed
+from ajuste.model.wording import amount, listed, number, percent, signed
 
 MOST_FUNCTIONS: Final = 25
+
+MOST_NAMED: Final = 3
+"""So many functions are named in a sentence."""
 
 Key = TypeVar("Key")
 
@@ -28,12 +31,11 @@ def compared_modelled(baseline: NamedCosts, own: NamedCosts) -> ModelledComparis
     rows = [_row(one.name, one.file, one, both) for one in dict.fromkeys((*both[0], *both[1]))]
 
     def most(row: ModelledRow) -> tuple[float, str, str]:
-        return -max(row.seconds(machine)), row.name, row.file
+        return -abs(row.difference(machine)), row.name, row.file
 
     functions = tuple(sorted(rows, key=most)[:MOST_FUNCTIONS])
-    return ModelledComparison(
-        machine=machine, sentences=tuple(_sentences(machine, parts)), parts=parts, functions=functions
-    )
+    sentences = (*_sentences(machine, parts), *_of_functions(machine, functions))
+    return ModelledComparison(machine=machine, sentences=sentences, parts=parts, functions=functions)
 
 
 def _part_rows(baseline: NamedCosts, own: NamedCosts) -> Iterator[ModelledRow]:
@@ -86,6 +88,22 @@ def _sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iter
         f"instead of {number(row.baseline.llc)}, its TLBs {number(row.own.walks)} instead of "
         f"{number(row.baseline.walks)}."
     )
+    if row.own.remote or row.baseline.remote:
+        yield (
+            f"{number(row.own.remote)} lines come from the memory of another node, instead of "
+            f"{number(row.baseline.remote)}."
+        )
+
+
+def _of_functions(machine: ModelledMachine, functions: tuple[ModelledRow, ...]) -> Iterator[str]:
+    """Those that stand first, if any of them differs."""
+    differing = [(row, row.difference(machine)) for row in functions if row.difference(machine)][:MOST_NAMED]
+    if differing:
+        names = [
+            f"{function_words(row.name, row.file)} ({'+' if more > 0 else ''}{amount(more, 's')})"
+            for row, more in differing
+        ]
+        yield f"The functions whose modelled time differs most are {listed(names)}."
 
 
 def _waits(machine: ModelledMachine, instructions: int, missed: Missed) -> float:

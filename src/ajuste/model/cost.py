@@ -343,3 +343,8 @@ class CostComparison(_Figures):
         if (self.baseline, self.own) != (sum(row.baseline for row in rows), sum(row.own for row in rows)):
             raise ValueError("the instructions of the functions do not add up to those of the parts")
         return self
+
+
+def function_words(name: str, file: str) -> str:
+    """An address says nothing without its file."""
+    return f"{name} of {file.rpartition('/')[2]}" if file and name.startswith("0x") else name

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ajuste.model.plan import NEAREST, MemoryNode
 
 _KIB: Final = 1024
 _Few = Annotated[int, Field(ge=1, le=1_000)]
@@ -88,7 +90,8 @@ class Branches(_Table):
 
 class Missed(NamedTuple):
     """How often it was looked for further out than in: L1 of instructions and of data, L2, LLC, TLB of the first level,
-    of the second (the page tables are walked), and how many branches were predicted wrongly.
+    of the second (the page tables are walked), and how many branches were predicted wrongly. ``remote`` lines came from
+    the memory of another node; ``distance`` is by how much that was further than the nearest, in all (ACPI's SLIT).
     """
 
     l1i: _Count = 0
@@ -98,6 +101,8 @@ class Missed(NamedTuple):
     tlb: _Count = 0
     walks: _Count = 0
     branches: _Count = 0
+    remote: _Count = 0
+    distance: _Count = 0
 
     def plus(self, other: Missed) -> Missed:
         return Missed(*map(operator.add, self, other))
@@ -167,8 +172,15 @@ class ModelledMachine(_Table):
                 found[name] = one_tlb.problem
         return [f"{name}: {problem}" for name, problem in found.items() if problem]
 
-    def problem_with(self, cpus: int) -> str:
-        """Why it does not fit a guest with so many CPUs; "" if it does."""
+    def problem_with(self, cpus: int, nodes: Sequence[MemoryNode] = ()) -> str:
+        """Why it does not fit a guest with so many CPUs; "" if it does. Each of the ``nodes`` is one such machine."""
+        return (
+            next(filter(None, (self._problem_with(node.cpus) for node in nodes)), "")
+            if nodes
+            else (self._problem_with(cpus))
+        )
+
+    def _problem_with(self, cpus: int) -> str:
         if self.cores < cpus:
             return f"it has {self.cores} {'core' if self.cores == 1 else 'cores'}, the guest {cpus} CPUs"
         for name, one in (("l2", self.l2), ("llc", self.llc)):
@@ -182,12 +194,12 @@ class ModelledMachine(_Table):
         """
         first = missed.l1i + missed.l1d
         in_second = (missed.tlb - missed.walks) * self._translation_cycles
-        memory_cycles = missed.llc * self.memory_ns * self.frequency_mhz / 1000
         cycles = {
             "instructions": instructions / self.instructions_per_cycle,
             "L2": (first - missed.l2) * (self.l2.latency_cycles if self.l2 else 0),
             "LLC": (missed.l2 - missed.llc) * (self.llc.latency_cycles if self.llc else 0),
-            "memory": memory_cycles,
+            "memory": missed.llc * self._memory_cycles,
+            "other nodes": missed.distance / NEAREST * self._memory_cycles,
             "TLB": in_second + missed.walks * self.walk_cycles,
             "branches": missed.branches * (self.branches.miss_cycles if self.branches else 0),
         }
@@ -195,6 +207,10 @@ class ModelledMachine(_Table):
 
     def seconds(self, instructions: int, missed: Missed) -> float:
         return sum(part.seconds for part in self.parts(instructions, missed))
+
+    @property
+    def _memory_cycles(self) -> float:
+        return self.memory_ns * self.frequency_mhz / 1000
 
     @property
     def _translation_cycles(self) -> int:
@@ -224,10 +240,15 @@ class ModelledRow(BaseModel):
             machine.seconds(self.own_instructions, self.own),
         )
 
+    def difference(self, machine: ModelledMachine) -> float:
+        """In seconds; positive if the configuration's is longer."""
+        before, after = self.seconds(machine)
+        return after - before
+
 
 class ModelledComparison(BaseModel):
     """Two trials on a modelled machine. The rows of ``parts`` (tasks by role) add up to the whole of both;
-    ``functions`` are those with the most modelled time, without what they called.
+    ``functions`` are those whose modelled time differs most, without what they called.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -238,7 +259,7 @@ class ModelledComparison(BaseModel):
     functions: tuple[ModelledRow, ...]
 
 
-PARTS: Final = ("instructions", "L2", "LLC", "memory", "TLB", "branches")
+PARTS: Final = ("instructions", "L2", "LLC", "memory", "other nodes", "TLB", "branches")
 """Of the modelled time, as ``parts`` has them."""
 
 

@@ -272,6 +272,8 @@ class Plan(_Part):
 
 
 NEAREST: Final = 10
+USUAL_DISTANCE: Final = 20
+"""QEMU's, where none is named (hw/core/numa.c, NUMA_DISTANCE_DEFAULT)."""
 """The distance of a node from itself (ACPI 6.5, section 5.2.17, System Locality Information Table)."""
 FARTHEST: Final = 254
 """255 stands for a node that cannot be reached."""
@@ -298,6 +300,14 @@ def nodes_in_words(nodes: Sequence[MemoryNode]) -> str:
         + (f", distances {' '.join(map(str, node.distances))}" if node.distances else "")
         for number, node in enumerate(nodes)
     )
+
+
+def distances_of(nodes: Sequence[MemoryNode]) -> list[list[int]]:
+    """From each node to each, as ACPI's table SLIT has them. QEMU fills in what is left out."""
+    return [
+        list(node.distances) or [NEAREST if other == number else USUAL_DISTANCE for other in range(len(nodes))]
+        for number, node in enumerate(nodes)
+    ]
 
 
 def problem_of(nodes: Sequence[MemoryNode]) -> str:

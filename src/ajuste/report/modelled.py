@@ -16,6 +16,7 @@ _MISSES: Final[tuple[tuple[str, Callable[[Missed], int]], ...]] = (
     ("L1 instruction cache misses", lambda missed: missed.l1i),
     ("L2 cache misses", lambda missed: missed.l2),
     ("Last-level cache misses", lambda missed: missed.llc),
+    ("Lines from another node's memory", lambda missed: missed.remote),
     ("TLB misses, second level too", lambda missed: missed.walks),
     ("Branches predicted wrongly", lambda missed: missed.branches),
 )
@@ -50,7 +51,11 @@ def modelled_tables(
 def _part_rows(modelled: ModelledComparison, row: ModelledRow) -> list[Row]:
     machine = modelled.machine
     both = (machine.parts(row.baseline_instructions, row.baseline), machine.parts(row.own_instructions, row.own))
-    rows = [_row(WORDS[one.name], one.seconds, other.seconds) for one, other in zip(*both, strict=True)]
+    rows = [
+        _row(WORDS[one.name], one.seconds, other.seconds)
+        for one, other in zip(*both, strict=True)
+        if one.seconds or other.seconds
+    ]
     return [*rows, _time_row("All", modelled, row)]
 
 
@@ -59,6 +64,7 @@ WORDS: Final = {
     "L2": "L2 cache",
     "LLC": "last-level cache",
     "memory": "memory",
+    "other nodes": "distance of other nodes' memory",
     "TLB": "translations (TLB)",
     "branches": "branches predicted wrongly",
 }
@@ -79,6 +85,8 @@ def _miss_rows(row: ModelledRow) -> list[Row]:
     rows = []
     for name, of in _MISSES:
         before, own = of(row.baseline), of(row.own)
+        if not before and not own:
+            continue
         rows.append(Row((name, number(before, 0), number(own, 0), signed(own - before, 0))))
     return rows
 
@@ -113,7 +121,7 @@ def _functions(modelled: ModelledComparison, called: tuple[str, str], name_of: C
         Column("LLC", optional=True),
         Column("TLB", optional=True),
     )
-    title = f"Functions with most modelled time, and their misses ({called[0]} → {called[1]})"
+    title = f"Functions whose modelled time differs most, and their misses ({called[0]} → {called[1]})"
     return Table(columns, (RowGroup("", rows),), title=title)
 
 

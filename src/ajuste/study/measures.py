@@ -169,6 +169,7 @@ MODELLED: Final = (
     _modelled("l1i-misses", "L1 instruction cache misses", "Lines of code that were not in the first level"),
     _modelled("l2-misses", "L2 cache misses", "Lines that were not in the second level either"),
     _modelled("llc-misses", "Last-level cache misses", "Lines that came from memory"),
+    _modelled("remote-accesses", "Remote accesses", "Lines that came from the memory of another node"),
     _modelled("tlb-misses", "TLB misses", "Translations of addresses that no TLB had"),
     _modelled("branch-misses", "Branch misses", "Conditional branches that were predicted wrongly"),
     _modelled("loads", "Loads", "Loads from memory"),
@@ -202,9 +203,7 @@ def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
         else:
             if not can_count_instructions(study):
                 yield Problem(where, "a machine can be modelled only in a guest with the virtual clock")
-            elif study.target.nodes:
-                yield Problem(where, "a machine cannot be modelled in a guest with nodes of memory")
-            elif machine and (problem := machine.problem_with(study.target.cpus)):
+            elif machine and (problem := machine.problem_with(study.target.cpus, study.target.nodes)):
                 yield Problem(where, f"{machine.name} does not fit the guest: {problem}")
         return
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):

@@ -29,7 +29,7 @@ class GuestMachine(BaseModel):
     """A machine to be. ``seed`` is QEMU's own; ``kernel_arguments`` are added to the kernel's command line.
 
     ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
-    share out its CPUs and memory.
+    share out its CPUs and memory. ``lens`` is the plugin of QEMU that keeps the clock right where several CPUs halt.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,6 +44,7 @@ class GuestMachine(BaseModel):
     instruction_ns: InstructionNs = DEFAULT_INSTRUCTION_NS
     kernel_arguments: tuple[str, ...] = ()
     nodes: tuple[MemoryNode, ...] = ()
+    lens: Path | None = None
 
     @property
     def clock_words(self) -> str:
@@ -97,17 +98,20 @@ def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -
         *("-chardev", f"socket,id=monitor,fd={channels.monitor}", "-mon", "chardev=monitor,mode=control"),
         *("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs), "-append", kernel_line(machine)),
         *(("-incoming", "defer") if restored else ()),
-        *(("-plugin", _plugin(channels.lens, channels)) if channels.lens else ()),
+        *_plugin(machine, channels),
     ]
 
 
-def _plugin(lens: Lens, channels: Channels) -> str:
+def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
+    lens = channels.lens
+    if lens is None:
+        return ("-plugin", f"{_escaped(machine.lens)},depth=halts") if machine.lens else ()
     files = {"events": channels.events, "plan": channels.plan, "symbols": lens.symbols, "costs": channels.costs}
     files |= {"decisions": channels.decisions} if lens.decides else {}
     if lens.machine:
         files["machine"] = lens.machine
     told = (f"{name}={_escaped(file)}" for name, file in files.items())
-    return ",".join((_escaped(lens.library), f"depth={lens.depth}", *told))
+    return "-plugin", ",".join((_escaped(lens.library), f"depth={lens.depth}", *told))
 
 
 def kernel_line(machine: GuestMachine) -> str:

@@ -20,7 +20,16 @@ from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, w
 from ajuste.executor.guest.command_line import GuestMachine, checked_nodes
 from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
-from ajuste.executor.guest.lens import Counting, lens_for, read_costs, read_decisions, require_fit, require_plugins
+from ajuste.executor.guest.lens import (
+    Counting,
+    GuestMemory,
+    lens_for,
+    lens_of_turns,
+    read_costs,
+    read_decisions,
+    require_fit,
+    require_plugins,
+)
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
 from ajuste.executor.guest.naming import name_costs, name_decisions
 from ajuste.executor.guest.snapshot import Booted, Damaged, NotRestored, Snapshot, restore
@@ -168,11 +177,11 @@ class GuestExecutor(Executor):
         if self._clock == "wall":
             return super().count(plan, depth, machine)
         if machine is not None:
-            require_fit(machine, self._cpus, len(self._nodes))
+            require_fit(machine, self._cpus, self._nodes)
         ready = self._entered
         require_plugins(ready.machine.emulator)
         directory = ready.session.directory
-        lens = lens_for(depth, self._image, self._home, directory, machine, self._memory_mib)
+        lens = lens_for(depth, self._image, self._home, directory, machine, GuestMemory(self._memory_mib, self._nodes))
         return self._run(plan, Counting(lens, machine))
 
     def named(self, costs: Costs) -> NamedCosts:
@@ -299,6 +308,7 @@ class GuestExecutor(Executor):
             instruction_ns=self._instruction_ns,
             kernel_arguments=self._kernel_arguments,
             nodes=self._nodes,
+            lens=lens_of_turns(emulator) if self._clock == "virtual" and self._cpus > 1 else None,
         )
 
     def _prepare(

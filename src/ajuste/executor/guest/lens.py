@@ -24,6 +24,7 @@ from ajuste.model.decision import Decisions
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import Cache, ModelledMachine, OuterCache, Translations
+from ajuste.model.plan import MemoryNode, distances_of
 
 LARGEST_BYTES: Final = 64 << 20
 """As much is read of what the lens has written."""
@@ -31,6 +32,14 @@ LARGEST_BYTES: Final = 64 << 20
 _Document = TypeVar("_Document", bound=BaseModel)
 _KERNEL_SPACE: Final = 1 << 63
 _LOAD_SECONDS: Final = 60
+
+
+@dataclass(frozen=True)
+class GuestMemory:
+    """A guest's: how much, and how its nodes share it, if it has any."""
+
+    mib: int
+    nodes: tuple[MemoryNode, ...]
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,7 @@ class Counting:
 
 
 def lens_for(
-    depth: str, image: KernelImage, home: Home, directory: Path, machine: ModelledMachine | None, memory_mib: int
+    depth: str, image: KernelImage, home: Home, directory: Path, machine: ModelledMachine | None, memory: GuestMemory
 ) -> Lens:
     """The lens for guests with that kernel, whose symbols are put into ``directory``, and which models ``machine``, if
     any. Raises RequestError where a part of it is missing.
@@ -55,7 +64,7 @@ def lens_for(
     description = None
     if machine is not None:
         description = directory / f"machine-{machine.name}.json"
-        _put(description, machine_text(machine, memory_mib))
+        _put(description, machine_text(machine, memory))
     return Lens(native_program(LENS), depth=deep, symbols=symbols, decides=decides, machine=description)
 
 
@@ -66,7 +75,7 @@ def _put(file: Path, text: str) -> None:
     new.replace(file)
 
 
-def machine_text(machine: ModelledMachine, memory_mib: int) -> str:
+def machine_text(machine: ModelledMachine, memory: GuestMemory) -> str:
     """What the lens has to know of a machine (native/lens/src/machine.rs): no times."""
 
     def cache(one: Cache) -> dict[str, Any]:
@@ -81,7 +90,7 @@ def machine_text(machine: ModelledMachine, memory_mib: int) -> str:
     return json.dumps(
         {
             "line_bytes": machine.line_bytes,
-            "memory_bytes": memory_mib << 20,
+            "memory_bytes": memory.mib << 20,
             "l1i": cache(machine.l1i),
             "l1d": cache(machine.l1d),
             "l2": outer(machine.l2),
@@ -92,6 +101,8 @@ def machine_text(machine: ModelledMachine, memory_mib: int) -> str:
             "l2_dtlb": pages(machine.l2_dtlb),
             "l2_tlb": pages(machine.l2_tlb),
             "history_bits": machine.branches.history_bits if machine.branches else None,
+            "nodes": [{"cpus": node.cpus, "memory_bytes": node.memory_mib << 20} for node in memory.nodes],
+            "distances": distances_of(memory.nodes),
         }
     )
 
@@ -102,9 +113,9 @@ def _symbols(image: KernelImage, home: Home) -> str:
     return "".join(f"{one.address:x} {one.name}\n" for one in functions)
 
 
-def require_fit(machine: ModelledMachine, cpus: int, nodes: int) -> None:
+def require_fit(machine: ModelledMachine, cpus: int, nodes: tuple[MemoryNode, ...]) -> None:
     """Raises RequestError for a guest that the modelled machine cannot be."""
-    problem = machine.problem_with(cpus) or ("it has no nodes of memory" if nodes else "")
+    problem = machine.problem_with(cpus, nodes)
     if problem:
         raise RequestError(
             f"the modelled machine {machine.name} does not fit the guest: {problem}",
@@ -124,6 +135,17 @@ def require_plugins(emulator: Emulator) -> None:
             f"QEMU {emulator.version} ({emulator.binary}) was built without plugins, so it cannot count instructions",
             hint="install a QEMU with plugins, such as Debian's; or name other metrics",
         )
+
+
+def lens_of_turns(emulator: Emulator) -> Path | None:
+    """The lens for guests with several CPUs, which without it halt a few nanoseconds early or late now and then
+    (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none.
+    """
+    try:
+        require_plugins(emulator)
+        return native_program(LENS)
+    except RequestError:
+        return None
 
 
 def read_costs(

@@ -15,6 +15,7 @@ _COLOURS: Final = {
     "L2": "series-6",
     "LLC": "series-1",
     "memory": "series-2",
+    "other nodes": "series-5",
     "TLB": "series-3",
     "branches": "series-4",
 }
