@@ -116,7 +116,7 @@ def test_it_is_said_in_words_that_it_is_modelled(compared: CostComparison) -> No
     assert first.startswith("Modelled on a textbook's machine: L1 of 4 KiB, LLC of 64 KiB, the workload takes 1.05 ms")
     assert "6.1 ms" in first
     assert waits == "4.8 % of that are waits for caches, memory and branches, instead of 82 %."
-    assert misses.startswith("The model's L1 caches miss 520 times instead of 51,010, its LLC 500 instead of 50,000")
+    assert misses.startswith("Misses of the model: its L1 caches 520 instead of 51,010, its LLC 500 instead of 50,000")
 
 
 def test_without_a_machine_or_with_two_nothing_is_modelled() -> None:

@@ -14,6 +14,7 @@ from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.event import Event, Hello, Traced
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
 from ajuste.model.scheduling import Behaviour, Recorded, Recording, Spread, Switches
 from ajuste.model.trial import Observation
@@ -105,10 +106,10 @@ class Counting(Played):
         self._told = told
         self.counted: list[tuple[Plan, str]] = []
 
-    def count(self, plan: Plan, depth: Depth) -> Observation:
+    def count(self, plan: Plan, depth: Depth, machine: ModelledMachine | None = None) -> Observation:
         self.counted.append((plan, depth))
         if self._told == "":
-            return super().count(plan, depth)
+            return super().count(plan, depth, machine)
         return Observation(problem=self._told) if isinstance(self._told, str) else Observation(costs=NOTHING)
 
     def named(self, costs: Costs) -> NamedCosts:
@@ -198,9 +199,9 @@ class Following(Counting):
         super().__init__(Traced(at_ns=1, not_supported="no tracefs"), TOLD)
         self._problem = problem
 
-    def count(self, plan: Plan, depth: Depth) -> Observation:
+    def count(self, plan: Plan, depth: Depth, machine: ModelledMachine | None = None) -> Observation:
         if depth != "decisions":
-            return super().count(plan, depth)
+            return super().count(plan, depth, machine)
         self.counted.append((plan, depth))
         return Observation(problem=self._problem) if self._problem else Observation(costs=NOTHING, decisions=SEEN)
 

@@ -82,12 +82,14 @@ def _sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iter
     times = f"{amount(after, 's')} instead of {amount(before, 's')}{change}"
     yield f"Modelled on {machine.title}, the workload takes {times}."
     yield (f"{percent(waits[1])} of that are waits for caches, memory and branches, instead of {percent(waits[0])}.")
-    l1 = [missed.l1i + missed.l1d for missed in (row.own, row.baseline)]
-    yield (
-        f"The model's L1 caches miss {number(l1[0])} times instead of {number(l1[1])}, its LLC {number(row.own.llc)} "
-        f"instead of {number(row.baseline.llc)}, its TLBs {number(row.own.walks)} instead of "
-        f"{number(row.baseline.walks)}."
-    )
+    levels = {
+        "L1 caches": (row.own.l1i + row.own.l1d, row.baseline.l1i + row.baseline.l1d),
+        **({"L2 caches": (row.own.l2, row.baseline.l2)} if machine.l2 else {}),
+        "LLC": (row.own.llc, row.baseline.llc),
+        "TLBs": (row.own.walks, row.baseline.walks),
+    }
+    misses = [f"its {level} {number(own)} instead of {number(before)}" for level, (own, before) in levels.items()]
+    yield f"Misses of the model: {', '.join(misses)}."
     if row.own.remote or row.baseline.remote:
         yield (
             f"{number(row.own.remote)} lines come from the memory of another node, instead of "

@@ -119,7 +119,7 @@ def require_fit(machine: ModelledMachine, cpus: int, nodes: tuple[MemoryNode, ..
     if problem:
         raise RequestError(
             f"the modelled machine {machine.name} does not fit the guest: {problem}",
-            hint="model another machine, or change the guest's",
+            hint="use another machine or another guest",
         )
 
 
