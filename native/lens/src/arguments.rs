@@ -64,6 +64,12 @@ impl Arguments {
     }
 }
 
+/// The number behind a word's name.
+pub fn whole(word: &str, name: &str) -> Result<u64, String> {
+    let number = word.strip_prefix(name).and_then(|value| value.parse().ok()).filter(|number| *number > 0);
+    number.ok_or_else(|| format!("{word:?} has no number from 1 on"))
+}
+
 fn parse_depth(value: &str) -> Result<Depth, String> {
     [Depth::Counts, Depth::Functions]
         .into_iter()
@@ -88,6 +94,14 @@ mod tests {
         assert_eq!(with_machine.machine, Some(PathBuf::from("/m")));
         assert_eq!(parsed("depth=counts events=/e plan=/p costs=/c").unwrap_err(), "the argument symbols is missing");
         assert_eq!(parsed("events=/e plan=/p symbols=/s costs=/c").unwrap_err(), "the argument depth is missing");
+    }
+
+    #[test]
+    fn a_number_is_a_whole_one() {
+        assert_eq!(whole("turn=1000", "turn="), Ok(1000));
+        assert!(
+            whole("turn=0", "turn=").is_err() && whole("turn=-1", "turn=").is_err() && whole("turn=", "turn=").is_err()
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! It is loaded with `-plugin libajuste_lens.so,depth=…,events=…,plan=…,symbols=…,costs=…` and writes one document when
 //! the workload of a trial has ended; with `decisions=…` another one of what the scheduler decided. With `machine=…` it
-//! models one. With nothing but `depth=halts` it only keeps the clock of guests with several CPUs right.
+//! models one. With nothing but `depth=halts` it only keeps the clock of guests with several CPUs right. `turn=NS` makes
+//! their turns shorter.
 
 mod arguments;
 mod block;
@@ -31,6 +32,7 @@ mod task;
 mod translation;
 mod translations;
 mod tree;
+mod turns;
 mod walk;
 
 use std::ffi::{c_char, c_int, CStr};
@@ -84,11 +86,15 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
         return Err(problem);
     }
     let interface = Interface::find(about)?;
+    let (turns, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| word.starts_with(TURN));
+    for turn in turns {
+        turns::shorten(arguments::whole(turn, TURN)?)?;
+    }
     if words == [HALTS_ONLY] {
         interface.on_translation(id, may_halt);
         return Ok(());
     }
-    let arguments = Arguments::parse(words.iter().map(String::as_str))?;
+    let arguments = Arguments::parse(words.into_iter().map(String::as_str))?;
     let lens = Lens::new(arguments)?;
     if lens.model.is_some() {
         memory::find_functions()?;
@@ -99,10 +105,13 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
 }
 
 const HALTS_ONLY: &str = "depth=halts";
+const TURN: &str = "turn=";
 
 extern "C" fn may_halt(_: Id, block: *mut RawBlock) {
     // SAFETY: QEMU passed the block for this callback.
-    halts::watch(&unsafe { interface::Block::new(block) });
+    let block = unsafe { interface::Block::new(block) };
+    turns::begin(&block);
+    halts::watch(&block);
 }
 
 extern "C" fn translated(_: Id, block: *mut RawBlock) {
@@ -111,6 +120,7 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
     let block = unsafe { interface::Block::new(block) };
     if interface::interface().cpus > 1 {
         callbacks::watch_turns(&block);
+        turns::begin(&block);
         halts::watch(&block);
     }
     translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks, lens.sites.as_ref());

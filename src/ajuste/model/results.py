@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -71,6 +71,8 @@ class History(_Doc):
 Clock = Literal["virtual", "wall"]
 InstructionNs = Literal[1, 2, 4, 8, 16]
 """How long an instruction takes under the virtual clock. QEMU's ``-icount shift=N`` makes it 2ᴺ ns."""
+TurnUs = Annotated[int, Field(ge=1, le=100_000, strict=True)]
+"""How long all CPUs of a guest take one turn, in µs of its time."""
 DEFAULT_INSTRUCTION_NS: Final = 2
 
 

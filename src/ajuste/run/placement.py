@@ -153,6 +153,7 @@ def _guest(table: TargetTable, _: Catalogue, means: RunOptions) -> Iterator[_Ask
         snapshot=False,
         kernel_arguments=table.kernel_arguments,
         nodes=table.nodes,
+        turn_us=table.turn_us,
         say=means.say,
     )
     means.say(f"checking what a guest with {table.kernel} supports")

@@ -242,6 +242,7 @@ class GuestTestbed(Testbed):
             "snapshot": self.means.snapshot,
             "kernel_arguments": (*table.kernel_arguments, *machine.arguments),
             "nodes": table.nodes,
+            "turn_us": table.turn_us,
             "say": self.means.say,
         }
         return experiment.images[machine.kernel], files, options

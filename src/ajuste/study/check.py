@@ -41,6 +41,7 @@ OF_A_GUEST = (
     "cpus",
     "memory_mib",
     "nodes",
+    "turn_us",
     "modules",
     "prove",
     "kernel_arguments",

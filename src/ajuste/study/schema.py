@@ -17,7 +17,7 @@ from ajuste.design.search.goal import DEFAULT_TRIALS
 from ajuste.design.search.sampler import SamplerName
 from ajuste.model.error import Place, RequestError
 from ajuste.model.plan import MemoryNode, problem_of
-from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.study.job import (
@@ -169,6 +169,12 @@ class TargetTable(StudyTable):
         description="Nodes of memory (NUMA), which share out the machine's CPUs and memory; its cpus and memory_mib "
         "are then their sums.",
     )
+    turn_us: TurnUs | None = Field(
+        default=None,
+        exclude_if=lambda turn: turn is None,
+        description="Under the virtual clock several CPUs take turns: one turn of all takes at most so many µs (default: "
+        "until the next timer). Short turns come closer to CPUs that run at once, and take longer.",
+    )
     modules: tuple[Argument, ...] = Field(
         default=(),
         description="Kernel modules to load before the trials, with parameters if need be: 'null_blk memory_backed=1'.",
@@ -215,6 +221,12 @@ class TargetTable(StudyTable):
             )
         if problem:
             raise ValueError(problem)
+        return self
+
+    @model_validator(mode="after")
+    def _turns_are_of_several_cpus(self) -> Self:
+        if self.turn_us is not None and (self.clock != "virtual" or self.cpus < 2):
+            raise ValueError("turn_us requires the virtual clock and at least 2 cpus")
         return self
 
     @model_validator(mode="after")

@@ -21,7 +21,7 @@ from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import MemoryNode
-from ajuste.model.results import Clock, InstructionNs
+from ajuste.model.results import Clock, InstructionNs, TurnUs
 from ajuste.model.wording import visible_line
 
 # What a worker is told of the machine that trials run on: checksums and versions, no places on a disk.
@@ -68,6 +68,7 @@ class GuestJob(BaseModel):
     instruction_ns: InstructionNs
     kernel_arguments: Annotated[tuple[Word, ...], Field(max_length=200)] = ()
     nodes: Annotated[tuple[MemoryNode, ...], Field(max_length=64)] = ()
+    turn_us: TurnUs | None = None
     snapshot: bool = True
 
     @property
@@ -112,6 +113,7 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
         instruction_ns=guest["instruction_ns"],
         kernel_arguments=guest["kernel_arguments"],
         nodes=guest["nodes"],
+        turn_us=guest["turn_us"],
         snapshot=guest["snapshot"],
     )
     return PackedGuest(parcel, {image.sha256: image.vmlinuz, archive.sha256: archive.path})

@@ -257,6 +257,7 @@ class Workplace:
             snapshot=parcel.snapshot,
             kernel_arguments=parcel.kernel_arguments,
             nodes=parcel.nodes,
+            turn_us=parcel.turn_us,
         )
 
     def _file(self, digest: str) -> Path:

@@ -16,7 +16,7 @@ from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.initramfs import EVENT_PORT
 from ajuste.model.error import RequestError
 from ajuste.model.plan import MemoryNode, problem_of
-from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 
 PLAN_ITEM = "opt/ajuste/plan"
 """The name under which the agent finds its plan in the firmware configuration device (fw_cfg)."""
@@ -29,7 +29,7 @@ class GuestMachine(BaseModel):
     """A machine to be. ``seed`` is QEMU's own; ``kernel_arguments`` are added to the kernel's command line.
 
     ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
-    share out its CPUs and memory. ``lens`` is the plugin of QEMU that keeps the clock right where several CPUs halt.
+    share out its CPUs and memory. A turn of all CPUs takes ``turn_us`` µs at most. ``lens`` is the plugin of QEMU that keeps the clock right where several CPUs halt.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,6 +44,7 @@ class GuestMachine(BaseModel):
     instruction_ns: InstructionNs = DEFAULT_INSTRUCTION_NS
     kernel_arguments: tuple[str, ...] = ()
     nodes: tuple[MemoryNode, ...] = ()
+    turn_us: TurnUs | None = None
     lens: Path | None = None
 
     @property
@@ -104,14 +105,15 @@ def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -
 
 def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
     lens = channels.lens
+    turn = (f"turn={machine.turn_us * 1000}",) if machine.turn_us else ()
     if lens is None:
-        return ("-plugin", f"{_escaped(machine.lens)},depth=halts") if machine.lens else ()
+        return ("-plugin", ",".join((_escaped(machine.lens), "depth=halts", *turn))) if machine.lens else ()
     files = {"events": channels.events, "plan": channels.plan, "symbols": lens.symbols, "costs": channels.costs}
     files |= {"decisions": channels.decisions} if lens.decides else {}
     if lens.machine:
         files["machine"] = lens.machine
     told = (f"{name}={_escaped(file)}" for name, file in files.items())
-    return "-plugin", ",".join((_escaped(lens.library), f"depth={lens.depth}", *told))
+    return "-plugin", ",".join((_escaped(lens.library), f"depth={lens.depth}", *told, *turn))
 
 
 def kernel_line(machine: GuestMachine) -> str:

@@ -43,7 +43,7 @@ from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import MemoryNode, Plan, nodes_in_words
-from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 
@@ -84,6 +84,7 @@ class GuestOptions(TypedDict):
     snapshot: bool
     kernel_arguments: tuple[str, ...]
     nodes: tuple[MemoryNode, ...]
+    turn_us: TurnUs | None
     say: Say
 
 
@@ -93,7 +94,7 @@ class GuestExecutor(Executor):
     ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
     bit. ``wall``: the time of this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with
     the same result. ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and
-    memory. ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for
+    memory. With ``turn_us`` several CPUs take shorter turns. ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for
     files that a guest cannot be given.
     """
 
@@ -112,6 +113,7 @@ class GuestExecutor(Executor):
         jobs: int | None = None,
         kernel_arguments: tuple[str, ...] = (),
         nodes: tuple[MemoryNode, ...] = (),
+        turn_us: TurnUs | None = None,
         say: Say = lambda _: None,
     ) -> None:
         self._image = image
@@ -125,6 +127,7 @@ class GuestExecutor(Executor):
         self._snapshot = snapshot
         self._jobs = jobs
         self._kernel_arguments = kernel_arguments
+        self._turn_us = turn_us
         self._nodes = checked_nodes(nodes, cpus, memory_mib)
         self._say = say
         self._stack = ExitStack()
@@ -308,7 +311,8 @@ class GuestExecutor(Executor):
             instruction_ns=self._instruction_ns,
             kernel_arguments=self._kernel_arguments,
             nodes=self._nodes,
-            lens=lens_of_turns(emulator) if self._clock == "virtual" and self._cpus > 1 else None,
+            turn_us=self._turn_us,
+            lens=lens_of_turns(emulator, self._turn_us) if self._clock == "virtual" and self._cpus > 1 else None,
         )
 
     def _prepare(
@@ -332,6 +336,7 @@ class GuestExecutor(Executor):
             "clock": machine.clock_words,
             "CPUs": str(machine.cpus),
             "memory": f"{machine.memory_mib} MiB",
+            **({"turn of all CPUs": f"{machine.turn_us} µs"} if machine.turn_us else {}),
             **({"nodes": nodes_in_words(machine.nodes)} if machine.nodes else {}),
             "machine seed": str(machine.seed),
             "command line": at_gate.command_line,

@@ -137,14 +137,17 @@ def require_plugins(emulator: Emulator) -> None:
         )
 
 
-def lens_of_turns(emulator: Emulator) -> Path | None:
+def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
     """The lens for guests with several CPUs, which without it halt a few nanoseconds early or late now and then
-    (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none.
+    (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none. Raises RequestError if it is needed for
+    short turns.
     """
     try:
         require_plugins(emulator)
         return native_program(LENS)
     except RequestError:
+        if turn_us is not None:
+            raise
         return None
 
 
