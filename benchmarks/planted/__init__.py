@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ajuste.machine.home import home
+from ajuste.model.cost import CostComparison
 from benchmarks.comparison import Comparison
 
 _AJUSTE: Final = Path(sys.executable).parent / "ajuste"
@@ -37,10 +38,16 @@ _SCHEDULING: Final = frozenset(
 
 
 class Cause(NamedTuple):
-    """``words`` compare a baseline with what has the cause; one of ``functions`` must stand first."""
+    """``words`` compare a baseline with what has the cause, or name a study that does; one of ``functions`` must stand
+    first: by instructions, or by the time of the machine that the study models.
+    """
 
     words: tuple[str, ...]
     functions: frozenset[str]
+
+    @property
+    def study(self) -> Path | None:
+        return Path(self.words[0]) if self.words[0].endswith(".toml") else None
 
 
 CAUSES: Final = {
@@ -75,6 +82,10 @@ CAUSES: Final = {
     "a changed slice": Cause(
         ("--kernel", "debian:6.1", "--set", "sched_min_granularity_ns=750ms,750us", "--", "sh", "-c", _TURNS),
         _SCHEDULING,
+    ),
+    "false sharing": Cause((str(_PATCHES / "false-sharing.toml"),), frozenset(("count",))),
+    "remote allocation": Cause(
+        (str(_PATCHES / "remote-allocation.toml"),), frozenset(("clear_page_orig", "clear_page_rep", "clear_page_erms"))
     ),
 }
 
@@ -113,8 +124,21 @@ def _first_function(cause: Cause) -> tuple[str, float]:
                 [_AJUSTE, *words], cwd=directory, env=environment, check=True, stdout=subprocess.PIPE, text=True
             ).stdout
 
-        said("compare", "--vm", "--metric", "instructions", "--blocks", "2", "--name", "planted", *cause.words)
-        costs = json.loads(said("why", "planted", "--json"))["costs"]
-    first = costs["functions"][0]
-    total = sum(part["own"] - part["baseline"] for part in costs["parts"])
-    return first["name"], (first["own"] - first["baseline"]) / total
+        if cause.study is None:
+            said("compare", "--vm", "--metric", "instructions", "--blocks", "2", "--name", "planted", *cause.words)
+        else:
+            shutil.copy(cause.study, directory)
+            _build(_PATCHES / "counters.c", Path(directory) / "counters")
+            said("run", cause.study.name, "--quiet")
+        costs = CostComparison.model_validate(json.loads(said("why", "planted", "--json"))["costs"])
+    if costs.modelled is not None:
+        machine, rows = costs.modelled.machine, costs.modelled.functions
+        whole = sum(part.difference(machine) for part in costs.modelled.parts)
+        return rows[0].name, rows[0].difference(machine) / whole
+    whole = sum(part.difference for part in costs.parts)
+    return costs.functions[0].name, costs.functions[0].difference / whole
+
+
+def _build(source: Path, program: Path) -> None:
+    command = ("cc", "-O2", "-static", "-pthread", "-o", program, source)
+    subprocess.run(command, check=True)
