@@ -40,7 +40,7 @@ def measure(repeats: int = REPEATS, *, cpus: tuple[int, ...] = CPUS) -> tuple[Co
     return (
         Comparison(
             name="repeats",
-            what=f"kinds of trials among {repeats} of one plan, half of them with the lens ({SPEC}, beside a busy host)",
+            what=f"kinds of trials among {repeats} of one plan, half of them with the lens, on a busy host ({SPEC})",
             unit="kinds",
             figures={name: [float(len(kinds))] for name, kinds in figures.items()},
             goal="; ".join(f"{name}: {sorted(kinds.values())}" for name, kinds in figures.items()),

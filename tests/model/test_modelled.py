@@ -23,7 +23,18 @@ def test_time_is_instructions_and_the_latency_of_each_miss() -> None:
     """
     missed = Missed(l1i=2, l1d=4, l2=6, llc=2, tlb=4, walks=1, branches=5)
     parts = {part.name: round(part.seconds * 1e9, 6) for part in TEXTBOOK.parts(1000, missed)}
-    assert parts == {"instructions": 1000, "L2": 0, "LLC": 40, "memory": 200, "TLB": 35, "branches": 50}
+    assert parts == {
+        "instructions": 1000,
+        "L2": 0,
+        "LLC": 40,
+        "memory": 200,
+        "other nodes": 0,
+        "TLB": 35,
+        "branches": 50,
+    }
+    # One line from memory at the distance 31 waits 2.1 times as long again.
+    far = {part.name: part.seconds for part in TEXTBOOK.parts(0, Missed(llc=1, remote=1, distance=21))}
+    assert far["other nodes"] == pytest.approx(210e-9)
     assert TEXTBOOK.seconds(1000, missed) == pytest.approx(1325e-9)
 
 

@@ -120,6 +120,9 @@ def test_a_file_that_describes_no_machine_is_one_clear_error(tmp_path: Path, con
         ('"l1d-misses"', 'machine.model = "textbook", clock = "wall"', "only in a guest with the virtual clock"),
         ('"l1d-misses"', 'machine.model = "textbook", cpus = 2', "it has 1 core, the guest 2 CPUs"),
         ('"elapsed"', "machine = {}", "model"),
+        ('"elapsed"', "turn_us = 5", "turn_us requires the virtual clock and at least 2 cpus"),
+        ('"elapsed"', 'turn_us = 5, cpus = 2, clock = "wall"', "turn_us requires the virtual clock"),
+        ('"elapsed"', "turn_us = 0, cpus = 2", "turn_us"),
         ('"elapsed"', 'machine.model = "textbook", machine.sockets = 2', "sockets"),
     ],
 )

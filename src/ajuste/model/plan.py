@@ -303,7 +303,7 @@ def nodes_in_words(nodes: Sequence[MemoryNode]) -> str:
 
 
 def distances_of(nodes: Sequence[MemoryNode]) -> list[list[int]]:
-    """From each node to each, as ACPI's table SLIT has them. QEMU fills in what is left out."""
+    """From each node to each, as ACPI's table SLIT has them. QEMU has 20 where none is named."""
     return [
         list(node.distances) or [NEAREST if other == number else USUAL_DISTANCE for other in range(len(nodes))]
         for number, node in enumerate(nodes)

@@ -9,12 +9,14 @@ from typing import Literal
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue, absolute_machine
 from ajuste.model.error import Place, RequestError
+from ajuste.model.metric import split_percentile
 from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.outputs.base import MODELLED_METRICS
 from ajuste.study.factors import no_parameter
 from ajuste.study.job import DiskTable, MachineTable
 from ajuste.study.measures import check_modelled
 from ajuste.study.problem import nearest
-from ajuste.study.schema import FactorTable, Study, TargetTable
+from ajuste.study.schema import AnalysisTable, FactorTable, Study, TargetTable
 from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, names_set, varies
 
 
@@ -157,8 +159,8 @@ def relocated(study: Study, where: Where, disk: str = "") -> Study:
 
     On this machine the kernel, clock and size of the guest mean nothing, and neither do the guest's own devices: a file
     system is made on a loop device instead, and fixed settings of the device are left out. The workload has its
-    parameters for this machine, and a study of a disk has ``disk``, by the kernel's name for it. Raises RequestError
-    where the study cannot be carried out without them.
+    parameters for this machine, and a study of a disk has ``disk``, by the kernel's name for it. What a modelled machine
+    would have said is left out. Raises RequestError where the study cannot be carried out without them.
     """
     if study.target.kind == where:
         return study
@@ -216,7 +218,26 @@ def _on_host(study: Study) -> Study:
     target = TargetTable(kind="host", clock="wall")
     parameters = {**study.workload.parameters, **study.workload.host_parameters}
     workload = study.workload.model_copy(update={"parameters": parameters})
-    return study.model_copy(update={"factors": kept, "scratch": scratch, "target": target, "workload": workload})
+    return study.model_copy(
+        update={
+            "factors": kept,
+            "scratch": scratch,
+            "target": target,
+            "workload": workload,
+            "analysis": _measured(study.analysis),
+        }
+    )
+
+
+def _measured(analysis: AnalysisTable) -> AnalysisTable:
+    """Without what only a model has; hardware has ``branch-misses``, too."""
+
+    def kept(names: tuple[str, ...]) -> tuple[str, ...]:
+        modelled = set(MODELLED_METRICS) - {"branch-misses"}
+        return tuple(name for name in names if split_percentile(name)[0] not in modelled)
+
+    described = None if analysis.describe is None else kept(analysis.describe)
+    return analysis.model_copy(update={"metrics": kept(analysis.metrics), "describe": described})
 
 
 def _fixes(factor: FactorTable, device: str) -> bool:

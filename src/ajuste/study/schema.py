@@ -172,8 +172,8 @@ class TargetTable(StudyTable):
     turn_us: TurnUs | None = Field(
         default=None,
         exclude_if=lambda turn: turn is None,
-        description="Under the virtual clock several CPUs take turns: one turn of all takes at most so many µs (default: "
-        "until the next timer). Short turns come closer to CPUs that run at once, and take longer.",
+        description="Under the virtual clock several CPUs take turns: one turn of all takes at most so many µs "
+        "(default: until the next timer). Short turns come closer to CPUs that run at once; trials take longer.",
     )
     modules: tuple[Argument, ...] = Field(
         default=(),

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line, kernel_line
+from ajuste.executor.guest.command_line import Channels, GuestMachine, Lens, command_line, kernel_line
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.model.error import RequestError
 from ajuste.model.plan import MemoryNode
@@ -92,6 +93,17 @@ def test_kernel_arguments_are_added_at_the_end() -> None:
 def test_what_cannot_be_passed_to_a_kernel_is_refused(argument: str) -> None:
     with pytest.raises(RequestError):
         kernel_line(machine(kernel_arguments=(argument,)))
+
+
+def test_the_lens_keeps_the_turns_of_several_cpus() -> None:
+    several = {"cpus": 2, "lens": Path("/lens,1.so")}
+    assert option(command_line(machine(**several), CHANNELS, restored=True), "-plugin") == "/lens,,1.so,depth=halts"
+    short = command_line(machine(**several, turn_us=5), CHANNELS, restored=True)
+    assert option(short, "-plugin") == "/lens,,1.so,depth=halts,turn=5000"
+    counting = replace(CHANNELS, lens=Lens(library=Path("/lens.so"), depth="counts", symbols=Path("/symbols")))
+    assert option(command_line(machine(**several, turn_us=5), counting, restored=True), "-plugin").endswith(
+        ",turn=5000"
+    )
 
 
 def test_nodes_share_out_cpus_and_memory_in_their_order() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.symbols import function_names, kernel_symbols
@@ -18,6 +20,7 @@ from ajuste.model.event import Exited, Started
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan
 from ajuste.model.trial import Observation
+from benchmarks import planted
 
 INSTRUCTION_NS = 2
 CPUS = 2
@@ -25,14 +28,15 @@ CPUS = 2
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The programs of ``counted.c`` and ``wander.c``."""
+    """The programs of ``counted.c``, ``wander.c`` and ``counters.c``."""
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
     place = tmp_path_factory.mktemp("programs")
-    for name in ("counted", "wander"):
-        source = Path(__file__).with_name(f"{name}.c")
-        subprocess.run(["gcc", "-O1", "-static", "-o", place / name, source], check=True)
-    return {name: place / name for name in ("counted", "wander")}
+    sources = [Path(__file__).with_name(name) for name in ("counted.c", "wander.c")]
+    for source in (*sources, Path(planted.__file__).with_name("counters.c")):
+        command = ["gcc", "-O1", "-static", "-pthread", "-o", place / source.stem, source]
+        subprocess.run(command, check=True)
+    return {program.name: program for program in place.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +134,46 @@ def test_every_cpu_has_an_idle_task_of_its_own(target: GuestExecutor) -> None:
     idle = [task for task in costs.tasks if task.role == "idle"]
     assert len(idle) == CPUS
     assert all(task.user == 0 and task.kernel > 0 for task in idle)
+
+
+@pytest.mark.vm
+def test_cpus_that_halt_do_so_at_the_same_moment_each_time(target: GuestExecutor) -> None:
+    """Without the lens one trial of five on a busy machine differed by some nanoseconds (`benchmarks.repeats`)."""
+    sleeps = [
+        Command(argv=(f"/ajuste/bin/{WORKLOADS}", "jitter", "--interval-us", interval)) for interval in ("100", "130")
+    ]
+    plan = Plan(id="halts", workload=sleeps[0], background=(sleeps[1],))
+    with ThreadPoolExecutor(3) as pool:
+        said = {observation.lines for observation in pool.map(target.run, [plan] * 9)}
+    assert len(said) == 1
+    assert target.count(plan, "functions").lines in said
+
+
+def counters(bytes_apart: int) -> Plan:
+    return Plan(id="turns", workload=Command(argv=("/study/counters", f"{bytes_apart:02}", "100000")))
+
+
+def shared_lines(guest: GuestExecutor, bytes_apart: int) -> tuple[Observation, int]:
+    """What was seen of two threads that count in words so far apart, and their modelled misses of L1."""
+    observation = guest.count(counters(bytes_apart), "counts", catalogue().machines["zen4-8c"])
+    own = [task.modelled for task in costs_of(observation).tasks if task.role == "workload"]
+    return observation, sum(one.user.misses.l1d for one in own if one is not None)
+
+
+@pytest.mark.vm
+def test_cpus_that_take_short_turns_take_lines_from_each_other(
+    place: Home, kernel: Callable[[str], KernelImage], programs: dict[str, Path], target: GuestExecutor
+) -> None:
+    image, files = kernel("debian:6.1"), GuestFiles(study_files=programs)
+    turn_us = 5
+    with GuestExecutor(image, clock="virtual", cpus=CPUS, files=files, home=place, turn_us=turn_us) as guest:
+        seen, together = shared_lines(guest, 8)
+        again, _ = shared_lines(guest, 8)
+        _, apart = shared_lines(guest, 64)
+        assert guest.run(counters(8)).lines == seen.lines == again.lines
+    _, long_turns = shared_lines(target, 8)
+    # Both CPUs have a part of each turn, and take the line in it; what is left of a turn is shared once more.
+    instructions = sum(task.user for task in costs_of(seen).tasks if task.role == "workload")
+    turns = instructions * INSTRUCTION_NS / (turn_us * 1000)
+    assert 0.9 * CPUS * turns <= together - apart <= 2 * CPUS * turns
+    assert long_turns - apart < turns / 10

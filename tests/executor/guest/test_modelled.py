@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import pytest
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.machine.home import Home
+from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.cost import CostModelled, Costs
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
@@ -135,12 +136,36 @@ def test_cachegrind_finds_the_same(
         assert ours.misses.llc == pytest.approx(theirs["DLmr"] + theirs["DLmw"] + theirs["ILmr"], rel=0.02)
 
 
+@pytest.mark.vm
+def test_lines_of_another_nodes_memory_are_as_many_as_the_kernel_has_pages_there(
+    place: Home, kernel: Callable[[str], KernelImage]
+) -> None:
+    nodes = (
+        MemoryNode(cpus=1, memory_mib=256, distances=(10, 31)),
+        MemoryNode(memory_mib=128, distances=(31, 10)),
+    )
+    machine = catalogue().machines["skylake-server"]
+    mib, lines_of_page = 16, 4096 // LINE_BYTES
+    with GuestExecutor(
+        kernel("debian:6.1"), clock="virtual", memory_mib=384, files=GuestFiles(), home=place, nodes=nodes
+    ) as guest:
+        for policy, share in (("local", 0.0), ("remote", 1.0), ("interleave", 0.5)):
+            argv = (f"/ajuste/bin/{WORKLOADS}", "pages", "--policy", policy, "--mib", str(mib))
+            observation = guest.count(Plan(id="nodes", workload=Command(argv=argv)), "counts", machine)
+            there = re.search(r"remote=(\d+)", observation.lines)
+            assert there is not None
+            assert int(there[1]) == share * (mib << 20) / 4096
+            missed = [task.modelled.misses for task in costs_of(observation).tasks if task.modelled is not None]
+            remote, distance = sum(one.remote for one in missed), sum(one.distance for one in missed)
+            assert distance == 21 * remote
+            # Some more of the kernel's own are there, such as page tables.
+            expected = int(there[1]) * lines_of_page
+            assert expected <= remote <= 1.1 * expected + 1_000
+
+
 def test_a_machine_that_does_not_fit_the_guest_is_refused(place: Home) -> None:
     image = KernelImage(spec="debian:5.10", release="5.10", vmlinuz=Path("/k/vmlinuz"), sha256="0" * 64)
-    nodes = tuple(
-        MemoryNode.model_validate({"cpus": cpus, "memory_mib": 128, "distances": distances})
-        for cpus, distances in ((1, (10, 20)), (0, (20, 10)))
-    )
-    guest = GuestExecutor(image, clock="virtual", files=GuestFiles(), home=place, nodes=nodes)
-    with pytest.raises(RequestError, match="textbook does not fit the guest: it has no nodes of memory"):
+    nodes = (MemoryNode(cpus=1, memory_mib=128), MemoryNode(cpus=2, memory_mib=128))
+    guest = GuestExecutor(image, clock="virtual", cpus=3, files=GuestFiles(), home=place, nodes=nodes)
+    with pytest.raises(RequestError, match="textbook does not fit the guest: it has 1 core, the guest 2 CPUs"):
         guest.count(job("copy", 4, 1), "counts", TEXTBOOK)

@@ -29,7 +29,8 @@ class GuestMachine(BaseModel):
     """A machine to be. ``seed`` is QEMU's own; ``kernel_arguments`` are added to the kernel's command line.
 
     ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
-    share out its CPUs and memory. A turn of all CPUs takes ``turn_us`` µs at most. ``lens`` is the plugin of QEMU that keeps the clock right where several CPUs halt.
+    share out its CPUs and memory. A turn of all CPUs takes ``turn_us`` µs at most. ``lens`` is the plugin of QEMU that
+    keeps the clock right where several CPUs halt.
     """
 
     model_config = ConfigDict(frozen=True)

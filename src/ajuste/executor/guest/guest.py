@@ -94,8 +94,8 @@ class GuestExecutor(Executor):
     ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
     bit. ``wall``: the time of this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with
     the same result. ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and
-    memory. With ``turn_us`` several CPUs take shorter turns. ``jobs`` limits how many run at once. Entering raises RequestError for a kernel that does not boot and for
-    files that a guest cannot be given.
+    memory. With ``turn_us`` several CPUs take shorter turns. ``jobs`` limits how many run at once. Entering raises
+    RequestError for a kernel that does not boot and for files that a guest cannot be given.
     """
 
     def __init__(

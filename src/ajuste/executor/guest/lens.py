@@ -139,8 +139,8 @@ def require_plugins(emulator: Emulator) -> None:
 
 def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
     """The lens for guests with several CPUs, which without it halt a few nanoseconds early or late now and then
-    (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none. Raises RequestError if it is needed for
-    short turns.
+    (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none. Raises RequestError where it is
+    needed for short turns.
     """
     try:
         require_plugins(emulator)
