@@ -31,6 +31,7 @@ from ajuste.model.decision import (
 from ajuste.model.wording import amount, number, percent
 
 _SWITCH: Final = KINDS.index("switch")
+_IDLE: Final = "idle"
 
 _FOLLOWING: Final = 6
 _BEFORE: Final = 4
@@ -70,9 +71,11 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
         _spread(pairing.keys(0, places[0][alike:]), pairing.keys(1, places[1][alike:]), sides[0]) if parts else None
     )
     before = tuple(sides[0].point(place) for place in places[0][max(0, alike - _BEFORE) : alike]) if parts else ()
+    cpus = len({*baseline.cpus, *own.cpus})
     return Divergence(
-        sentences=tuple(_sentences(lanes, alike, spread)),
+        sentences=tuple(_sentences(lanes, alike, spread, several=cpus > 1)),
         alike=alike,
+        cpus=cpus,
         before=before,
         baseline=lanes[0],
         own=lanes[1],
@@ -83,7 +86,9 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
 
 
 class _Names:
-    """How the tasks of both streams are called: by what they are for, numbered as they were first seen in decisions."""
+    """How the tasks of both streams are called: by what they are for, numbered as they were first seen in decisions.
+    Each CPU has an idle one, and they share a name.
+    """
 
     def __init__(self, baseline: NamedDecisions, own: NamedDecisions, pairing: Pairing) -> None:
         self._pairing = pairing
@@ -101,13 +106,14 @@ class _Names:
         self._called: dict[int, str] = {}
         for identity, name in plain.items():
             numbers[name] += 1
-            self._called[identity] = f"{name} #{numbers[name]}" if counts[name] > 1 else name
+            self._called[identity] = f"{name} #{numbers[name]}" if counts[name] > 1 and name != _IDLE else name
 
     def of(self, which: int) -> Callable[[int], str]:
         return lambda task: "" if task < 0 else self._called[self._pairing.identity(which, task)]
 
     def told(self, wanted: set[str]) -> tuple[DecisionTaskNamed, ...]:
         """The tasks that are called so."""
+        first = {called: self._tasks[identity] for identity, called in reversed(self._called.items())}
         return tuple(
             DecisionTaskNamed(
                 called=called,
@@ -115,9 +121,8 @@ class _Names:
                 name=task.name,
                 made_by=self.of(which)(task.parent) if task.parent is not None else "",
             )
-            for identity, called in self._called.items()
+            for called, (task, which) in reversed(first.items())
             if called in wanted
-            for task, which in (self._tasks[identity],)
         )
 
 
@@ -136,10 +141,12 @@ class _Side:
     name: Callable[[int], str]
     alike: int
     _switches: list[int] = field(init=False)
+    _other_cpus: list[int | None] = field(init=False)
 
     def __post_init__(self) -> None:
         near = self.places[max(0, self.alike - _MOST_SHOWN) : self.alike + _MOST_SHOWN]
         self._switches = [place for place in near if self.stream.kinds[place] == _SWITCH]
+        self._other_cpus = list(_other_cpus(self.stream))
 
     @property
     def zero_ns(self) -> int:
@@ -183,6 +190,7 @@ class _Side:
         return DecisionPoint(
             kind=KINDS[one.kinds[place]],
             cpu=one.cpus[place],
+            other_cpu=self._other_cpus[place],
             time_ns=one.time_ns(place),
             instructions=one.at[place],
             running=self.name(one.running[place]),
@@ -201,7 +209,7 @@ class _Side:
         return DecisionLane(
             decisions=len(self.places),
             following=tuple(map(self.point, self.places[self.alike : self.alike + _FOLLOWING])),
-            runs=tuple(self._runs(near, begin_ns, min(end_ns, self.whole_ns - self.zero_ns))),
+            runs=tuple(self._runs(begin_ns, min(end_ns, self.whole_ns - self.zero_ns))),
             marks=tuple(
                 DecisionMark(
                     cpu=one.cpus[place],
@@ -214,13 +222,12 @@ class _Side:
             ),
         )
 
-    def _runs(self, near: Sequence[int], begin_ns: int, end_ns: int) -> Iterator[DecisionRun]:
+    def _runs(self, begin_ns: int, end_ns: int) -> Iterator[DecisionRun]:
         """Who has each CPU between two times."""
         one = self.stream
-        for cpu in sorted({one.cpus[place] for place in near}):
+        for cpu in sorted(set(one.cpus)):
             switches = [place for place in self._switches if one.cpus[place] == cpu]
-            before = [place for place in near if one.cpus[place] == cpu]
-            since, task = begin_ns, one.running[(switches or before)[0]]
+            since, task = begin_ns, self._runs_on(cpu, switches)
             for place in switches:
                 at_ns = self._since(place)
                 if since < min(at_ns, end_ns) and at_ns > begin_ns:
@@ -228,6 +235,27 @@ class _Side:
                 since, task = max(at_ns, begin_ns), one.others[place]
             if since < end_ns:
                 yield DecisionRun(cpu=cpu, task=self.name(task), begin_ns=since, end_ns=end_ns)
+
+    def _runs_on(self, cpu: int, switches: Sequence[int]) -> int:
+        """Who runs on a CPU before the first of its ``switches``; without any, all the time around the place."""
+        one = self.stream
+        if switches:
+            return one.running[switches[0]]
+        own = [place for place, other in enumerate(one.cpus) if other == cpu]
+        last = own[max(0, bisect_left(own, self._parting) - 1)]
+        came = one.kinds[last] == _SWITCH and last < self._parting
+        return one.others[last] if came else one.running[last]
+
+
+def _other_cpus(one: NamedDecisions) -> Iterator[int | None]:
+    """Of each decision the CPU that its other task had last, where that was another one than decides."""
+    had: dict[int, int] = {}
+    for kind, cpu, running, other in zip(one.kinds, one.cpus, one.running, one.others, strict=True):
+        last = had.get(other, cpu)
+        yield last if last != cpu else None
+        had[running] = cpu
+        if kind == _SWITCH:
+            had[other] = cpu
 
 
 def _called(lane: DecisionLane) -> Iterator[str]:
@@ -261,17 +289,24 @@ def _spread(baseline: list[Key], own: list[Key], side: _Side) -> DecisionSpread:
     )
 
 
-def _sentences(lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread | None) -> Iterator[str]:
+def _sentences(
+    lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread | None, *, several: bool
+) -> Iterator[str]:
+    """``several``: whether more than one CPU decides."""
     firsts = [lane.first for lane in lanes]
     told = next((first for first in firsts if first is not None), None)
     if told is None:
         yield f"They never part: all {number(alike)} decisions of the scheduler are alike."
         return
     when = amount(told.time_ns, "ns")
-    yield f"They part {when} after the workload's start, on CPU {told.cpu}, while {_task(told.running)} runs."
+    apart = len({first.cpu for first in firsts if first is not None}) > 1
+    where = "" if apart else f", on CPU {told.cpu}, while {_task(told.running)} runs"
+    yield f"They part {when} after the workload's start{where}."
     whom = ("the baseline", "the configuration")
     for who, first in zip(whom, firsts, strict=True):
-        yield f"Under {who} {in_words(first)}." if first else f"Under {who} nothing more is decided."
+        yield f"Under {who} {in_words(first, on_cpu=apart)}." if first else f"Under {who} nothing more is decided."
+    if apart and _comes_later(firsts[0], lanes[1]) and _comes_later(firsts[1], lanes[0]):
+        yield "Both decide both, in another order."
     for who, first in zip(whom, firsts, strict=True):
         if first is not None and first.path:
             yield f"Path under {who}: {' → '.join(_shown_path(first.path))}."
@@ -279,9 +314,18 @@ def _sentences(lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread
     for who, lane in zip(whom, lanes, strict=True):
         later = next((point for point in lane.following[1:] if point.kind == "switch"), None)
         if later is not None and lane.first is not None:
-            yield f"Then, under {who}, {in_words(later)} {amount(later.time_ns - lane.first.time_ns, 'ns')} later."
+            words = in_words(later, on_cpu=several)
+            yield f"Then, under {who}, {words} {amount(later.time_ns - lane.first.time_ns, 'ns')} later."
     if spread is not None and spread.after:
         yield from _spread_words(spread)
+
+
+def _comes_later(first: DecisionPoint | None, lane: DecisionLane) -> bool:
+    """Whether it is among the next decisions of the other one."""
+    return first is not None and any(
+        (first.kind, first.cpu, first.running, first.other) == (later.kind, later.cpu, later.running, later.other)
+        for later in lane.following[1:]
+    )
 
 
 def _spread_words(spread: DecisionSpread) -> Iterator[str]:
@@ -299,26 +343,44 @@ def _spread_words(spread: DecisionSpread) -> Iterator[str]:
 
 
 def _task(called: str) -> str:
-    return "nobody" if called == "idle" else f"the {called}" if called in ROLES else called
+    return "nobody" if called == _IDLE else f"the {called}" if called in ROLES else called
 
 
-def in_words(point: DecisionPoint) -> str:
-    """A decision as a sentence without its end."""
+def in_words(point: DecisionPoint, *, on_cpu: bool = False) -> str:
+    """A decision as a sentence without its end; ``on_cpu``: with the CPU that decides."""
+    words = _in_words(point)
+    return f"on CPU {point.cpu} {words}" if on_cpu else words
+
+
+def _in_words(point: DecisionPoint) -> str:
     running, other = _task(point.running), _task(point.other)
     at_timer = " at a timer interrupt" if _TIMER_FUNCTION in point.path else ""
     if point.kind == "switch":
-        if point.other == "idle":
-            return f"{running} waits, and the CPU is idle"
-        if point.running == "idle":
-            return f"the idle CPU takes {other}"
-        return f"{running} makes way for {other}" if point.stays else f"{running} waits, and {other} comes"
+        return _switch_in_words(point, running, other)
     if point.kind == "wakeup":
         if point.path and point.path[0].startswith(_INTERRUPTS):
             return f"{'the timer' if at_timer else 'an interrupt'} wakes {other}"
+        if point.running == _IDLE:
+            return f"the idle CPU wakes {other}"
         return f"{running} wakes {other if point.other != point.running else 'itself'}"
     if point.kind == "new":
         return f"{running} starts {other}"
-    return f"{other} has to make way{at_timer}"
+    there = f" on CPU {point.other_cpu}" if point.other_cpu is not None else ""
+    if point.other == _IDLE:
+        return f"the idle CPU{there.removeprefix(' on CPU')} has to take a task{at_timer}"
+    return f"{other}{there} has to make way{at_timer}"
+
+
+def _switch_in_words(point: DecisionPoint, running: str, other: str) -> str:
+    if point.other == _IDLE:
+        return f"{running} waits, and the CPU is idle"
+    moves = point.other_cpu is not None
+    comes = f"{other}, which continues on CPU {point.cpu}" if moves else other
+    if point.running == _IDLE:
+        return f"the idle CPU takes {comes}"
+    if point.stays:
+        return f"{running} makes way for {comes}"
+    return f"{running} waits, and {other} {f'continues on CPU {point.cpu}' if moves else 'comes'}"
 
 
 def _shown_path(path: Sequence[str]) -> list[str]:

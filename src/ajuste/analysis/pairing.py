@@ -9,6 +9,7 @@ from typing import Final
 
 from ajuste.model.decision import KINDS, DecisionTask, NamedDecisions
 
+_SWITCH: Final = KINDS.index("switch")
 _TIMER: Final = KINDS.index("timer")
 _GRAM: Final = 4
 """So many decisions in a row, which come once in each stream, are taken for the same."""
@@ -23,13 +24,14 @@ def decided(one: NamedDecisions) -> list[int]:
 
 
 class Pairing:
-    """Which task of one stream is which of the other: by who made it and when, or by its role and name. Tasks that
-    stand at the same place of decisions that are alike are the same.
+    """Which task of one stream is which of the other: by who made it and when, or by its role and name, or by its CPU
+    if it is idle. Tasks that stand at the same place of decisions that are alike are the same.
     """
 
     def __init__(self, baseline: NamedDecisions, own: NamedDecisions) -> None:
         self._streams = (baseline, own)
         self._tasks = tuple({task.number: task for task in one.tasks} for one in self._streams)
+        self._idle = tuple(map(_cpus_of_idle, self._streams))
         self._pairs: dict[int, int] = {}
         self._taken: dict[int, int] = {}
         self._ids: tuple[dict[int, int], ...] = ()
@@ -59,6 +61,8 @@ class Pairing:
             task, counterpart = self._tasks[0][one], self._tasks[1][other]
             if one in self._pairs or other in self._taken or not _fits(task, counterpart):
                 return False
+            if len({idle[task] for idle, task in zip(self._idle, (one, other), strict=True) if task in idle}) > 1:
+                return False
             fitting.append((one, other))
             if task.parent is None or counterpart.parent is None:
                 break
@@ -81,6 +85,8 @@ class Pairing:
                 known = self._taken.get(task.number) if which else task.number
                 if known in self._pairs:
                     key: tuple[object, ...] = ("pair", known)
+                elif task.number in self._idle[which]:
+                    key = (task.role, self._idle[which][task.number])
                 elif task.parent is not None:
                     key = (found[which][task.parent], task.birth)
                 else:
@@ -96,6 +102,18 @@ class Pairing:
 
     def identity(self, which: int, task: int) -> int:
         return self._ids[which][task]
+
+
+def _cpus_of_idle(one: NamedDecisions) -> dict[int, int]:
+    """The CPU of each idle task that has one."""
+    idle = {task.number for task in one.tasks if task.role == "idle"}
+    found: dict[int, int] = {}
+    for kind, cpu, running, other in zip(one.kinds, one.cpus, one.running, one.others, strict=True):
+        if running in idle:
+            found[running] = cpu
+        if kind == _SWITCH and other in idle:
+            found[other] = cpu
+    return found
 
 
 def _fits(one: DecisionTask, other: DecisionTask) -> bool:

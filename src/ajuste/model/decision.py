@@ -163,10 +163,12 @@ PackedDecisions = Annotated[NamedDecisions, BeforeValidator(_unpacked), PlainSer
 class DecisionPoint(_Figures):
     """A decision as it is told: when by the guest's clock since the workload's start, and after how many instructions;
     who was ``running``, the ``other`` task ("" for the timer), and the functions that led to it, the outermost first.
+    ``other_cpu`` is the CPU that the other one had last, where that was not this one.
     """
 
     kind: DecisionKind
     cpu: Number
+    other_cpu: Number | None = None
     time_ns: Count
     instructions: Count
     running: str
@@ -236,10 +238,11 @@ class DecisionTaskNamed(_Figures):
 class Divergence(_Figures):
     """Where two trials with one seed part: after so many decisions ``alike``, the timer's not counted. ``before`` are
     the last ones in common, as in the baseline. Where they never part, neither has a ``first``, and there is no
-    ``spread``. ``sentences`` say it.
+    ``spread``. ``sentences`` say it. ``cpus`` are how many of the guest's decide.
     """
 
     sentences: tuple[str, ...]
+    cpus: Count = 1
     alike: Count
     before: tuple[DecisionPoint, ...]
     baseline: DecisionLane

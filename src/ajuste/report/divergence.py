@@ -19,7 +19,7 @@ from ajuste.report.plots.divergence import divergence_plot
 
 _ABOUT = (
     "One trial of each with the same seed, followed without disturbing it. A decision is a switch, a wake-up, a new "
-    "task or that a task has to make way; when it is taken does not count."
+    "task or that a task has to make way; when it is taken does not count. Those of several CPUs are in one order."
 )
 
 
@@ -62,13 +62,14 @@ def _tables(found: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
     if found.spread is None:
         return ()
     heads = (f"{called[0]} (baseline)", called[1])
+    several = found.cpus > 1
     rows = (
         *(
-            _row(place - found.alike, (point, point))
+            _row(place - found.alike, (point, point), on_cpu=several)
             for place, point in enumerate(found.before, found.alike - len(found.before) + 1)
         ),
         *(
-            _row(place, pair, parts=place == 1)
+            _row(place, pair, parts=place == 1, on_cpu=several)
             for place, pair in enumerate(zip_longest(found.baseline.following, found.own.following), 1)
         ),
     )
@@ -79,9 +80,12 @@ def _tables(found: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
     )
 
 
-def _row(place: int, pair: Sequence[DecisionPoint | None], *, parts: bool = False) -> Row:
+def _row(place: int, pair: Sequence[DecisionPoint | None], *, parts: bool = False, on_cpu: bool) -> Row:
     """``place`` counts from the first decision that differs, which is 1."""
-    cells = (NOTHING if point is None else f"{in_words(point)}, {amount(point.time_ns, 'ns')}" for point in pair)
+    cells = (
+        NOTHING if point is None else f"{in_words(point, on_cpu=on_cpu)}, {amount(point.time_ns, 'ns')}"
+        for point in pair
+    )
     return Row((number(place, 0), *map(visible_line, cells)), marked=parts)
 
 
