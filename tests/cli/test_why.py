@@ -139,7 +139,7 @@ def test_where_two_configurations_part(tmp_path: Path, ajuste_home: Path) -> Non
         assert again == kept[name]
         same = divergence(kept[name], again)
         assert same.spread is None
-        assert same.alike == same.baseline.decisions > 100
+        assert same.alike == same.baseline.decisions > 40
 
 
 def followed(place: Path) -> dict[str, NamedDecisions]:

@@ -42,11 +42,11 @@ static void compute(long loops) { asm volatile("1: dec %0\n\tjnz 1b" : "+r"(loop
 
 int main(void) {
     mkdir(TRACE, 0700);
+    put("tracing_on", "0");
     put("trace_clock", "mono_raw");
     put("events/sched/sched_switch/enable", "1");
     put("events/sched/sched_wakeup/enable", "1");
     put("events/sched/sched_wakeup_new/enable", "1");
-    put("trace", "");
     put("tracing_on", "1");
     for (int child = 0; child < 3; child++)
         if (fork() == 0) {

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import pytest
@@ -109,38 +110,61 @@ def recorded(observed: Observation) -> list[Seen]:
     for line in text.splitlines():
         match line.split():
             case ["S", cpu, task, other, state, at]:
-                found.append(Seen("switch", int(cpu), int(task), int(other), state[0] == "R", int(at) * 1000))
+                tasks = number(task, cpu), number(other, cpu)
+                found.append(Seen("switch", int(cpu), *tasks, state[0] == "R", int(at) * 1000))
             case [kind, cpu, other, at]:
-                found.append(Seen({"W": "wakeup", "N": "new"}[kind], int(cpu), -1, int(other), False, int(at) * 1000))
+                tasks = -1, number(other, cpu)
+                found.append(Seen({"W": "wakeup", "N": "new"}[kind], int(cpu), *tasks, False, int(at) * 1000))
     return found
 
 
+def number(task: str, cpu: str) -> int:
+    """All idle tasks have the number 0."""
+    return int(task) or -1 - int(cpu)
+
+
 @pytest.mark.vm
-def test_every_switch_and_wakeup_is_the_kernels_own(target: GuestExecutor, observed: Observation) -> None:
+def test_every_switch_and_wakeup_is_the_kernels_own(target: GuestExecutor, cpus: int, observed: Observation) -> None:
     own, seen = named(target, observed), recorded(observed)
-    places = [place for place, kind in enumerate(own.kinds) if KINDS[kind] in ("switch", "wakeup", "new")]
     assert len(seen) > 300
     assert {one.kind for one in seen} == {"switch", "wakeup", "new"}
     assert {one.stays for one in seen if one.kind == "switch"} == {True, False}
-    # The program began to record after the workload's start, and ended before its end.
-    fitting = [first for first in range(len(places) - len(seen) + 1) if fits(own, places[first:], seen)]
-    assert len(fitting) == 1
-    apart = [own.time_ns(place) - one.time_ns for place, one in zip(places[fitting[0] :], seen, strict=False)]
-    assert max(apart) - min(apart) < MOST_APART_NS
+    assert {one.cpu for one in seen} == set(range(cpus))
+    both = [pair for cpu in range(cpus) for pair in matched(own, seen, cpu)]
+    assert are_same(own, both)
+    apart = [own.time_ns(place) - one.time_ns for place, one in both]
+    far = [one for one in apart if abs(one - median(apart)) >= MOST_APART_NS]
+    # Another CPU can have its turn before what is decided is recorded.
+    assert len(far) <= (len(apart) // 50 if cpus > 1 else 0)
 
 
-def fits(own: NamedDecisions, places: list[int], seen: list[Seen]) -> bool:
-    """Whether the decisions at ``places`` are those, each task of the one being one of the other."""
-    pairs: dict[int, int] = {}
-    for place, one in zip(places, seen, strict=False):
-        if (KINDS[own.kinds[place]], own.cpus[place], own.stays[place]) != (one.kind, one.cpu, one.stays):
+def matched(own: NamedDecisions, seen: list[Seen], cpu: int) -> list[tuple[int, Seen]]:
+    """The decisions of a CPU, and what it recorded of them. The program began to record after the workload's start, and
+    ended before its end.
+    """
+    places = [
+        place
+        for place, kind in enumerate(own.kinds)
+        if own.cpus[place] == cpu and KINDS[kind] in ("switch", "wakeup", "new")
+    ]
+    there = [one for one in seen if one.cpu == cpu]
+    possible = [list(zip(places[first:], there, strict=False)) for first in range(len(places) - len(there) + 1)]
+    (fitting,) = (pairs for pairs in possible if are_same(own, pairs))
+    return fitting
+
+
+def are_same(own: NamedDecisions, pairs: list[tuple[int, Seen]]) -> bool:
+    """Whether they are the same decisions, each task of the one being one of the other."""
+    tasks: dict[int, int] = {}
+    for place, one in pairs:
+        if KINDS[own.kinds[place]] != one.kind or own.stays[place] != one.stays:
             return False
         both = [(own.others[place], one.other)]
         if one.kind == "switch":
             both.append((own.running[place], one.task))
-        if any(pairs.setdefault(task, pid) != pid for task, pid in both):
+        if any(tasks.setdefault(task, pid) != pid for task, pid in both):
             return False
-    return len(set(pairs.values())) == len(pairs)
+    return len(set(tasks.values())) == len(tasks)
 
 
 @pytest.mark.vm
