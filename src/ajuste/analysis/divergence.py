@@ -249,8 +249,11 @@ class _Side:
 
 def _other_cpus(one: NamedDecisions) -> Iterator[int | None]:
     """Of each decision the CPU that its other task had last, where that was another one than decides."""
-    had: dict[int, int] = {}
-    for kind, cpu, running, other in zip(one.kinds, one.cpus, one.running, one.others, strict=True):
+    in_order = list(zip(one.kinds, one.cpus, one.running, one.others, strict=True))
+    # Who runs when a CPU first decides has been there from the start.
+    first = {cpu: running for _, cpu, running, _ in reversed(in_order)}
+    had = {running: cpu for cpu, running in first.items()}
+    for kind, cpu, running, other in in_order:
         last = had.get(other, cpu)
         yield last if last != cpu else None
         had[running] = cpu
@@ -304,7 +307,8 @@ def _sentences(
     yield f"They part {when} after the workload's start{where}."
     whom = ("the baseline", "the configuration")
     for who, first in zip(whom, firsts, strict=True):
-        yield f"Under {who} {in_words(first, on_cpu=apart)}." if first else f"Under {who} nothing more is decided."
+        on_cpu = f", on CPU {first.cpu}," if first and apart else ""
+        yield f"Under {who}{on_cpu} {in_words(first) if first else 'nothing more is decided'}."
     if apart and _comes_later(firsts[0], lanes[1]) and _comes_later(firsts[1], lanes[0]):
         yield "Both decide both, in another order."
     for who, first in zip(whom, firsts, strict=True):
@@ -314,8 +318,9 @@ def _sentences(
     for who, lane in zip(whom, lanes, strict=True):
         later = next((point for point in lane.following[1:] if point.kind == "switch"), None)
         if later is not None and lane.first is not None:
-            words = in_words(later, on_cpu=several)
-            yield f"Then, under {who}, {words} {amount(later.time_ns - lane.first.time_ns, 'ns')} later."
+            on_cpu = f" on CPU {later.cpu}," if several else ""
+            after = amount(later.time_ns - lane.first.time_ns, "ns")
+            yield f"Then, under {who},{on_cpu} {in_words(later)} {after} later."
     if spread is not None and spread.after:
         yield from _spread_words(spread)
 
@@ -346,13 +351,8 @@ def _task(called: str) -> str:
     return "nobody" if called == _IDLE else f"the {called}" if called in ROLES else called
 
 
-def in_words(point: DecisionPoint, *, on_cpu: bool = False) -> str:
-    """A decision as a sentence without its end; ``on_cpu``: with the CPU that decides."""
-    words = _in_words(point)
-    return f"on CPU {point.cpu} {words}" if on_cpu else words
-
-
-def _in_words(point: DecisionPoint) -> str:
+def in_words(point: DecisionPoint) -> str:
+    """A decision as a sentence without its end."""
     running, other = _task(point.running), _task(point.other)
     at_timer = " at a timer interrupt" if _TIMER_FUNCTION in point.path else ""
     if point.kind == "switch":

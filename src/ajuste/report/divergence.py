@@ -62,14 +62,13 @@ def _tables(found: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
     if found.spread is None:
         return ()
     heads = (f"{called[0]} (baseline)", called[1])
-    several = found.cpus > 1
     rows = (
         *(
-            _row(place - found.alike, (point, point), on_cpu=several)
+            _row(place - found.alike, (point, point), on_cpu=found.cpus > 1)
             for place, point in enumerate(found.before, found.alike - len(found.before) + 1)
         ),
         *(
-            _row(place, pair, parts=place == 1, on_cpu=several)
+            _row(place, pair, parts=place == 1, on_cpu=found.cpus > 1)
             for place, pair in enumerate(zip_longest(found.baseline.following, found.own.following), 1)
         ),
     )
@@ -80,10 +79,12 @@ def _tables(found: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
     )
 
 
-def _row(place: int, pair: Sequence[DecisionPoint | None], *, parts: bool = False, on_cpu: bool) -> Row:
-    """``place`` counts from the first decision that differs, which is 1."""
+def _row(place: int, pair: Sequence[DecisionPoint | None], *, on_cpu: bool, parts: bool = False) -> Row:
+    """``place`` counts from the first decision that differs, which is 1; ``on_cpu`` says which CPU decides."""
     cells = (
-        NOTHING if point is None else f"{in_words(point, on_cpu=on_cpu)}, {amount(point.time_ns, 'ns')}"
+        NOTHING
+        if point is None
+        else f"{f'CPU {point.cpu}: ' if on_cpu else ''}{in_words(point)}, {amount(point.time_ns, 'ns')}"
         for point in pair
     )
     return Row((number(place, 0), *map(visible_line, cells)), marked=parts)
