@@ -8,13 +8,11 @@ are no decisions here.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
-from ajuste.analysis.pairing import Key, Pairing, common_blocks, decided
+from ajuste.analysis.pairing import IDLE, Key, Pairing, TaskNames, common_blocks, decided
 from ajuste.model.cost import ROLES
 from ajuste.model.decision import (
     KINDS,
@@ -23,15 +21,12 @@ from ajuste.model.decision import (
     DecisionPoint,
     DecisionRun,
     DecisionSpread,
-    DecisionTask,
-    DecisionTaskNamed,
     Divergence,
     NamedDecisions,
 )
 from ajuste.model.wording import amount, number, percent
 
 _SWITCH: Final = KINDS.index("switch")
-_IDLE: Final = "idle"
 
 _FOLLOWING: Final = 6
 _BEFORE: Final = 4
@@ -58,7 +53,7 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
     alike = pairing.alike_until(*places)
     is_cut = any(one.left_out and alike == len(at) for one, at in zip((baseline, own), places, strict=True))
     parts = not is_cut and alike < max(map(len, places))
-    names = _Names(baseline, own, pairing)
+    names = TaskNames(baseline, own, pairing)
     sides = [
         _Side(one, at, names.of(which), alike)
         for which, (one, at) in enumerate(zip((baseline, own), places, strict=True))
@@ -85,51 +80,19 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
     )
 
 
-class _Names:
-    """How the tasks of both streams are called: by what they are for, numbered as they were first seen in decisions.
-    Each CPU has an idle one, and they share a name.
-    """
-
-    def __init__(self, baseline: NamedDecisions, own: NamedDecisions, pairing: Pairing) -> None:
-        self._pairing = pairing
-        self._streams = (baseline, own)
-        plain: dict[int, str] = {}
-        self._tasks: dict[int, tuple[DecisionTask, int]] = {}
-        for which, one in enumerate(self._streams):
-            tasks = {task.number: task for task in one.tasks}
-            in_order = chain.from_iterable(zip(one.running, one.others, strict=True))
-            for task in dict.fromkeys(chain(in_order, tasks)):
-                if task >= 0:
-                    self._tasks.setdefault(pairing.identity(which, task), (tasks[task], which))
-                    plain.setdefault(pairing.identity(which, task), _plain_name(tasks[task]))
-        counts, numbers = Counter(plain.values()), Counter[str]()
-        self._called: dict[int, str] = {}
-        for identity, name in plain.items():
-            numbers[name] += 1
-            self._called[identity] = f"{name} #{numbers[name]}" if counts[name] > 1 and name != _IDLE else name
-
-    def of(self, which: int) -> Callable[[int], str]:
-        return lambda task: "" if task < 0 else self._called[self._pairing.identity(which, task)]
-
-    def told(self, wanted: set[str]) -> tuple[DecisionTaskNamed, ...]:
-        """The tasks that are called so."""
-        first = {called: self._tasks[identity] for identity, called in reversed(self._called.items())}
-        return tuple(
-            DecisionTaskNamed(
-                called=called,
-                role=task.role,
-                name=task.name,
-                made_by=self.of(which)(task.parent) if task.parent is not None else "",
-            )
-            for called, (task, which) in reversed(first.items())
-            if called in wanted
-        )
-
-
-def _plain_name(task: DecisionTask) -> str:
-    if task.role == "kernel":
-        return task.name or "kernel task"
-    return task.role
+def decision_point(one: NamedDecisions, place: int, name: Callable[[int], str]) -> DecisionPoint:
+    """A decision of a stream as it is told; ``name`` says how its tasks are called."""
+    return DecisionPoint(
+        kind=KINDS[one.kinds[place]],
+        cpu=one.cpus[place],
+        other_cpu=one.other_cpus[place],
+        time_ns=one.time_ns(place),
+        instructions=one.at[place],
+        running=name(one.running[place]),
+        other=name(one.others[place]),
+        stays=one.stays[place],
+        path=one.path(place),
+    )
 
 
 @dataclass
@@ -141,12 +104,10 @@ class _Side:
     name: Callable[[int], str]
     alike: int
     _switches: list[int] = field(init=False)
-    _other_cpus: list[int | None] = field(init=False)
 
     def __post_init__(self) -> None:
         near = self.places[max(0, self.alike - _MOST_SHOWN) : self.alike + _MOST_SHOWN]
         self._switches = [place for place in near if self.stream.kinds[place] == _SWITCH]
-        self._other_cpus = list(_other_cpus(self.stream))
 
     @property
     def zero_ns(self) -> int:
@@ -173,31 +134,15 @@ class _Side:
     @property
     def end_ns(self) -> int:
         later = self._later[:_SWITCHES_AFTER]
-        return self._since(later[-1]) if later else self.whole_ns - self.zero_ns
+        return self._since(later[-1]) if later else self.stream.whole_ns - self.zero_ns
 
     @property
     def first_switch_ns(self) -> int:
         later = self._later[:1]
         return self._since(later[0]) if later else 0
 
-    @property
-    def whole_ns(self) -> int:
-        one = self.stream
-        return one.instructions * one.instruction_ns + (one.idle_ns[-1] if len(one) else 0)
-
     def point(self, place: int) -> DecisionPoint:
-        one = self.stream
-        return DecisionPoint(
-            kind=KINDS[one.kinds[place]],
-            cpu=one.cpus[place],
-            other_cpu=self._other_cpus[place],
-            time_ns=one.time_ns(place),
-            instructions=one.at[place],
-            running=self.name(one.running[place]),
-            other=self.name(one.others[place]),
-            stays=one.stays[place],
-            path=one.path(place),
-        )
+        return decision_point(self.stream, place, self.name)
 
     def lane_of_none(self) -> DecisionLane:
         return DecisionLane(decisions=len(self.places), following=(), runs=(), marks=())
@@ -209,7 +154,7 @@ class _Side:
         return DecisionLane(
             decisions=len(self.places),
             following=tuple(map(self.point, self.places[self.alike : self.alike + _FOLLOWING])),
-            runs=tuple(self._runs(begin_ns, min(end_ns, self.whole_ns - self.zero_ns))),
+            runs=tuple(self._runs(begin_ns, min(end_ns, self.stream.whole_ns - self.zero_ns))),
             marks=tuple(
                 DecisionMark(
                     cpu=one.cpus[place],
@@ -245,20 +190,6 @@ class _Side:
         last = own[max(0, bisect_left(own, self._parting) - 1)]
         came = one.kinds[last] == _SWITCH and last < self._parting
         return one.others[last] if came else one.running[last]
-
-
-def _other_cpus(one: NamedDecisions) -> Iterator[int | None]:
-    """Of each decision the CPU that its other task had last, where that was another one than decides."""
-    in_order = list(zip(one.kinds, one.cpus, one.running, one.others, strict=True))
-    # Who runs when a CPU first decides has been there from the start.
-    first = {cpu: running for _, cpu, running, _ in reversed(in_order)}
-    had = {running: cpu for cpu, running in first.items()}
-    for kind, cpu, running, other in in_order:
-        last = had.get(other, cpu)
-        yield last if last != cpu else None
-        had[running] = cpu
-        if kind == _SWITCH:
-            had[other] = cpu
 
 
 def _called(lane: DecisionLane) -> Iterator[str]:
@@ -348,7 +279,7 @@ def _spread_words(spread: DecisionSpread) -> Iterator[str]:
 
 
 def _task(called: str) -> str:
-    return "nobody" if called == _IDLE else f"the {called}" if called in ROLES else called
+    return "nobody" if called == IDLE else f"the {called}" if called in ROLES else called
 
 
 def in_words(point: DecisionPoint) -> str:
@@ -360,23 +291,23 @@ def in_words(point: DecisionPoint) -> str:
     if point.kind == "wakeup":
         if point.path and point.path[0].startswith(_INTERRUPTS):
             return f"{'the timer' if at_timer else 'an interrupt'} wakes {other}"
-        if point.running == _IDLE:
+        if point.running == IDLE:
             return f"the idle CPU wakes {other}"
         return f"{running} wakes {other if point.other != point.running else 'itself'}"
     if point.kind == "new":
         return f"{running} starts {other}"
     there = f" on CPU {point.other_cpu}" if point.other_cpu is not None else ""
-    if point.other == _IDLE:
+    if point.other == IDLE:
         return f"the idle CPU{there.removeprefix(' on CPU')} has to take a task{at_timer}"
     return f"{other}{there} has to make way{at_timer}"
 
 
 def _switch_in_words(point: DecisionPoint, running: str, other: str) -> str:
-    if point.other == _IDLE:
+    if point.other == IDLE:
         return f"{running} waits, and the CPU is idle"
     moves = point.other_cpu is not None
     comes = f"{other}, which continues on CPU {point.cpu}" if moves else other
-    if point.running == _IDLE:
+    if point.running == IDLE:
         return f"the idle CPU takes {comes}"
     if point.stays:
         return f"{running} makes way for {comes}"
