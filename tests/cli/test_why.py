@@ -142,6 +142,26 @@ def test_where_two_configurations_part(tmp_path: Path, ajuste_home: Path) -> Non
         assert same.alike == same.baseline.decisions > 40
 
 
+@pytest.mark.vm
+def test_where_two_configurations_part_on_two_cpus(tmp_path: Path, ajuste_home: Path) -> None:
+    shell = Shell(tmp_path, ajuste_home)
+    text = SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 1\nmax_blocks = 1")
+    text = text.replace("debian:5.10", "debian:6.1").replace("[target]", "[target]\ncpus = 2")
+    (tmp_path / "small.toml").write_text(text.replace('kind = "spin"', 'kind = "spin"\ncount = 3'))
+    shell("run", "small.toml", "--quiet")
+    found = shell.json("why", "small", "--divergence")["divergence"]
+    assert found["cpus"] == 2
+    assert [{run["cpu"] for run in found[trial]["runs"]} for trial in ("baseline", "own")] == [{0, 1}] * 2
+    told = shell("why", "small", "--divergence")[0]
+    assert told.startswith("They part ")
+    assert "CPU 0: " in told
+    assert "CPU 1: " in told
+    kept = followed(ajuste_home)
+    shell("why", "small", "--divergence", "--fresh")
+    assert followed(ajuste_home) == kept
+    assert len(kept) == 2
+
+
 def followed(place: Path) -> dict[str, NamedDecisions]:
     with Store(f"sqlite:///{store_of(place)}") as store:
         kept = store.recorded(store.find_run("small"))
