@@ -64,3 +64,23 @@ def stream(steps: Sequence[Step], *, each: int = 100, moved: int = 0, **changes:
         "idle_ns": [0] * count,
     }
     return NamedDecisions.model_validate(figures | {"tasks": tasks, **columns} | changes)
+
+
+Said = tuple[str, int, int, int]
+"""A kind, a CPU, who runs there, and whom the decision is about."""
+
+CPUS = 3
+"""Tasks below are idle, each on its CPU; further ones are the workload's."""
+
+
+def on_cpus(said: Sequence[Said], *, each: int = 100) -> NamedDecisions:
+    """Decisions of several CPUs, as they are said."""
+    count = max((task for _, _, *both in said for task in both), default=0) + 1
+    tasks = [
+        {"number": number, "parent": None, "role": "idle" if number < CPUS else "workload", "birth": 0}
+        for number in range(max(CPUS, count))
+    ]
+    plain = stream([("wakeup", 0)] * len(said), each=each).model_dump()
+    columns = {name: [row[place] for row in said] for place, name in enumerate(("kinds", "cpus", "running", "others"))}
+    columns["kinds"] = [KINDS.index(kind) for kind in columns["kinds"]]
+    return NamedDecisions.model_validate(plain | columns | {"tasks": tasks})

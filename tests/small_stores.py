@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
 from ajuste.cli.main import application
+from ajuste.kernel.spec import parse_spec
+from ajuste.model.kernel import KernelVersion
 from ajuste.store.record import KeptRecord
-from ajuste.store.store import Store
+from ajuste.store.store import Run, Store
+from ajuste.study.read import read_study
+from ajuste.study.resolve import resolve
 
 LAYOUT_1 = Path(__file__).parent / "store" / "layout-1.sql"
 """A store as Ajuste kept it before there were checksums: a run that was decided, and one that can go on."""
@@ -41,6 +46,17 @@ def small_store(file: Path) -> Path:
         assert KeptRecord(run, store).digest == DIGEST
         store.add_trials(store.find_run(GOING_ON), [spare_trial()], machine="lab1")
     return file
+
+
+def run_of(text: str, store: Store, directory: Path) -> Run:
+    """A run of the study ``small``, whose file is ``text``, without any trial."""
+    (directory / "small.toml").write_text(text)
+    study = read_study(directory / "small.toml", catalogue(), parse_kernel=parse_spec)
+    kernels = dict.fromkeys(("debian:5.10", ""), KernelVersion(major=5, minor=10))
+    resolved = resolve(study, catalogue(), kernels, lambda name: f"/bin/{name}").model_dump_json()
+    return store.new_run(
+        study="small", fingerprint="f", seed=1, ajuste="0", named="small", resolved=resolved, environment={}
+    )
 
 
 def spare_trial() -> Any:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.analysis.divergence import divergence, in_words
 from ajuste.analysis.pairing import common_blocks
 from ajuste.model.decision import DecisionLane
-from decisions import FIRST, KERNEL, Step, steps, stream
+from decisions import CPUS, FIRST, KERNEL, Said, Step, on_cpus, steps, stream
 
 
 def decisions(taken: list[Step]) -> int:
@@ -130,3 +132,63 @@ def test_tasks_with_the_same_role_are_told_apart_by_who_made_them() -> None:
     made = [("new", 0), ("switch", 4), ("new", 0), ("switch", FIRST)]
     found = divergence(stream([*made, ("switch", 5)]), stream([*made, ("switch", 4)]))
     assert found.alike == len(made)
+
+
+BUSY: list[Said] = [("switch", cpu, cpu, CPUS + cpu) for cpu in range(CPUS)]
+"""Each CPU begins with a task of the workload, which are #1, #2 and #3."""
+
+
+def test_a_task_that_comes_to_another_cpu_is_said_to_continue_there() -> None:
+    leaves: list[Said] = [*BUSY, ("switch", 0, 3, 6)]
+    found = divergence(on_cpus([*leaves, ("switch", 1, 4, 3)]), on_cpus([*leaves, ("switch", 0, 6, 3)]))
+    first, second = found.baseline.first, found.own.first
+    assert first is not None
+    assert second is not None
+    assert (first.cpu, first.other_cpu, second.cpu, second.other_cpu) == (1, 0, 0, None)
+    assert in_words(first) == "workload #2 waits, and workload #1 continues on CPU 1"
+    assert in_words(second) == "workload #4 waits, and workload #1 comes"
+    assert found.sentences[0] == "They part 1 µs after the workload's start."
+    assert found.sentences[1].startswith("Under the baseline, on CPU 1, ")
+    assert found.cpus == CPUS
+
+
+def test_a_task_of_another_cpu_has_to_make_way_there() -> None:
+    found = divergence(on_cpus([*BUSY, ("resched", 0, 3, 5)]), on_cpus([*BUSY, ("resched", 0, 3, 3)]))
+    assert "Under the baseline workload #3 on CPU 2 has to make way." in found.sentences
+    assert "Under the configuration workload #1 has to make way." in found.sentences
+
+
+def test_what_two_cpus_decide_in_another_order_is_said_to_be_no_more() -> None:
+    one, other = ("wakeup", 0, 3, 6), ("wakeup", 1, 4, 7)
+    found = divergence(on_cpus([*BUSY, one, other]), on_cpus([*BUSY, other, one]))
+    assert found.alike == len(BUSY)
+    assert "Both decide both, in another order." in found.sentences
+    assert not any("order" in words for words in divergence(on_cpus([*BUSY, one]), on_cpus([*BUSY, other])).sentences)
+
+
+def test_idle_tasks_of_two_cpus_are_not_the_same() -> None:
+    """Both were marked before they were seen to run, in the same place."""
+    parting = [[("resched", 0, 3, idle), ("switch", 1, 1, 4), ("switch", 2, 2, 5)] for idle in (1, 2)]
+    one, other = (on_cpus([("switch", 0, 0, 3), *rest]) for rest in parting)
+    found = divergence(one, other)
+    assert found.alike == 1
+    assert divergence(one, one).spread is None
+    assert {task.called for task in found.tasks} >= {"idle"}
+
+
+@given(st.lists(st.tuples(st.integers(0, CPUS - 1), st.integers(CPUS, CPUS + 5)), max_size=40))
+def test_every_cpu_has_a_lane_without_gaps(switches: list[tuple[int, int]]) -> None:
+    runs = {cpu: CPUS + cpu for cpu in range(CPUS)}
+    said = list(BUSY)
+    for cpu, task in switches:
+        if task not in runs.values():
+            said.append(("switch", cpu, runs[cpu], task))
+            runs[cpu] = task
+    found = divergence(on_cpus([*said, ("resched", 0, runs[0], runs[0])]), on_cpus([*said, ("new", 0, runs[0], 20)]))
+    for lane in (found.baseline, found.own):
+        last = {run.cpu: run for run in lane.runs}
+        assert sorted(last) == list(range(CPUS))
+        assert len({run.end_ns for run in last.values()}) == 1
+        for cpu in range(CPUS):
+            own = [run for run in lane.runs if run.cpu == cpu]
+            assert all(run.end_ns == later.begin_ns for run, later in pairwise(own))

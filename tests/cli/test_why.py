@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from ajuste.analysis.divergence import divergence, in_words
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.machine.home import home
+from ajuste.model.decision import DecisionPoint, NamedDecisions
+from ajuste.model.wording import amount
+from ajuste.store.store import Store
 from shell import SMALL, Shell
+from small_stores import run_of
 
 
 def test_a_run_that_is_not_there_is_said(tmp_path: Path, ajuste_home: Path) -> None:
@@ -48,3 +57,112 @@ def test_a_study_ends_with_why_and_is_measured_as_it_was_without(tmp_path: Path,
 
     assert "did you mean" in shell("why", "small", "sched_min_granularity_ns=7500000", expect=2)[1]
     assert "is the baseline" in shell("why", "small", "sched_min_granularity_ns=750000", expect=2)[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("[target]", '[target]\nclock = "wall"', "a guest with the wall clock never decides the same twice"),
+        (
+            '[target]\nkernel = "debian:5.10"\ninstruction_ns = 8',
+            '[target]\nkind = "host"\nclock = "wall"',
+            "this machine never decides the same twice",
+        ),
+        ("750000, 75000000", "750000", "the run has one configuration, sched_min_granularity_ns=750000"),
+    ],
+)
+def test_runs_without_decisions_that_can_be_compared_are_refused(
+    tmp_path: Path, ajuste_home: Path, before: str, after: str, problem: str
+) -> None:
+    with Store(f"sqlite:///{store_of(ajuste_home)}") as store:
+        run_of(SMALL.replace(before, after), store, tmp_path)
+    shell = Shell(tmp_path, ajuste_home)
+    assert refused(shell, "small").startswith(f"ajuste: --divergence: {problem}")
+
+
+def store_of(place: Path) -> Path:
+    (place / "data").mkdir(exist_ok=True)
+    return place / "data" / "store.sqlite"
+
+
+def refused(shell: Shell, *words: str) -> str:
+    """What is said of a wrong request: one message and one hint."""
+    said, complaint = shell("why", *words, "--divergence", expect=2)
+    assert said == ""
+    assert "Traceback" not in complaint
+    assert len(complaint.splitlines()) == 2
+    return complaint
+
+
+@pytest.mark.vm
+def test_where_two_configurations_part(tmp_path: Path, ajuste_home: Path) -> None:
+    shell = Shell(tmp_path, ajuste_home)
+    image = fetch_kernel("debian:5.10", home())
+    kernel = Path(shutil.copy(image.vmlinuz, tmp_path / "vmlinuz"))
+    text = SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 1\nmax_blocks = 1")
+    (tmp_path / "small.toml").write_text(text.replace("debian:5.10", f"path:vmlinuz,modules={image.modules}"))
+    shell("run", "small.toml", "--quiet")
+
+    gone = kernel.rename(tmp_path / "elsewhere")
+    assert "vmlinuz not found" in refused(shell, "small")
+    gone.rename(kernel)
+    assert "did you mean sched_min_granularity_ns=75000000" in refused(
+        shell, "small", "sched_min_granularity_ns=7500000"
+    )
+    assert "is the baseline" in refused(shell, "small", "sched_min_granularity_ns=750000")
+    assert "'small' is a run" in refused(shell, "small", "small")
+    refused(shell, "small", "sched_min_granularity_ns=75000000", "small")
+
+    found = shell.json("why", "small", "--divergence")["divergence"]
+    assert found["alike"] > 0
+    points = [DecisionPoint.model_validate(found[trial]["following"][0]) for trial in ("baseline", "own")]
+    first, second = points
+    assert (first.kind, first.other) != (second.kind, second.other)
+    assert (first.cpu, first.running) == (second.cpu, second.running)
+    told = " ".join(shell("why", "small", "--divergence")[0].split())
+    assert told.startswith(f"They part {amount(first.time_ns, 'ns')} after the workload's start, on CPU 0, while ")
+    assert f"{first.running} runs." in told
+    for point, who in zip(points, ("the baseline", "the configuration"), strict=True):
+        assert f"Under {who} {in_words(point)}." in told
+        assert f"Path under {who}: " in told
+        assert f"→ {next(name for name in reversed(point.path) if name != '__switch_to_asm')}." in told
+    page = tmp_path / "page.html"
+    shell("why", "small", "--divergence", "--html", str(page))
+    shell("report", "small", "--markdown", "small.md")
+    for said in (page.read_text(), (tmp_path / "small.md").read_text()):
+        assert "Where the decisions part" in said
+        assert found["sentences"][0].partition(",")[0] in said
+
+    kept = followed(ajuste_home)
+    assert json.dumps(shell.json("why", "small", "--divergence", "--fresh")["divergence"]) == json.dumps(found)
+    for name, again in followed(ajuste_home).items():
+        assert again == kept[name]
+        same = divergence(kept[name], again)
+        assert same.spread is None
+        assert same.alike == same.baseline.decisions > 40
+
+
+@pytest.mark.vm
+def test_where_two_configurations_part_on_two_cpus(tmp_path: Path, ajuste_home: Path) -> None:
+    shell = Shell(tmp_path, ajuste_home)
+    text = SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 1\nmax_blocks = 1")
+    text = text.replace("debian:5.10", "debian:6.1").replace("[target]", "[target]\ncpus = 2")
+    (tmp_path / "small.toml").write_text(text.replace('kind = "spin"', 'kind = "spin"\ncount = 3'))
+    shell("run", "small.toml", "--quiet")
+    found = shell.json("why", "small", "--divergence")["divergence"]
+    assert found["cpus"] == 2
+    assert [{run["cpu"] for run in found[trial]["runs"]} for trial in ("baseline", "own")] == [{0, 1}] * 2
+    told = shell("why", "small", "--divergence")[0]
+    assert told.startswith("They part ")
+    assert "CPU 0: " in told
+    assert "CPU 1: " in told
+    kept = followed(ajuste_home)
+    shell("why", "small", "--divergence", "--fresh")
+    assert followed(ajuste_home) == kept
+    assert len(kept) == 2
+
+
+def followed(place: Path) -> dict[str, NamedDecisions]:
+    with Store(f"sqlite:///{store_of(place)}") as store:
+        kept = store.recorded(store.find_run("small"))
+    return {name: one.decisions for name, one in kept.items() if one.decisions is not None}

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.catalogue.loader import catalogue
 from ajuste.executor.executor import Depth
-from ajuste.kernel.spec import parse_spec
 from ajuste.model.cost import CostFunction, CostPart, Costs, NamedCosts
 from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.event import Event, Hello, Traced
-from ajuste.model.kernel import KernelVersion
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
 from ajuste.model.scheduling import Behaviour, Recorded, Recording, Spread, Switches
@@ -21,11 +18,10 @@ from ajuste.model.trial import Observation
 from ajuste.run.recordings import follow_decisions, record_trials, require_followable, to_follow, to_record
 from ajuste.run.runner import Executors
 from ajuste.store.store import Run, Store
-from ajuste.study.read import read_study
-from ajuste.study.resolve import resolve
 from decisions import stream
 from played import PlayedExecutor, said
 from shell import SMALL
+from small_stores import run_of
 
 BASELINE, OTHER = "sched_min_granularity_ns=750000", "sched_min_granularity_ns=75000000"
 
@@ -55,16 +51,6 @@ class Played(PlayedExecutor):
 @pytest.fixture
 def run(store: Store, tmp_path: Path) -> Run:
     return run_of(SMALL, store, tmp_path)
-
-
-def run_of(text: str, store: Store, tmp_path: Path) -> Run:
-    (tmp_path / "small.toml").write_text(text)
-    study = read_study(tmp_path / "small.toml", catalogue(), parse_kernel=parse_spec)
-    kernels = dict.fromkeys(("debian:5.10", ""), KernelVersion(major=5, minor=10))
-    resolved = resolve(study, catalogue(), kernels, lambda name: f"/bin/{name}").model_dump_json()
-    return store.new_run(
-        study="small", fingerprint="f", seed=1, ajuste="0", named="small", resolved=resolved, environment={}
-    )
 
 
 def recorded(run: Run, store: Store, answer: Traced | str) -> tuple[Played, dict[str, Recorded]]:
@@ -242,7 +228,6 @@ def test_why_decisions_could_not_be_followed_is_kept(run: Run, store: Store) -> 
     ("before", "after", "problem"),
     [
         ("[target]", '[target]\nclock = "wall"', "a guest with the wall clock never decides the same twice"),
-        ("[target]", "[target]\ncpus = 2", "this one has 2"),
         ("750000, 75000000", "750000", "the run has one configuration, sched_min_granularity_ns=750000"),
         (
             '[target]\nkernel = "debian:5.10"\ninstruction_ns = 8',
@@ -259,5 +244,6 @@ def test_only_what_decides_the_same_twice_can_be_followed(
         require_followable(run_of(SMALL.replace(before, after), store, tmp_path))
 
 
-def test_the_small_study_can_be_followed(run: Run) -> None:
-    require_followable(run)
+@pytest.mark.parametrize("cpus", [1, 3])
+def test_what_decides_the_same_twice_can_be_followed(store: Store, tmp_path: Path, cpus: int) -> None:
+    require_followable(run_of(SMALL.replace("[target]", f"[target]\ncpus = {cpus}"), store, tmp_path))

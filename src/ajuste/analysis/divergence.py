@@ -8,13 +8,11 @@ are no decisions here.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
-from ajuste.analysis.pairing import Key, Pairing, common_blocks, decided
+from ajuste.analysis.pairing import IDLE, Key, Pairing, TaskNames, common_blocks, decided
 from ajuste.model.cost import ROLES
 from ajuste.model.decision import (
     KINDS,
@@ -23,8 +21,6 @@ from ajuste.model.decision import (
     DecisionPoint,
     DecisionRun,
     DecisionSpread,
-    DecisionTask,
-    DecisionTaskNamed,
     Divergence,
     NamedDecisions,
 )
@@ -57,7 +53,7 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
     alike = pairing.alike_until(*places)
     is_cut = any(one.left_out and alike == len(at) for one, at in zip((baseline, own), places, strict=True))
     parts = not is_cut and alike < max(map(len, places))
-    names = _Names(baseline, own, pairing)
+    names = TaskNames(baseline, own, pairing)
     sides = [
         _Side(one, at, names.of(which), alike)
         for which, (one, at) in enumerate(zip((baseline, own), places, strict=True))
@@ -70,9 +66,11 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
         _spread(pairing.keys(0, places[0][alike:]), pairing.keys(1, places[1][alike:]), sides[0]) if parts else None
     )
     before = tuple(sides[0].point(place) for place in places[0][max(0, alike - _BEFORE) : alike]) if parts else ()
+    cpus = len({*baseline.cpus, *own.cpus})
     return Divergence(
-        sentences=tuple(_sentences(lanes, alike, spread)),
+        sentences=tuple(_sentences(lanes, alike, spread, several=cpus > 1)),
         alike=alike,
+        cpus=cpus,
         before=before,
         baseline=lanes[0],
         own=lanes[1],
@@ -82,49 +80,19 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
     )
 
 
-class _Names:
-    """How the tasks of both streams are called: by what they are for, numbered as they were first seen in decisions."""
-
-    def __init__(self, baseline: NamedDecisions, own: NamedDecisions, pairing: Pairing) -> None:
-        self._pairing = pairing
-        self._streams = (baseline, own)
-        plain: dict[int, str] = {}
-        self._tasks: dict[int, tuple[DecisionTask, int]] = {}
-        for which, one in enumerate(self._streams):
-            tasks = {task.number: task for task in one.tasks}
-            in_order = chain.from_iterable(zip(one.running, one.others, strict=True))
-            for task in dict.fromkeys(chain(in_order, tasks)):
-                if task >= 0:
-                    self._tasks.setdefault(pairing.identity(which, task), (tasks[task], which))
-                    plain.setdefault(pairing.identity(which, task), _plain_name(tasks[task]))
-        counts, numbers = Counter(plain.values()), Counter[str]()
-        self._called: dict[int, str] = {}
-        for identity, name in plain.items():
-            numbers[name] += 1
-            self._called[identity] = f"{name} #{numbers[name]}" if counts[name] > 1 else name
-
-    def of(self, which: int) -> Callable[[int], str]:
-        return lambda task: "" if task < 0 else self._called[self._pairing.identity(which, task)]
-
-    def told(self, wanted: set[str]) -> tuple[DecisionTaskNamed, ...]:
-        """The tasks that are called so."""
-        return tuple(
-            DecisionTaskNamed(
-                called=called,
-                role=task.role,
-                name=task.name,
-                made_by=self.of(which)(task.parent) if task.parent is not None else "",
-            )
-            for identity, called in self._called.items()
-            if called in wanted
-            for task, which in (self._tasks[identity],)
-        )
-
-
-def _plain_name(task: DecisionTask) -> str:
-    if task.role == "kernel":
-        return task.name or "kernel task"
-    return task.role
+def decision_point(one: NamedDecisions, place: int, name: Callable[[int], str]) -> DecisionPoint:
+    """A decision of a stream as it is told; ``name`` says how its tasks are called."""
+    return DecisionPoint(
+        kind=KINDS[one.kinds[place]],
+        cpu=one.cpus[place],
+        other_cpu=one.other_cpus[place],
+        time_ns=one.time_ns(place),
+        instructions=one.at[place],
+        running=name(one.running[place]),
+        other=name(one.others[place]),
+        stays=one.stays[place],
+        path=one.path(place),
+    )
 
 
 @dataclass
@@ -166,30 +134,15 @@ class _Side:
     @property
     def end_ns(self) -> int:
         later = self._later[:_SWITCHES_AFTER]
-        return self._since(later[-1]) if later else self.whole_ns - self.zero_ns
+        return self._since(later[-1]) if later else self.stream.whole_ns - self.zero_ns
 
     @property
     def first_switch_ns(self) -> int:
         later = self._later[:1]
         return self._since(later[0]) if later else 0
 
-    @property
-    def whole_ns(self) -> int:
-        one = self.stream
-        return one.instructions * one.instruction_ns + (one.idle_ns[-1] if len(one) else 0)
-
     def point(self, place: int) -> DecisionPoint:
-        one = self.stream
-        return DecisionPoint(
-            kind=KINDS[one.kinds[place]],
-            cpu=one.cpus[place],
-            time_ns=one.time_ns(place),
-            instructions=one.at[place],
-            running=self.name(one.running[place]),
-            other=self.name(one.others[place]),
-            stays=one.stays[place],
-            path=one.path(place),
-        )
+        return decision_point(self.stream, place, self.name)
 
     def lane_of_none(self) -> DecisionLane:
         return DecisionLane(decisions=len(self.places), following=(), runs=(), marks=())
@@ -201,7 +154,7 @@ class _Side:
         return DecisionLane(
             decisions=len(self.places),
             following=tuple(map(self.point, self.places[self.alike : self.alike + _FOLLOWING])),
-            runs=tuple(self._runs(near, begin_ns, min(end_ns, self.whole_ns - self.zero_ns))),
+            runs=tuple(self._runs(begin_ns, min(end_ns, self.stream.whole_ns - self.zero_ns))),
             marks=tuple(
                 DecisionMark(
                     cpu=one.cpus[place],
@@ -214,13 +167,12 @@ class _Side:
             ),
         )
 
-    def _runs(self, near: Sequence[int], begin_ns: int, end_ns: int) -> Iterator[DecisionRun]:
+    def _runs(self, begin_ns: int, end_ns: int) -> Iterator[DecisionRun]:
         """Who has each CPU between two times."""
         one = self.stream
-        for cpu in sorted({one.cpus[place] for place in near}):
+        for cpu in sorted(set(one.cpus)):
             switches = [place for place in self._switches if one.cpus[place] == cpu]
-            before = [place for place in near if one.cpus[place] == cpu]
-            since, task = begin_ns, one.running[(switches or before)[0]]
+            since, task = begin_ns, self._runs_on(cpu, switches)
             for place in switches:
                 at_ns = self._since(place)
                 if since < min(at_ns, end_ns) and at_ns > begin_ns:
@@ -228,6 +180,16 @@ class _Side:
                 since, task = max(at_ns, begin_ns), one.others[place]
             if since < end_ns:
                 yield DecisionRun(cpu=cpu, task=self.name(task), begin_ns=since, end_ns=end_ns)
+
+    def _runs_on(self, cpu: int, switches: Sequence[int]) -> int:
+        """Who runs on a CPU before the first of its ``switches``; without any, all the time around the place."""
+        one = self.stream
+        if switches:
+            return one.running[switches[0]]
+        own = [place for place, other in enumerate(one.cpus) if other == cpu]
+        last = own[max(0, bisect_left(own, self._parting) - 1)]
+        came = one.kinds[last] == _SWITCH and last < self._parting
+        return one.others[last] if came else one.running[last]
 
 
 def _called(lane: DecisionLane) -> Iterator[str]:
@@ -261,17 +223,25 @@ def _spread(baseline: list[Key], own: list[Key], side: _Side) -> DecisionSpread:
     )
 
 
-def _sentences(lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread | None) -> Iterator[str]:
+def _sentences(
+    lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread | None, *, several: bool
+) -> Iterator[str]:
+    """``several``: whether more than one CPU decides."""
     firsts = [lane.first for lane in lanes]
     told = next((first for first in firsts if first is not None), None)
     if told is None:
         yield f"They never part: all {number(alike)} decisions of the scheduler are alike."
         return
     when = amount(told.time_ns, "ns")
-    yield f"They part {when} after the workload's start, on CPU {told.cpu}, while {_task(told.running)} runs."
+    apart = len({first.cpu for first in firsts if first is not None}) > 1
+    where = "" if apart else f", on CPU {told.cpu}, while {_task(told.running)} runs"
+    yield f"They part {when} after the workload's start{where}."
     whom = ("the baseline", "the configuration")
     for who, first in zip(whom, firsts, strict=True):
-        yield f"Under {who} {in_words(first)}." if first else f"Under {who} nothing more is decided."
+        on_cpu = f", on CPU {first.cpu}," if first and apart else ""
+        yield f"Under {who}{on_cpu} {in_words(first) if first else 'nothing more is decided'}."
+    if apart and _comes_later(firsts[0], lanes[1]) and _comes_later(firsts[1], lanes[0]):
+        yield "Both decide both, in another order."
     for who, first in zip(whom, firsts, strict=True):
         if first is not None and first.path:
             yield f"Path under {who}: {' → '.join(_shown_path(first.path))}."
@@ -279,9 +249,19 @@ def _sentences(lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread
     for who, lane in zip(whom, lanes, strict=True):
         later = next((point for point in lane.following[1:] if point.kind == "switch"), None)
         if later is not None and lane.first is not None:
-            yield f"Then, under {who}, {in_words(later)} {amount(later.time_ns - lane.first.time_ns, 'ns')} later."
+            on_cpu = f" on CPU {later.cpu}," if several else ""
+            after = amount(later.time_ns - lane.first.time_ns, "ns")
+            yield f"Then, under {who},{on_cpu} {in_words(later)} {after} later."
     if spread is not None and spread.after:
         yield from _spread_words(spread)
+
+
+def _comes_later(first: DecisionPoint | None, lane: DecisionLane) -> bool:
+    """Whether it is among the next decisions of the other one."""
+    return first is not None and any(
+        (first.kind, first.cpu, first.running, first.other) == (later.kind, later.cpu, later.running, later.other)
+        for later in lane.following[1:]
+    )
 
 
 def _spread_words(spread: DecisionSpread) -> Iterator[str]:
@@ -299,7 +279,7 @@ def _spread_words(spread: DecisionSpread) -> Iterator[str]:
 
 
 def _task(called: str) -> str:
-    return "nobody" if called == "idle" else f"the {called}" if called in ROLES else called
+    return "nobody" if called == IDLE else f"the {called}" if called in ROLES else called
 
 
 def in_words(point: DecisionPoint) -> str:
@@ -307,18 +287,31 @@ def in_words(point: DecisionPoint) -> str:
     running, other = _task(point.running), _task(point.other)
     at_timer = " at a timer interrupt" if _TIMER_FUNCTION in point.path else ""
     if point.kind == "switch":
-        if point.other == "idle":
-            return f"{running} waits, and the CPU is idle"
-        if point.running == "idle":
-            return f"the idle CPU takes {other}"
-        return f"{running} makes way for {other}" if point.stays else f"{running} waits, and {other} comes"
+        return _switch_in_words(point, running, other)
     if point.kind == "wakeup":
         if point.path and point.path[0].startswith(_INTERRUPTS):
             return f"{'the timer' if at_timer else 'an interrupt'} wakes {other}"
+        if point.running == IDLE:
+            return f"the idle CPU wakes {other}"
         return f"{running} wakes {other if point.other != point.running else 'itself'}"
     if point.kind == "new":
         return f"{running} starts {other}"
-    return f"{other} has to make way{at_timer}"
+    there = f" on CPU {point.other_cpu}" if point.other_cpu is not None else ""
+    if point.other == IDLE:
+        return f"the idle CPU{there.removeprefix(' on CPU')} has to take a task{at_timer}"
+    return f"{other}{there} has to make way{at_timer}"
+
+
+def _switch_in_words(point: DecisionPoint, running: str, other: str) -> str:
+    if point.other == IDLE:
+        return f"{running} waits, and the CPU is idle"
+    moves = point.other_cpu is not None
+    comes = f"{other}, which continues on CPU {point.cpu}" if moves else other
+    if point.running == IDLE:
+        return f"the idle CPU takes {comes}"
+    if point.stays:
+        return f"{running} makes way for {comes}"
+    return f"{running} waits, and {other} {f'continues on CPU {point.cpu}' if moves else 'comes'}"
 
 
 def _shown_path(path: Sequence[str]) -> list[str]:

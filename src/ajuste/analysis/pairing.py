@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Final
 
-from ajuste.model.decision import KINDS, DecisionTask, NamedDecisions
+from ajuste.model.decision import KINDS, DecisionTask, DecisionTaskNamed, NamedDecisions
 
+IDLE: Final = "idle"
+_SWITCH: Final = KINDS.index("switch")
 _TIMER: Final = KINDS.index("timer")
 _GRAM: Final = 4
 """So many decisions in a row, which come once in each stream, are taken for the same."""
@@ -23,13 +26,14 @@ def decided(one: NamedDecisions) -> list[int]:
 
 
 class Pairing:
-    """Which task of one stream is which of the other: by who made it and when, or by its role and name. Tasks that
-    stand at the same place of decisions that are alike are the same.
+    """Which task of one stream is which of the other: by who made it and when, or by its role and name, or by its CPU
+    if it is idle. Tasks that stand at the same place of decisions that are alike are the same.
     """
 
     def __init__(self, baseline: NamedDecisions, own: NamedDecisions) -> None:
         self._streams = (baseline, own)
         self._tasks = tuple({task.number: task for task in one.tasks} for one in self._streams)
+        self._idle = tuple(map(_cpus_of_idle, self._streams))
         self._pairs: dict[int, int] = {}
         self._taken: dict[int, int] = {}
         self._ids: tuple[dict[int, int], ...] = ()
@@ -59,6 +63,8 @@ class Pairing:
             task, counterpart = self._tasks[0][one], self._tasks[1][other]
             if one in self._pairs or other in self._taken or not _fits(task, counterpart):
                 return False
+            if len({idle[task] for idle, task in zip(self._idle, (one, other), strict=True) if task in idle}) > 1:
+                return False
             fitting.append((one, other))
             if task.parent is None or counterpart.parent is None:
                 break
@@ -81,6 +87,8 @@ class Pairing:
                 known = self._taken.get(task.number) if which else task.number
                 if known in self._pairs:
                     key: tuple[object, ...] = ("pair", known)
+                elif task.number in self._idle[which]:
+                    key = (task.role, self._idle[which][task.number])
                 elif task.parent is not None:
                     key = (found[which][task.parent], task.birth)
                 else:
@@ -98,12 +106,71 @@ class Pairing:
         return self._ids[which][task]
 
 
+def _cpus_of_idle(one: NamedDecisions) -> dict[int, int]:
+    """The CPU of each idle task that has one."""
+    idle = {task.number for task in one.tasks if task.role == IDLE}
+    found: dict[int, int] = {}
+    for kind, cpu, running, other in zip(one.kinds, one.cpus, one.running, one.others, strict=True):
+        if running in idle:
+            found[running] = cpu
+        if kind == _SWITCH and other in idle:
+            found[other] = cpu
+    return found
+
+
 def _fits(one: DecisionTask, other: DecisionTask) -> bool:
     if (one.role, one.parent is None) != (other.role, other.parent is None):
         return False
     if one.parent is not None:
         return one.birth == other.birth
     return one.role != "kernel" or not one.name or not other.name or one.name == other.name
+
+
+class TaskNames:
+    """How the tasks of both streams are called: by what they are for, numbered as they were first seen in decisions.
+    Each CPU has an idle one, and they share a name.
+    """
+
+    def __init__(self, baseline: NamedDecisions, own: NamedDecisions, pairing: Pairing) -> None:
+        self._pairing = pairing
+        self._streams = (baseline, own)
+        plain: dict[int, str] = {}
+        self._tasks: dict[int, tuple[DecisionTask, int]] = {}
+        for which, one in enumerate(self._streams):
+            tasks = {task.number: task for task in one.tasks}
+            in_order = chain.from_iterable(zip(one.running, one.others, strict=True))
+            for task in dict.fromkeys(chain(in_order, tasks)):
+                if task >= 0:
+                    self._tasks.setdefault(pairing.identity(which, task), (tasks[task], which))
+                    plain.setdefault(pairing.identity(which, task), _plain_name(tasks[task]))
+        counts, numbers = Counter(plain.values()), Counter[str]()
+        self._called: dict[int, str] = {}
+        for identity, name in plain.items():
+            numbers[name] += 1
+            self._called[identity] = f"{name} #{numbers[name]}" if counts[name] > 1 and name != IDLE else name
+
+    def of(self, which: int) -> Callable[[int], str]:
+        return lambda task: "" if task < 0 else self._called[self._pairing.identity(which, task)]
+
+    def told(self, wanted: set[str]) -> tuple[DecisionTaskNamed, ...]:
+        """The tasks that are called so."""
+        first = {called: self._tasks[identity] for identity, called in reversed(self._called.items())}
+        return tuple(
+            DecisionTaskNamed(
+                called=called,
+                role=task.role,
+                name=task.name,
+                made_by=self.of(which)(task.parent) if task.parent is not None else "",
+            )
+            for called, (task, which) in reversed(first.items())
+            if called in wanted
+        )
+
+
+def _plain_name(task: DecisionTask) -> str:
+    if task.role == "kernel":
+        return task.name or "kernel task"
+    return task.role
 
 
 def common_blocks(one: Sequence[Key], other: Sequence[Key]) -> list[tuple[int, int, int]]:

@@ -65,7 +65,7 @@ def why(
         results = results_of(found, store)
         if divergence:
             require_followable(found)
-        chosen = _chosen(results, configuration)
+        chosen = _chosen(results, configuration, store)
         means = RunOptions(place, accept_risk=accept_risk, say=_say)
         record(found, chosen, store, catalogue(), means, fresh=fresh, decisions=divergence)
         results = results_of(found, store)
@@ -92,7 +92,7 @@ def _say(text: str) -> None:
         typer.echo(text, err=True)
 
 
-def _chosen(results: Results, configuration: str | None) -> str:
+def _chosen(results: Results, configuration: str | None, store: Store) -> str:
     names = [one.name for one in results.configurations if not one.baseline]
     if configuration is None:
         chosen = deciding_configuration(results)
@@ -102,6 +102,11 @@ def _chosen(results: Results, configuration: str | None) -> str:
             )
         return chosen
     if configuration not in names:
+        if any(configuration in (head.id, head.study) for head in store.runs()):
+            raise RequestError(
+                f"{configuration!r} is a run; expected a configuration of {results.run}",
+                hint="name one run, and a configuration of it",
+            )
         baseline = "the baseline; expected another configuration"
         what = baseline if any(one.name == configuration for one in results.configurations) else "no configuration"
         raise RequestError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
@@ -132,6 +133,27 @@ class NamedDecisions(DecisionStream):
         """From the workload's start to a decision, by the guest's clock."""
         return self.at[place] * self.instruction_ns + self.idle_ns[place]
 
+    @property
+    def whole_ns(self) -> int:
+        """From the workload's start to its end, by the guest's clock."""
+        return self.instructions * self.instruction_ns + (self.idle_ns[-1] if len(self) else 0)
+
+    @cached_property
+    def other_cpus(self) -> tuple[int | None, ...]:
+        """Of each decision the CPU that its other task had last, where that was another one than decides."""
+        in_order = list(zip(self.kinds, self.cpus, self.running, self.others, strict=True))
+        # Who runs when a CPU first decides has been there from the start.
+        first = {cpu: running for _, cpu, running, _ in reversed(in_order)}
+        had = {running: cpu for cpu, running in first.items()}
+        found: list[int | None] = []
+        for kind, cpu, running, other in in_order:
+            last = had.get(other, cpu)
+            found.append(last if last != cpu else None)
+            had[running] = cpu
+            if KINDS[kind] == "switch":
+                had[other] = cpu
+        return tuple(found)
+
     def path(self, place: int) -> tuple[str, ...]:
         """The names of the functions that led to a decision, the outermost first."""
         way = self.ways[place]
@@ -163,10 +185,12 @@ PackedDecisions = Annotated[NamedDecisions, BeforeValidator(_unpacked), PlainSer
 class DecisionPoint(_Figures):
     """A decision as it is told: when by the guest's clock since the workload's start, and after how many instructions;
     who was ``running``, the ``other`` task ("" for the timer), and the functions that led to it, the outermost first.
+    ``other_cpu`` is the CPU that the other one had last, where that was not this one.
     """
 
     kind: DecisionKind
     cpu: Number
+    other_cpu: Number | None = None
     time_ns: Count
     instructions: Count
     running: str
@@ -236,10 +260,11 @@ class DecisionTaskNamed(_Figures):
 class Divergence(_Figures):
     """Where two trials with one seed part: after so many decisions ``alike``, the timer's not counted. ``before`` are
     the last ones in common, as in the baseline. Where they never part, neither has a ``first``, and there is no
-    ``spread``. ``sentences`` say it.
+    ``spread``. ``sentences`` say it. ``cpus`` are how many of the guest's decide.
     """
 
     sentences: tuple[str, ...]
+    cpus: Count = 1
     alike: Count
     before: tuple[DecisionPoint, ...]
     baseline: DecisionLane

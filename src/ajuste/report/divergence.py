@@ -19,7 +19,7 @@ from ajuste.report.plots.divergence import divergence_plot
 
 _ABOUT = (
     "One trial of each with the same seed, followed without disturbing it. A decision is a switch, a wake-up, a new "
-    "task or that a task has to make way; when it is taken does not count."
+    "task or that a task has to make way; when it is taken does not count. Those of several CPUs are in one order."
 )
 
 
@@ -64,11 +64,11 @@ def _tables(found: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
     heads = (f"{called[0]} (baseline)", called[1])
     rows = (
         *(
-            _row(place - found.alike, (point, point))
+            _row(place - found.alike, (point, point), on_cpu=found.cpus > 1)
             for place, point in enumerate(found.before, found.alike - len(found.before) + 1)
         ),
         *(
-            _row(place, pair, parts=place == 1)
+            _row(place, pair, parts=place == 1, on_cpu=found.cpus > 1)
             for place, pair in enumerate(zip_longest(found.baseline.following, found.own.following), 1)
         ),
     )
@@ -79,9 +79,14 @@ def _tables(found: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
     )
 
 
-def _row(place: int, pair: Sequence[DecisionPoint | None], *, parts: bool = False) -> Row:
-    """``place`` counts from the first decision that differs, which is 1."""
-    cells = (NOTHING if point is None else f"{in_words(point)}, {amount(point.time_ns, 'ns')}" for point in pair)
+def _row(place: int, pair: Sequence[DecisionPoint | None], *, on_cpu: bool, parts: bool = False) -> Row:
+    """``place`` counts from the first decision that differs, which is 1; ``on_cpu`` says which CPU decides."""
+    cells = (
+        NOTHING
+        if point is None
+        else f"{f'CPU {point.cpu}: ' if on_cpu else ''}{in_words(point)}, {amount(point.time_ns, 'ns')}"
+        for point in pair
+    )
     return Row((number(place, 0), *map(visible_line, cells)), marked=parts)
 
 

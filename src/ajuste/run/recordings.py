@@ -77,11 +77,6 @@ def require_followable(run: Run) -> None:
             f"--divergence: {place} never decides the same twice; decisions are followed under the virtual clock",
             hint='use a study with kind = "vm" and clock = "virtual" in [target]',
         )
-    if target.cpus > 1:
-        raise RequestError(
-            f"--divergence: decisions are followed in guests with one CPU; this one has {target.cpus}",
-            hint="use cpus = 1 in [target]",
-        )
     if len(study.names) < 2:
         raise RequestError(
             f"--divergence: the run has one configuration, {study.baseline}; expected at least two",

@@ -1,5 +1,5 @@
 /* Does what makes a scheduler decide, while the kernel itself records that, and prints what it has recorded:
- * S previous next state microseconds; W or N task microseconds. */
+ * S CPU previous next state microseconds; W or N CPU task microseconds. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,11 +42,11 @@ static void compute(long loops) { asm volatile("1: dec %0\n\tjnz 1b" : "+r"(loop
 
 int main(void) {
     mkdir(TRACE, 0700);
+    put("tracing_on", "0");
     put("trace_clock", "mono_raw");
     put("events/sched/sched_switch/enable", "1");
     put("events/sched/sched_wakeup/enable", "1");
     put("events/sched/sched_wakeup_new/enable", "1");
-    put("trace", "");
     put("tracing_on", "1");
     for (int child = 0; child < 3; child++)
         if (fork() == 0) {
@@ -67,7 +67,7 @@ int main(void) {
     FILE *trace = fopen(TRACE "trace", "r");
     char line[1000];
     while (trace && fgets(line, sizeof line, trace)) {
-        int first = 0, second = 0;
+        int first = 0, second = 0, cpu = 0;
         long seconds = 0, micros = 0;
         char state[16] = "";
         char *at = strstr(line, ": sched_");
@@ -77,12 +77,13 @@ int main(void) {
         while (when > line && when[-1] != ' ')
             when--;
         sscanf(when, "%ld.%ld", &seconds, &micros);
+        sscanf(strstr(line, " ["), " [%d]", &cpu);
         char *before = strstr(line, "prev_pid="), *next = strstr(line, "next_pid="), *woken = strstr(line, " pid=");
         if (before && next && sscanf(before, "prev_pid=%d prev_prio=%*d prev_state=%15s", &first, state) == 2 &&
             sscanf(next, "next_pid=%d", &second) == 1)
-            printf("S %d %d %s %ld\n", first, second, state, seconds * 1000000 + micros);
+            printf("S %d %d %d %s %ld\n", cpu, first, second, state, seconds * 1000000 + micros);
         else if (woken && sscanf(woken, " pid=%d", &first) == 1)
-            printf("%c %d %ld\n", strstr(line, "wakeup_new") ? 'N' : 'W', first, seconds * 1000000 + micros);
+            printf("%c %d %d %ld\n", strstr(line, "wakeup_new") ? 'N' : 'W', cpu, first, seconds * 1000000 + micros);
     }
     return 0;
 }
