@@ -8,13 +8,11 @@ are no decisions here.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
-from ajuste.analysis.pairing import Key, Pairing, common_blocks, decided
+from ajuste.analysis.pairing import Key, Pairing, TaskNames, common_blocks, decided
 from ajuste.model.cost import ROLES
 from ajuste.model.decision import (
     KINDS,
@@ -23,8 +21,6 @@ from ajuste.model.decision import (
     DecisionPoint,
     DecisionRun,
     DecisionSpread,
-    DecisionTask,
-    DecisionTaskNamed,
     Divergence,
     NamedDecisions,
 )
@@ -57,7 +53,7 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
     alike = pairing.alike_until(*places)
     is_cut = any(one.left_out and alike == len(at) for one, at in zip((baseline, own), places, strict=True))
     parts = not is_cut and alike < max(map(len, places))
-    names = _Names(baseline, own, pairing)
+    names = TaskNames(baseline, own, pairing)
     sides = [
         _Side(one, at, names.of(which), alike)
         for which, (one, at) in enumerate(zip((baseline, own), places, strict=True))
@@ -82,49 +78,18 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
     )
 
 
-class _Names:
-    """How the tasks of both streams are called: by what they are for, numbered as they were first seen in decisions."""
-
-    def __init__(self, baseline: NamedDecisions, own: NamedDecisions, pairing: Pairing) -> None:
-        self._pairing = pairing
-        self._streams = (baseline, own)
-        plain: dict[int, str] = {}
-        self._tasks: dict[int, tuple[DecisionTask, int]] = {}
-        for which, one in enumerate(self._streams):
-            tasks = {task.number: task for task in one.tasks}
-            in_order = chain.from_iterable(zip(one.running, one.others, strict=True))
-            for task in dict.fromkeys(chain(in_order, tasks)):
-                if task >= 0:
-                    self._tasks.setdefault(pairing.identity(which, task), (tasks[task], which))
-                    plain.setdefault(pairing.identity(which, task), _plain_name(tasks[task]))
-        counts, numbers = Counter(plain.values()), Counter[str]()
-        self._called: dict[int, str] = {}
-        for identity, name in plain.items():
-            numbers[name] += 1
-            self._called[identity] = f"{name} #{numbers[name]}" if counts[name] > 1 else name
-
-    def of(self, which: int) -> Callable[[int], str]:
-        return lambda task: "" if task < 0 else self._called[self._pairing.identity(which, task)]
-
-    def told(self, wanted: set[str]) -> tuple[DecisionTaskNamed, ...]:
-        """The tasks that are called so."""
-        return tuple(
-            DecisionTaskNamed(
-                called=called,
-                role=task.role,
-                name=task.name,
-                made_by=self.of(which)(task.parent) if task.parent is not None else "",
-            )
-            for identity, called in self._called.items()
-            if called in wanted
-            for task, which in (self._tasks[identity],)
-        )
-
-
-def _plain_name(task: DecisionTask) -> str:
-    if task.role == "kernel":
-        return task.name or "kernel task"
-    return task.role
+def decision_point(one: NamedDecisions, place: int, name: Callable[[int], str]) -> DecisionPoint:
+    """A decision of a stream as it is told; ``name`` says how its tasks are called."""
+    return DecisionPoint(
+        kind=KINDS[one.kinds[place]],
+        cpu=one.cpus[place],
+        time_ns=one.time_ns(place),
+        instructions=one.at[place],
+        running=name(one.running[place]),
+        other=name(one.others[place]),
+        stays=one.stays[place],
+        path=one.path(place),
+    )
 
 
 @dataclass
@@ -166,30 +131,15 @@ class _Side:
     @property
     def end_ns(self) -> int:
         later = self._later[:_SWITCHES_AFTER]
-        return self._since(later[-1]) if later else self.whole_ns - self.zero_ns
+        return self._since(later[-1]) if later else self.stream.whole_ns - self.zero_ns
 
     @property
     def first_switch_ns(self) -> int:
         later = self._later[:1]
         return self._since(later[0]) if later else 0
 
-    @property
-    def whole_ns(self) -> int:
-        one = self.stream
-        return one.instructions * one.instruction_ns + (one.idle_ns[-1] if len(one) else 0)
-
     def point(self, place: int) -> DecisionPoint:
-        one = self.stream
-        return DecisionPoint(
-            kind=KINDS[one.kinds[place]],
-            cpu=one.cpus[place],
-            time_ns=one.time_ns(place),
-            instructions=one.at[place],
-            running=self.name(one.running[place]),
-            other=self.name(one.others[place]),
-            stays=one.stays[place],
-            path=one.path(place),
-        )
+        return decision_point(self.stream, place, self.name)
 
     def lane_of_none(self) -> DecisionLane:
         return DecisionLane(decisions=len(self.places), following=(), runs=(), marks=())
@@ -201,7 +151,7 @@ class _Side:
         return DecisionLane(
             decisions=len(self.places),
             following=tuple(map(self.point, self.places[self.alike : self.alike + _FOLLOWING])),
-            runs=tuple(self._runs(near, begin_ns, min(end_ns, self.whole_ns - self.zero_ns))),
+            runs=tuple(self._runs(near, begin_ns, min(end_ns, self.stream.whole_ns - self.zero_ns))),
             marks=tuple(
                 DecisionMark(
                     cpu=one.cpus[place],
@@ -305,6 +255,8 @@ def _task(called: str) -> str:
 def in_words(point: DecisionPoint) -> str:
     """A decision as a sentence without its end."""
     running, other = _task(point.running), _task(point.other)
+    if point.kind == "timer":
+        return f"the timer interrupts {running}"
     at_timer = " at a timer interrupt" if _TIMER_FUNCTION in point.path else ""
     if point.kind == "switch":
         if point.other == "idle":

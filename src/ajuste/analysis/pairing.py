@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Final
 
-from ajuste.model.decision import KINDS, DecisionTask, NamedDecisions
+from ajuste.model.decision import KINDS, DecisionTask, DecisionTaskNamed, NamedDecisions
 
 _TIMER: Final = KINDS.index("timer")
 _GRAM: Final = 4
@@ -104,6 +105,55 @@ def _fits(one: DecisionTask, other: DecisionTask) -> bool:
     if one.parent is not None:
         return one.birth == other.birth
     return one.role != "kernel" or not one.name or not other.name or one.name == other.name
+
+
+class TaskNames:
+    """How the tasks of both streams are called: by what they are for, numbered as they were first seen in decisions."""
+
+    def __init__(self, baseline: NamedDecisions, own: NamedDecisions, pairing: Pairing) -> None:
+        self._pairing = pairing
+        self._streams = (baseline, own)
+        plain: dict[int, str] = {}
+        self._tasks: dict[int, tuple[DecisionTask, int]] = {}
+        for which, one in enumerate(self._streams):
+            tasks = {task.number: task for task in one.tasks}
+            in_order = chain.from_iterable(zip(one.running, one.others, strict=True))
+            for task in dict.fromkeys(chain(in_order, tasks)):
+                if task >= 0:
+                    self._tasks.setdefault(pairing.identity(which, task), (tasks[task], which))
+                    plain.setdefault(pairing.identity(which, task), _plain_name(tasks[task]))
+        counts, numbers = Counter(plain.values()), Counter[str]()
+        self._called: dict[int, str] = {}
+        for identity, name in plain.items():
+            numbers[name] += 1
+            self._called[identity] = f"{name} #{numbers[name]}" if counts[name] > 1 else name
+
+    def all(self) -> dict[str, DecisionTask]:
+        """Every task of both, by how it is called."""
+        return {called: self._tasks[identity][0] for identity, called in self._called.items()}
+
+    def of(self, which: int) -> Callable[[int], str]:
+        return lambda task: "" if task < 0 else self._called[self._pairing.identity(which, task)]
+
+    def told(self, wanted: set[str]) -> tuple[DecisionTaskNamed, ...]:
+        """The tasks that are called so."""
+        return tuple(
+            DecisionTaskNamed(
+                called=called,
+                role=task.role,
+                name=task.name,
+                made_by=self.of(which)(task.parent) if task.parent is not None else "",
+            )
+            for identity, called in self._called.items()
+            if called in wanted
+            for task, which in (self._tasks[identity],)
+        )
+
+
+def _plain_name(task: DecisionTask) -> str:
+    if task.role == "kernel":
+        return task.name or "kernel task"
+    return task.role
 
 
 def common_blocks(one: Sequence[Key], other: Sequence[Key]) -> list[tuple[int, int, int]]:

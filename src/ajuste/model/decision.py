@@ -132,6 +132,11 @@ class NamedDecisions(DecisionStream):
         """From the workload's start to a decision, by the guest's clock."""
         return self.at[place] * self.instruction_ns + self.idle_ns[place]
 
+    @property
+    def whole_ns(self) -> int:
+        """From the workload's start to its end, by the guest's clock."""
+        return self.instructions * self.instruction_ns + (self.idle_ns[-1] if len(self) else 0)
+
     def path(self, place: int) -> tuple[str, ...]:
         """The names of the functions that led to a decision, the outermost first."""
         way = self.ways[place]
