@@ -22,6 +22,7 @@ class Trial:
     decisions: list[tuple[int, str, str, tuple[str, ...], int]] = field(default_factory=list)
     instructions: list[tuple[int, int]] = field(default_factory=list)
     parting: list[Any] = field(default_factory=list)
+    clocks: int = 0
 
     def counts(self) -> Counter[str]:
         """How many events of the kernel there are of each sort."""
@@ -45,6 +46,8 @@ def read(path: Path) -> tuple[Trial, Trial]:
         match packet.WhichOneof("data"):
             case "system_info":
                 trial.name, trial.kernel = packet.system_info.machine_name, packet.system_info.utsname.release
+            case "clock_snapshot":
+                trial.clocks += 1
             case "process_tree":
                 trial.threads = {one.name: one.tid for one in packet.process_tree.threads}
                 names = {one.pid: one.cmdline[0] for one in packet.process_tree.processes}

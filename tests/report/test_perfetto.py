@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
@@ -23,6 +24,7 @@ from traces import Trial, read, sort
 EVENTS = {"switch": "sched_switch", "wakeup": "sched_wakeup", "new": "sched_wakeup_new"}
 SLEEPS, PREEMPTED = 1, 0x100
 """How Linux shows the state of who leaves the CPU since 4.14 (``prev_state`` of ``sched_switch``)."""
+SHELL = shutil.which("trace_processor_shell")
 COMMON: list[Step] = [("new", 0), ("new", 0), ("wakeup", 4), ("timer", 0), ("switch", 4), ("switch", 3)]
 
 
@@ -131,6 +133,47 @@ def test_two_traces_of_the_same_have_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "other"):
         written(tmp_path / name, stream(COMMON), stream(COMMON[:3]))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_only_the_first_machine_sets_the_clock(tmp_path: Path) -> None:
+    """Where both do, Perfetto loses what comes later of the first."""
+    _, *trials = written(tmp_path / "trace", stream(COMMON), stream(COMMON[:3]))
+    assert [trial.clocks for trial in trials] == [1, 0]
+
+
+@pytest.mark.skipif(SHELL is None, reason="Perfetto's trace_processor_shell is not in PATH")
+def test_perfettos_own_trace_processor_counts_the_same(tmp_path: Path) -> None:
+    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+
+    baseline = stream([*COMMON * 20, ("wakeup", KERNEL), ("switch", 4), *COMMON])
+    own = stream([*COMMON * 20, ("timer", 0), ("new", 0), ("switch", 4)], each=70, moved=2)
+    _, *trials = written(tmp_path / "trace", baseline, own)
+    settings = TraceProcessorConfig(bin_path=SHELL, ingest_ftrace_in_raw=True)
+    with TraceProcessor(trace=str(tmp_path / "trace"), config=settings) as processor:
+
+        def rows(query: str) -> list[tuple[Any, ...]]:
+            answer = processor.query(query)
+            return [tuple(getattr(row, name) for name in answer.column_names) for row in answer]
+
+        assert rows("SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0") == []
+        assert [name for (name,) in rows("SELECT name FROM machine ORDER BY raw_id")] == [one.name for one in trials]
+        for number, trial in enumerate(trials, 1):
+            of_it = f"JOIN machine ON machine.id = machine_id WHERE raw_id = {number}"
+            events = "SELECT f.name AS event, COUNT(*) AS n FROM ftrace_event f JOIN cpu USING (ucpu)"
+            assert dict(rows(f"{events} {of_it} GROUP BY event")) == trial.counts()
+            assert rows(f"SELECT COUNT(*) AS n FROM sched JOIN cpu USING (ucpu) {of_it}") == [
+                (trial.counts()["sched_switch"],)
+            ]
+            track = f"JOIN track ON track.id = track_id WHERE track.name = 'Decisions ({trial.name})'"
+            kinds = f"SELECT category, COUNT(*) AS n FROM slice {track} GROUP BY category"
+            assert dict(rows(kinds)) == trial.kinds()
+            track = f"JOIN track ON track.id = track_id WHERE track.name = 'Instructions ({trial.name})'"
+            assert rows(f"SELECT COUNT(*) AS n, MAX(value) AS most FROM counter {track}") == [
+                (len(trial.instructions), trial.instructions[-1][1])
+            ]
+        ((at_ns,),) = rows("SELECT ts FROM slice WHERE name = 'The decisions part here'")
+        assert at_ns == trials[0].parting[0].timestamp
+        assert rows(f"SELECT COUNT(*) AS n FROM slice WHERE ts = {at_ns}") == [(3,)]
 
 
 def test_a_path_without_functions_is_none(tmp_path: Path) -> None:

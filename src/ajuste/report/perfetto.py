@@ -76,6 +76,7 @@ def trace_packets(baseline: Followed, own: Followed, found: Divergence) -> Itera
         )
         for which, (part, trial) in enumerate((("baseline", baseline), ("configuration", own)))
     ]
+    yield trials[0].clock()
     for one in trials:
         yield from one.about(tasks)
         yield from one.switches_and_wakeups()
@@ -131,14 +132,17 @@ class _Trial:
     def _thread(self, task: int) -> int:
         return self._numbers[self._called[task]]
 
-    def about(self, tasks: Mapping[str, DecisionTask]) -> Iterator[Any]:
-        """The clock, the machine and its tasks: those of one role are one process."""
+    def clock(self) -> Any:
+        """What all times are in. A second machine must not say it again: the first one would lose it."""
         clock = pb.BUILTIN_CLOCK_BOOTTIME
         snapshot = pb.ClockSnapshot(primary_trace_clock=clock)
         snapshot.clocks.add(clock_id=clock, timestamp=self._since_ns)
-        yield self._packet(clock_snapshot=snapshot)
+        return self._packet(clock_snapshot=snapshot)
+
+    def about(self, tasks: Mapping[str, DecisionTask]) -> Iterator[Any]:
+        """The machine and its tasks: those of one role are one process."""
         system = pb.SystemInfo(machine_name=self._name, num_cpus=len(set(self._one.cpus)))
-        system.utsname.sysname, system.utsname.release = "Linux", self._trial.kernel
+        system.utsname.sysname, system.utsname.release, system.utsname.machine = "Linux", self._trial.kernel, "x86_64"
         yield self._packet(system_info=system)
         tree = pb.ProcessTree()
         processes: dict[str, int] = {}
