@@ -38,7 +38,7 @@ def stream(steps: Sequence[Step], *, each: int = 100, moved: int = 0, **changes:
         {"number": KERNEL + moved, "parent": None, "role": "kernel", "birth": 0, "name": "rcu_gp_kthread"},
         {"number": FIRST + moved, "parent": AGENT + moved, "role": "workload", "birth": 1},
     ]
-    births = {FIRST + moved: 0}
+    births = {FIRST + moved: 0, AGENT + moved: 2}
     running = FIRST + moved
     columns: dict[str, list[Any]] = {name: [] for name in ("kinds", "running", "others", "stays", "ways")}
     for kind, choice in steps:

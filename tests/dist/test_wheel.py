@@ -93,6 +93,7 @@ def test_it_measures_outside_of_a_tree_and_names_what_a_picture_needs(installed:
     [
         ("cryptography", "cryptography", "cluster", ("cluster", "keys")),
         ("optuna", "optuna", "search", ("tune", "granularity", "--objective", "involuntary-switches=lower", "--sampler", "tpe", "--trials", "20")),
+        ("perfetto", "perfetto", "perfetto", ("why", "granularity", "--divergence", "--perfetto", "granularity.pftrace")),
         ("sklearn", "sklearn", "search", ("tune", "granularity", "--objective", "involuntary-switches=lower", "--trials", "20")),
         ("pydoe", "pydoe", "search", ("compare", "--screen", "--dry-run", *(
             word for name in ("mode=processes,threads", "fds=4,8", "loops=10,20", "size=100,1000")

@@ -285,6 +285,8 @@ def _task(called: str) -> str:
 def in_words(point: DecisionPoint) -> str:
     """A decision as a sentence without its end."""
     running, other = _task(point.running), _task(point.other)
+    if point.kind == "timer":
+        return f"the timer interrupts {running}"
     at_timer = " at a timer interrupt" if _TIMER_FUNCTION in point.path else ""
     if point.kind == "switch":
         return _switch_in_words(point, running, other)

@@ -145,16 +145,22 @@ class TaskNames:
                     plain.setdefault(pairing.identity(which, task), _plain_name(tasks[task]))
         counts, numbers = Counter(plain.values()), Counter[str]()
         self._called: dict[int, str] = {}
+        self._first: dict[str, tuple[DecisionTask, int]] = {}
         for identity, name in plain.items():
             numbers[name] += 1
-            self._called[identity] = f"{name} #{numbers[name]}" if counts[name] > 1 and name != IDLE else name
+            called = f"{name} #{numbers[name]}" if counts[name] > 1 and name != IDLE else name
+            self._called[identity] = called
+            self._first.setdefault(called, self._tasks[identity])
+
+    def all(self) -> dict[str, DecisionTask]:
+        """Every task of both, by how it is called."""
+        return {called: task for called, (task, _) in self._first.items()}
 
     def of(self, which: int) -> Callable[[int], str]:
         return lambda task: "" if task < 0 else self._called[self._pairing.identity(which, task)]
 
     def told(self, wanted: set[str]) -> tuple[DecisionTaskNamed, ...]:
         """The tasks that are called so."""
-        first = {called: self._tasks[identity] for identity, called in reversed(self._called.items())}
         return tuple(
             DecisionTaskNamed(
                 called=called,
@@ -162,7 +168,7 @@ class TaskNames:
                 name=task.name,
                 made_by=self.of(which)(task.parent) if task.parent is not None else "",
             )
-            for called, (task, which) in reversed(first.items())
+            for called, (task, which) in self._first.items()
             if called in wanted
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +14,16 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import AcceptRisk, Json, example
 from ajuste.machine.home import home
+from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.results import Results
+from ajuste.model.scheduling import Explanation, Recorded
+from ajuste.model.wording import visible
 from ajuste.report.console import Console
+from ajuste.report.costs import called_in
 from ajuste.report.divergence import divergence_report
 from ajuste.report.html import write_report
+from ajuste.report.labels import labels_of
 from ajuste.report.results import report_of
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
@@ -29,7 +35,12 @@ from ajuste.store.store import Store
 from ajuste.study.problem import nearest
 
 
-@example("ajuste why granularity", "ajuste why talk --json", "ajuste why talk --divergence")
+@example(
+    "ajuste why granularity",
+    "ajuste why talk --json",
+    "ajuste why talk --divergence",
+    "ajuste why talk --divergence --perfetto talk.pftrace",
+)
 def why(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
     configuration: Annotated[
@@ -45,6 +56,10 @@ def why(
         bool,
         typer.Option("--divergence", help="Find the first decision of the scheduler that differs (virtual clock)."),
     ] = False,
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --divergence: write a trace of both trials for Perfetto to this file."),
+    ] = None,
     accept_risk: AcceptRisk = False,
     as_json: Json = False,
 ) -> None:
@@ -56,9 +71,11 @@ def why(
     kept with the run, and its report shows them.
 
     With --divergence it follows both trials decision by decision: every switch, wake-up and preemption of one seed. It
-    says which decision is the first that differs, when, on which CPU, by which functions, and what follows.
+    says which decision is the first that differs, when, on which CPU, by which functions, and what follows. Open the
+    trace of --perfetto at https://ui.perfetto.dev to see both trials one above the other.
     """
     check_report(html)
+    _check_perfetto(perfetto, divergence=divergence)
     place = home()
     with Store(place.store_url) as store:
         found = store.find_run(run)
@@ -69,12 +86,17 @@ def why(
         means = RunOptions(place, accept_risk=accept_risk, say=_say)
         record(found, chosen, store, catalogue(), means, fresh=fresh, decisions=divergence)
         results = results_of(found, store)
+        recorded = store.recorded(found) if perfetto is not None else {}
     explanation = next(one for one in results.explanations if one.configuration == chosen)
     write_report(report_of(results), html or place.reports / f"{found.id}.html")
+    if perfetto is not None:
+        _write_perfetto(perfetto, results, explanation, recorded)
     if as_json:
         typer.echo(explanation.model_dump_json(indent=2))
     elif divergence and explanation.divergence is not None:
         print_report(divergence_report(results, explanation), Console(file=sys.stdout))
+        if perfetto is not None:
+            typer.echo(f"\nTrace of both trials: {visible(str(perfetto))} (open it at https://ui.perfetto.dev)")
     else:
         print_report(explanation_report(results, explanation), Console(file=sys.stdout))
     if divergence and explanation.divergence is None:
@@ -84,6 +106,35 @@ def why(
         )
     if not explanation.sentences and explanation.costs is None:
         raise RunError("the scheduler could not be recorded", hint="see docs/how-to/why.md for the requirements")
+
+
+def _check_perfetto(path: Path | None, *, divergence: bool) -> None:
+    """Whether a trace can be written there. Raises RequestError."""
+    if path is None:
+        return
+    if not divergence:
+        raise RequestError("--perfetto requires --divergence", hint="add --divergence")
+    require_extra("perfetto")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise RequestError(
+            f"--perfetto {path}: expected a file in an existing directory", hint="choose a file that you can write"
+        )
+
+
+def _write_perfetto(path: Path, results: Results, explanation: Explanation, recorded: Mapping[str, Recorded]) -> None:
+    """Both trials, if both were followed. Raises RequestError where that cannot be written."""
+    if explanation.divergence is None:
+        return
+    from ajuste.report.perfetto import Followed, write_trace
+
+    pair = (recorded[explanation.baseline.configuration], recorded[explanation.configuration])
+    called = called_in(results, explanation, labels_of(results))
+    baseline, own = (
+        Followed(name, one.kernel, one.decisions)
+        for name, one in zip(called, pair, strict=True)
+        if one.decisions is not None
+    )
+    write_trace(path, baseline, own, explanation.divergence)
 
 
 def _say(text: str) -> None:

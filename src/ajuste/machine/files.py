@@ -13,7 +13,7 @@ import pwd
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BufferedReader
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import Final
 
@@ -159,7 +159,13 @@ def _unmapped() -> set[int]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the file that a person named; as root through no link and into no file of another user's making.
+    """Write the file that a person named, as ``open_named`` opens it."""
+    with open_named(path) as file:
+        file.write(text.encode())
+
+
+def open_named(path: Path) -> BufferedWriter:
+    """The file that a person named, to write; as root through no link and into no file of another user's making.
 
     Raises OSError, and RequestError for a file or link that another user has put there.
     """
@@ -177,8 +183,7 @@ def write_text(path: Path, text: str) -> None:
             )
         flags = os.O_TRUNC | (0 if stat.S_ISLNK(found.st_mode) else os.O_NOFOLLOW)
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    return os.fdopen(descriptor, "wb")
 
 
 def user_name(uid: int) -> str:

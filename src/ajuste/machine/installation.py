@@ -31,6 +31,7 @@ Way = Literal["tree", "deb", "pipx", "uv", "pip"]
 EXTRAS: Final = MappingProxyType(
     {
         "cluster": ("cryptography",),
+        "perfetto": ("perfetto",),
         "pictures": ("matplotlib",),
         "postgresql": ("psycopg",),
         "search": ("cmaes", "optuna", "pydoe", "sklearn"),

@@ -159,8 +159,8 @@ def relocated(study: Study, where: Where, disk: str = "") -> Study:
 
     On this machine the kernel, clock and size of the guest mean nothing, and neither do the guest's own devices: a file
     system is made on a loop device instead, and fixed settings of the device are left out. The workload has its
-    parameters for this machine, and a study of a disk has ``disk``, by the kernel's name for it. What a modelled machine
-    would have said is left out. Raises RequestError where the study cannot be carried out without them.
+    parameters for this machine, and a study of a disk has ``disk``, by the kernel's name for it. What only a modelled
+    machine says is left out. Raises RequestError where the study cannot be carried out without them.
     """
     if study.target.kind == where:
         return study

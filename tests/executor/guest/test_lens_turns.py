@@ -34,8 +34,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("programs")
     sources = [Path(__file__).with_name(name) for name in ("counted.c", "wander.c")]
     for source in (*sources, Path(planted.__file__).with_name("counters.c")):
-        command = ["gcc", "-O1", "-static", "-pthread", "-o", place / source.stem, source]
-        subprocess.run(command, check=True)
+        options = ("-O1", "-static", "-pthread", "-o", place / source.stem)
+        subprocess.run(["gcc", *options, source], check=True)
     return {program.name: program for program in place.iterdir()}
 
 
