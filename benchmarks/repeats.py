@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
+from unittest.mock import patch
 
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
@@ -34,9 +35,9 @@ _PLAN: Final = Plan(
 )
 
 
-def measure(repeats: int = REPEATS, *, cpus: tuple[int, ...] = CPUS) -> tuple[Comparison, ...]:
+def measure(repeats: int = REPEATS, *, cpus: tuple[int, ...] = CPUS, with_lens: bool = True) -> tuple[Comparison, ...]:
     """How many kinds of trials there were; 1 is the goal."""
-    figures = {f"{count} CPU{'s' * (count > 1)}": _kinds(count, repeats) for count in cpus}
+    figures = {f"{count} CPU{'s' * (count > 1)}": _kinds(count, repeats, with_lens) for count in cpus}
     return (
         Comparison(
             name="repeats",
@@ -49,8 +50,15 @@ def measure(repeats: int = REPEATS, *, cpus: tuple[int, ...] = CPUS) -> tuple[Co
     )
 
 
-def _kinds(cpus: int, repeats: int) -> Counter[str]:
-    """How often each kind of what the agent said and of what the lens counted came."""
+def _kinds(cpus: int, repeats: int, with_lens: bool) -> Counter[str]:
+    """How often each kind of what the agent said and of what the lens counted came. ``with_lens=False``: as QEMU is."""
+    if not with_lens:
+        with patch("ajuste.executor.guest.guest.lens_of_turns", return_value=None):
+            return _kinds_of(cpus, repeats, 0)
+    return _kinds_of(cpus, repeats, 2)
+
+
+def _kinds_of(cpus: int, repeats: int, counted_every: int) -> Counter[str]:
     place = home()
     image = fetch_kernel(SPEC, place)
     said: Counter[str] = Counter()
@@ -58,8 +66,8 @@ def _kinds(cpus: int, repeats: int) -> Counter[str]:
     with _busy(), GuestExecutor(image, clock="virtual", cpus=cpus, files=GuestFiles(), home=place) as guest:
 
         def trial(number: int) -> None:
-            with_lens = number % 2 == 1
-            observation = guest.count(_PLAN, "functions") if with_lens else guest.run(_PLAN)
+            is_counted = counted_every > 0 and number % counted_every == 1
+            observation = guest.count(_PLAN, "functions") if is_counted else guest.run(_PLAN)
             if observation.problem:
                 raise SystemExit(f"trial {number}: {observation.problem}")
             said[_digest(observation.lines)] += 1
@@ -94,12 +102,13 @@ def _busy() -> Iterator[None]:
 
 
 def main() -> None:
-    """``--repeats N`` and ``--cpus N`` instead of those of ``make bench``."""
+    """``--repeats N`` and ``--cpus N`` instead of those of ``make bench``; ``--plain`` is without the lens."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.repeats")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--cpus", type=int, nargs="*", default=CPUS)
+    parser.add_argument("--plain", action="store_true")
     options = parser.parse_args()
-    for comparison in measure(options.repeats, cpus=tuple(options.cpus)):
+    for comparison in measure(options.repeats, cpus=tuple(options.cpus), with_lens=not options.plain):
         print(comparison.what, comparison.figures, comparison.goal, sep="\n")
         if not comparison.reached:
             raise SystemExit(1)
