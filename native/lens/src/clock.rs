@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::thread;
 
-use crate::interface::function;
+use crate::exports::function;
 
 /// A thread that reads QEMU's clock.
 pub struct Clock {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::arguments::Depth;
-use crate::model::{Misses, Modelled};
+use crate::misses::{Misses, Modelled};
 use crate::symbols::is_kernel;
 use crate::task::{Task, TaskId, Tasks};
 

@@ -9,7 +9,8 @@ use std::ffi::{c_uint, c_void, CStr};
 use std::ptr;
 use std::sync::OnceLock;
 
-use crate::interface::{self, function, interface};
+use crate::exports::function;
+use crate::interface::{self, interface};
 use crate::running;
 
 const UPDATE: &CStr = c"icount_update";

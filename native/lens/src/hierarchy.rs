@@ -65,7 +65,7 @@ impl Level {
 
     /// There is one more core, which comes after those of its node that are there.
     fn add(&mut self, place: Place) {
-        if place.index.is_multiple_of(self.outer.cores) {
+        if place.index % self.outer.cores == 0 {
             self.caches.push(cache(self.outer.geometry()));
         }
         self.groups.push(self.caches.len() - 1);

@@ -7,6 +7,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::sync::OnceLock;
 
 use crate::counters::FIELDS;
+use crate::exports::{function, required};
 use crate::running;
 
 /// A block of instructions while it is translated.
@@ -130,20 +131,6 @@ static INTERFACE: OnceLock<Interface> = OnceLock::new();
 /// Panics before `Interface::find`.
 pub fn interface() -> &'static Interface {
     INTERFACE.get().expect("the functions are looked up before anything calls them")
-}
-
-/// The address of QEMU's function of that name, as a pointer of type `T`; `None` if this QEMU lacks it.
-pub fn function<T: Copy>(name: &CStr) -> Option<T> {
-    const { assert!(size_of::<T>() == size_of::<*mut c_void>()) };
-    // SAFETY: the name ends in a zero.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    // SAFETY: every `T` here is the type that QEMU's header declares for that name.
-    (!found.is_null()).then(|| unsafe { std::mem::transmute_copy(&found) })
-}
-
-/// ... which it must have.
-pub fn required<T: Copy>(name: &CStr) -> Result<T, String> {
-    function(name).ok_or_else(|| format!("this QEMU has no {}", name.to_string_lossy()))
 }
 
 /// The version of the interface that the lens asks for: what this QEMU has of those it knows.

@@ -8,8 +8,8 @@ use crate::document::Costs;
 use crate::fault::Doubts;
 use crate::machine::Machine;
 use crate::mark::{Mark, Marks};
-use crate::model::{add_since, BySpace, Model};
-use crate::modelled::Fetches;
+use crate::misses::{add_since, BySpace};
+use crate::model::Model;
 use crate::sites::Sites;
 use crate::symbols::{Symbols, Vector};
 use crate::task::{Role, TaskId, Tasks};
@@ -85,7 +85,6 @@ pub struct Lens {
     pub sites: Option<Sites>,
     decisions: Option<Decisions>,
     pub model: Option<Model>,
-    pub fetches: Option<Fetches>,
 }
 
 impl Lens {
@@ -109,7 +108,6 @@ impl Lens {
             offset: None,
             faulted: 0,
             began: 0,
-            fetches: machine.as_ref().map(Fetches::new),
             model: machine.map(Model::new),
         })
     }

@@ -13,6 +13,7 @@ mod clock;
 mod counters;
 mod decisions;
 mod document;
+mod exports;
 mod fault;
 mod halts;
 mod hierarchy;
@@ -22,6 +23,7 @@ mod lens;
 mod machine;
 mod mark;
 mod memory;
+mod misses;
 mod model;
 mod modelled;
 mod predictor;
@@ -96,8 +98,9 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
     }
     let arguments = Arguments::parse(words.into_iter().map(String::as_str))?;
     let lens = Lens::new(arguments)?;
-    if lens.model.is_some() {
+    if let Some(model) = &lens.model {
         memory::find_functions()?;
+        modelled::keep(model.machine());
     }
     callbacks::keep(lens);
     interface.on_translation(id, translated);
@@ -124,7 +127,5 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
         halts::watch(&block);
     }
     translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks, lens.sites.as_ref());
-    if let Some(fetches) = &mut lens.fetches {
-        fetches.instrument(&block);
-    }
+    modelled::instrument(&block);
 }

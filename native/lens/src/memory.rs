@@ -4,7 +4,8 @@ use std::ffi::{c_int, c_void};
 use std::fs;
 use std::sync::OnceLock;
 
-use crate::interface::{function, required, wanted_version, RawInstruction};
+use crate::exports::{function, required};
+use crate::interface::{wanted_version, RawInstruction};
 
 #[repr(C)]
 struct RawAddress([u8; 0]);
@@ -170,7 +171,7 @@ mod tests {
     fn places_are_counted_from_node_to_node() {
         let ram = Ram::new(5 << 30, vec![1 << 30, 3 << 30, 5 << 30]);
         let own = |told: u64| ram.place(told, 1);
-        assert_eq!([own(7), own((2 << 30) + 7), own((5 << 30) - 1)], [7, (1 << 30) + 7, (4 << 30) - 1]);
+        assert_eq!([own(7), own((2 << 30) + 7), own((8 << 30) - 1)], [7, (1 << 30) + 7, (5 << 30) - 1]);
         assert_eq!(own(6 << 30), 3 << 30);
         assert_eq!(ram.place(7, 2), 7);
         assert_eq!(ram.place((1 << 32) + 7, 2), 0xc000_0007);

@@ -2,98 +2,12 @@
 //!
 //! It begins empty with the agent's first word in a trial, and sees everything from then on.
 
-use std::ops::{Add, AddAssign, Sub};
-
-use serde::Serialize;
-
 use crate::hierarchy::{Access, Found, Hierarchy};
 use crate::machine::{Machine, NEAREST};
+use crate::misses::{BySpace, Misses};
 use crate::predictor::Predictor;
+use crate::symbols::is_kernel;
 use crate::translations::{Flush, Known, Side, Translations};
-
-/// What was not where it would have been fast: at each level how often it had to be looked for further out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Misses {
-    pub l1i: u64,
-    pub l1d: u64,
-    pub l2: u64,
-    pub llc: u64,
-    /// Translations that the first level did not have.
-    pub tlb: u64,
-    /// ... and the second level did not, either.
-    pub walks: u64,
-    pub branches: u64,
-    /// Lines from the memory of another node, and by how much that was further than the nearest, in all.
-    pub remote: u64,
-    pub distance: u64,
-}
-
-impl Misses {
-    pub fn figures(&self) -> [u64; 9] {
-        let Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance } = *self;
-        [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance]
-    }
-
-    fn of(figures: [u64; 9]) -> Misses {
-        let [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance] = figures;
-        Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance }
-    }
-
-    pub fn is_zero(&self) -> bool {
-        *self == Misses::default()
-    }
-}
-
-impl Add for Misses {
-    type Output = Misses;
-
-    fn add(self, other: Misses) -> Misses {
-        let (mut sum, more) = (self.figures(), other.figures());
-        sum.iter_mut().zip(more).for_each(|(figure, more)| *figure += more);
-        Misses::of(sum)
-    }
-}
-
-impl AddAssign for Misses {
-    fn add_assign(&mut self, other: Misses) {
-        *self = *self + other;
-    }
-}
-
-impl Sub for Misses {
-    type Output = Misses;
-
-    fn sub(self, other: Misses) -> Misses {
-        let (mut rest, less) = (self.figures(), other.figures());
-        rest.iter_mut().zip(less).for_each(|(figure, less)| *figure -= less);
-        Misses::of(rest)
-    }
-}
-
-/// What was accessed in one space, and what of it missed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Modelled {
-    pub loads: u64,
-    pub stores: u64,
-    #[serde(serialize_with = "as_list")]
-    pub misses: Misses,
-}
-
-fn as_list<S: serde::Serializer>(misses: &Misses, serializer: S) -> Result<S::Ok, S::Error> {
-    misses.figures().serialize(serializer)
-}
-
-/// Of user space and of the kernel.
-pub type BySpace = [Modelled; 2];
-
-/// Add what happened between `before` and `now`.
-pub fn add_since(sum: &mut BySpace, now: &BySpace, before: &BySpace) {
-    for ((sum, now), before) in sum.iter_mut().zip(now).zip(before) {
-        sum.loads += now.loads - before.loads;
-        sum.stores += now.stores - before.stores;
-        sum.misses += now.misses - before.misses;
-    }
-}
 
 /// A conditional jump at the end of a block: where it is, and where it may lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,6 +61,10 @@ impl Model {
     pub fn new(machine: Machine) -> Model {
         let (line_bits, hierarchy) = (machine.line_bytes.trailing_zeros(), Hierarchy::new(&machine));
         Model { ends: machine.ends(), machine, line_bits, hierarchy, cores: Vec::new(), is_on: false }
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// From now on it looks at what happens.
@@ -324,7 +242,7 @@ impl Core {
         let is_taken = fetch.address == branch.target;
         if (is_taken || fetch.address == branch.next) && !predictor.learn(branch.address, is_taken) {
             self.news += 1;
-            let space = usize::from(crate::symbols::is_kernel(branch.address));
+            let space = usize::from(is_kernel(branch.address));
             self.modelled[space].misses.branches += 1;
         }
     }
@@ -334,6 +252,7 @@ impl Core {
 mod tests {
     use super::*;
     use crate::machine::tests::{of_two_nodes, small};
+    use crate::misses::add_since;
 
     fn model() -> Model {
         Model::new(small())

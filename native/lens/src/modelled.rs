@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::ffi::{c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::callbacks::with;
 use crate::instruction::shape;
@@ -15,7 +17,7 @@ use crate::translations::Flush;
 const PAGE: u64 = 4096;
 
 /// What blocks of code tell the model. It lives for ever, and is shared by blocks that are alike.
-pub struct Fetches {
+struct Fetches {
     line_bytes: u64,
     ram: Ram,
     kinds: Kinds,
@@ -29,14 +31,32 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
+static FETCHES: AtomicPtr<Fetches> = AtomicPtr::new(ptr::null_mut());
+
+/// From now on blocks are instrumented for this machine.
+pub fn keep(machine: &Machine) {
+    FETCHES.store(Box::into_raw(Box::new(Fetches::new(machine))), Ordering::Release);
+}
+
+fn fetches() -> Option<&'static mut Fetches> {
+    // SAFETY: they live for ever, and QEMU calls the lens from one thread, one callback at a time.
+    unsafe { FETCHES.load(Ordering::Relaxed).as_mut() }
+}
+
+/// Instrument a block, if a machine is modelled.
+pub fn instrument(block: &interface::Block) {
+    if let Some(fetches) = fetches() {
+        fetches.instrument(block);
+    }
+}
+
 impl Fetches {
-    pub fn new(machine: &Machine) -> Fetches {
+    fn new(machine: &Machine) -> Fetches {
         let ram = Ram::new(machine.memory_bytes, machine.ends());
         Fetches { line_bytes: machine.line_bytes, ram, kinds: Kinds::new(), known: HashMap::new() }
     }
 
-    /// Instrument a block.
-    pub fn instrument(&mut self, block: &interface::Block) {
+    fn instrument(&mut self, block: &interface::Block) {
         let pieces: Vec<Piece> = block.instructions().map(|instruction| self.piece(instruction)).collect();
         let branch = pieces.last().and_then(|last| branch_of(last.address, &last.bytes));
         let mut line = None;
@@ -58,7 +78,7 @@ impl Fetches {
                     in_kernel: is_kernel(piece.address),
                 };
                 let kept = *self.known.entry(fetch).or_insert_with(|| Box::leak(Box::new(fetch)));
-                piece.instruction.on_execution(fetched, std::ptr::from_ref(kept).cast_mut().cast());
+                piece.instruction.on_execution(fetched, ptr::from_ref(kept).cast_mut().cast());
             }
             line = Some(last);
         }
@@ -94,7 +114,7 @@ fn branch_of(address: u64, bytes: &[u8]) -> Option<Branch> {
 
 /// A number that a callback gets back.
 fn told(number: usize) -> *mut c_void {
-    std::ptr::without_provenance_mut(number)
+    ptr::without_provenance_mut(number)
 }
 
 fn space_of(address: u64) -> *mut c_void {
@@ -111,7 +131,7 @@ extern "C" fn fetched(told: c_uint, fetch: *mut c_void) {
 
 extern "C" fn accessed(told: c_uint, access: u32, address: u64, space: *mut c_void) {
     let (lens, cpu) = with(told);
-    if let (Some(model), Some(fetches)) = (lens.model.as_mut().filter(|model| model.is_on()), &mut lens.fetches) {
+    if let (Some(model), Some(fetches)) = (lens.model.as_mut().filter(|model| model.is_on()), fetches()) {
         let (bytes, is_store) = fetches.kinds.of(access);
         let how = (is_store, !space.is_null());
         model.access(cpu, (address, bytes), how, |address| fetches.ram.place_of_access(access, address));

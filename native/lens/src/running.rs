@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::OnceLock;
 
-use crate::interface::function;
+use crate::exports::function;
 
 /// A CPU of QEMU.
 type State = *mut c_void;

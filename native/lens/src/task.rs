@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::block::Block;
 use crate::counters::Counts;
-use crate::model::BySpace;
+use crate::misses::BySpace;
 use crate::tree::{Stack, Tree};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::model::Misses;
+use crate::misses::Misses;
 
 /// How a frame was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

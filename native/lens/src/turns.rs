@@ -8,7 +8,8 @@ use std::ffi::{c_int, c_uint, c_void, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::interface::{self, function};
+use crate::exports::function;
+use crate::interface;
 
 /// QEMU's functions. Source: include/qemu/timer.h.
 type Init =

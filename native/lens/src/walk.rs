@@ -1,7 +1,7 @@
 //! The way of a CPU through blocks of code, as calls and returns of its tasks.
 
 use crate::block::{Block, Flow};
-use crate::model::Misses;
+use crate::misses::Misses;
 use crate::symbols::is_kernel;
 use crate::task::Task;
 use crate::tree::{Entry, Kind, NodeId};

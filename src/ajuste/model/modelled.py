@@ -25,7 +25,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Cache(_Table):
+class ModelledCache(_Table):
     """A cache of the first level: what is in it costs no more than the instruction itself."""
 
     size_kib: Annotated[int, Field(ge=1, le=1 << 20)]
@@ -44,7 +44,7 @@ class Cache(_Table):
         return ""
 
 
-class OuterCache(Cache):
+class OuterCache(ModelledCache):
     """A cache behind the first level, one for so many ``cores``. ``contents``: whether it holds all that those before
     it hold (inclusive), what was fetched (non-inclusive), or what left them (exclusive).
     """
@@ -134,8 +134,8 @@ class ModelledMachine(_Table):
     line_bytes: Annotated[int, Field(ge=16, le=1024)] = 64
     memory_ns: Annotated[float, Field(gt=0, le=100_000, strict=False)]
     walk_cycles: _Cycles
-    l1i: Cache
-    l1d: Cache
+    l1i: ModelledCache
+    l1d: ModelledCache
     l2: OuterCache | None = None
     llc: OuterCache | None = None
     itlb: Translations
@@ -156,7 +156,7 @@ class ModelledMachine(_Table):
         line = self.line_bytes
         if not _is_power_of_two(line):
             return [f"line_bytes is {line}; expected a power of two"]
-        caches: dict[str, Cache | None] = {"l1i": self.l1i, "l1d": self.l1d, "l2": self.l2, "llc": self.llc}
+        caches: dict[str, ModelledCache | None] = {"l1i": self.l1i, "l1d": self.l1d, "l2": self.l2, "llc": self.llc}
         found = {name: one.problem(line, any_sets=name == "llc") for name, one in caches.items() if one}
         outer = {"l2": self.l2, "llc": self.llc}
         for name, one in outer.items():

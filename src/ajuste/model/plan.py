@@ -310,8 +310,8 @@ def distances_of(nodes: Sequence[MemoryNode]) -> list[list[int]]:
     ]
 
 
-def problem_of(nodes: Sequence[MemoryNode]) -> str:
-    """What is wrong with a machine of these nodes, or nothing."""
+def problem_of(nodes: Sequence[MemoryNode], cpus: int, memory_mib: int) -> str:
+    """What is wrong with a machine of these nodes, so many CPUs and so much memory, or nothing."""
     if len(nodes) == 1:
         return "a machine with nodes has two at least"
     if nodes and not any(node.cpus for node in nodes):
@@ -319,6 +319,9 @@ def problem_of(nodes: Sequence[MemoryNode]) -> str:
     for number, node in enumerate(nodes):
         if node.distances and (problem := _problem_of_distances(node.distances, number, len(nodes))):
             return problem
+    expected = (sum(node.cpus for node in nodes), sum(node.memory_mib for node in nodes))
+    if nodes and (cpus, memory_mib) != expected:
+        return f"cpus is {cpus} and memory_mib {memory_mib}; expected {expected[0]} and {expected[1]}, as the nodes"
     return ""
 
 

@@ -144,8 +144,7 @@ class TargetTable(StudyTable):
     """Where it is measured."""
 
     kind: Literal["vm", "host"] = Field(
-        default="vm",
-        description="vm: a virtual machine; host: this machine, with its kernel, CPUs and clock.",
+        default="vm", description="vm: a virtual machine; host: this machine, with its kernel, CPUs and clock."
     )
     kernel: str | None = Field(
         default=None,
@@ -166,14 +165,12 @@ class TargetTable(StudyTable):
         default=(),
         alias="node",
         max_length=16,
-        description="Nodes of memory (NUMA), which share out the machine's CPUs and memory; its cpus and memory_mib "
-        "are then their sums.",
+        description="Nodes of memory (NUMA), which share out the machine's cpus and memory_mib; these are then sums.",
     )
     turn_us: TurnUs | None = Field(
         default=None,
         exclude_if=lambda turn: turn is None,
-        description="Under the virtual clock several CPUs take turns: one turn of all takes at most so many µs "
-        "(default: until the next timer). Short turns come closer to CPUs that run at once; trials take longer.",
+        description="Several CPUs take turns: all of them one in at most so many µs (default: until the next timer).",
     )
     modules: tuple[Argument, ...] = Field(
         default=(),
@@ -213,26 +210,16 @@ class TargetTable(StudyTable):
 
     @model_validator(mode="after")
     def _nodes_make_up_the_machine(self) -> Self:
-        problem = problem_of(self.nodes)
-        cpus, memory_mib = sum(node.cpus for node in self.nodes), sum(node.memory_mib for node in self.nodes)
-        if self.nodes and not problem and (self.cpus, self.memory_mib) != (cpus, memory_mib):
-            problem = (
-                f"cpus is {self.cpus} and memory_mib {self.memory_mib}; expected {cpus} and {memory_mib}, as the nodes"
-            )
-        if problem:
+        if problem := problem_of(self.nodes, self.cpus, self.memory_mib):
             raise ValueError(problem)
         return self
 
     @model_validator(mode="after")
-    def _turns_are_of_several_cpus(self) -> Self:
-        if self.turn_us is not None and (self.clock != "virtual" or self.cpus < 2):
-            raise ValueError("turn_us requires the virtual clock and at least 2 cpus")
-        return self
-
-    @model_validator(mode="after")
-    def _host_has_a_clock_of_its_own(self) -> Self:
+    def _clock_suits_the_machine(self) -> Self:
         if self.kind == "host" and self.clock != "wall":
             raise ValueError('the virtual clock is not supported on the host; use kind = "vm"')
+        if self.turn_us is not None and (self.clock != "virtual" or self.cpus < 2):
+            raise ValueError("turn_us requires the virtual clock and at least 2 cpus")
         return self
 
 

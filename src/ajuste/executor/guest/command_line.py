@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.initramfs import EVENT_PORT
 from ajuste.model.error import RequestError
-from ajuste.model.plan import MemoryNode, problem_of
+from ajuste.model.plan import MemoryNode, nodes_in_words, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 
 PLAN_ITEM = "opt/ajuste/plan"
@@ -49,8 +49,17 @@ class GuestMachine(BaseModel):
     lens: Path | None = None
 
     @property
-    def clock_words(self) -> str:
-        return f"virtual, {self.instruction_ns} ns for each instruction" if self.clock == "virtual" else self.clock
+    def in_words(self) -> dict[str, str]:
+        """What a report says of it."""
+        virtual = f"virtual, {self.instruction_ns} ns for each instruction"
+        return {
+            "clock": virtual if self.clock == "virtual" else self.clock,
+            "CPUs": str(self.cpus),
+            "memory": f"{self.memory_mib} MiB",
+            **({"turn of all CPUs": f"{self.turn_us} µs"} if self.turn_us else {}),
+            **({"nodes": nodes_in_words(self.nodes)} if self.nodes else {}),
+            "machine seed": str(self.seed),
+        }
 
 
 @dataclass(frozen=True)
@@ -177,9 +186,6 @@ def node_options(nodes: Sequence[MemoryNode]) -> Iterator[str]:
 
 def checked_nodes(nodes: tuple[MemoryNode, ...], cpus: int, memory_mib: int) -> tuple[MemoryNode, ...]:
     """``nodes``, if they are those of such a machine. Raises RequestError."""
-    problem = problem_of(nodes)
-    if nodes and (cpus, memory_mib) != (sum(node.cpus for node in nodes), sum(node.memory_mib for node in nodes)):
-        problem = problem or f"the nodes do not add up to the guest's {cpus} CPUs and {memory_mib} MiB of memory"
-    if problem:
+    if problem := problem_of(nodes, cpus, memory_mib):
         raise RequestError(problem)
     return nodes

@@ -25,8 +25,7 @@ from ajuste.executor.guest.lens import (
     GuestMemory,
     lens_for,
     lens_of_turns,
-    read_costs,
-    read_decisions,
+    read_counted,
     require_fit,
     require_plugins,
 )
@@ -42,7 +41,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledMachine
-from ajuste.model.plan import MemoryNode, Plan, nodes_in_words
+from ajuste.model.plan import MemoryNode, Plan
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
@@ -51,11 +50,6 @@ _BOOT_PLAN = Plan(id="boot")
 _PROBE_LIMIT = MachineLimit(host_s=30)
 _MOST_CPUS = 16
 _MEMORY_OF_QEMU_MIB = 150
-
-_SLOWEST = 30
-"""Emulation of a busy machine may take so many seconds for one of the guest's."""
-_SLACK_SECONDS = 60
-_GUEST_SLACK_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -221,16 +215,13 @@ class GuestExecutor(Executor):
                 before = running.events()
                 running.let_monitor_rest()
             running.resume()
-            outcome = running.wait(self._limit(plan))
+            outcome = running.wait(MachineLimit.of(plan, self._clock))
             stream = read_trial(running.events()[len(before) :], plan, key=key)
             console = running.console()
             problem = what_went_wrong(running, outcome, console) or stream.problem
             costs, decisions = None, None
             if counting and plan.workload and not problem:
-                complaint = running.complaint()
-                costs, problem = read_costs(running.costs, counting.lens.depth, complaint, counting.machine)
-                if counting.lens.decides and not problem:
-                    decisions, problem = read_decisions(running.decisions, complaint)
+                costs, decisions, problem = read_counted(running, counting)
         return Observation(
             lines=stream.lines,
             events=stream.events,
@@ -333,12 +324,7 @@ class GuestExecutor(Executor):
             "kernel package": self._image.package or str(self._image.vmlinuz),
             "QEMU": machine.emulator.version,
             "accelerator": f"{accelerator.name} ({accelerator.reason})",
-            "clock": machine.clock_words,
-            "CPUs": str(machine.cpus),
-            "memory": f"{machine.memory_mib} MiB",
-            **({"turn of all CPUs": f"{machine.turn_us} µs"} if machine.turn_us else {}),
-            **({"nodes": nodes_in_words(machine.nodes)} if machine.nodes else {}),
-            "machine seed": str(machine.seed),
+            **machine.in_words,
             "command line": at_gate.command_line,
             "initramfs": f"sha256:{initramfs.sha256}",
             "snapshot": "yes" if snapshot else "no",
@@ -400,17 +386,6 @@ class GuestExecutor(Executor):
         by_cpus = self._jobs or len(os.sched_getaffinity(0))
         by_memory = psutil.virtual_memory().available // ((self._memory_mib + _MEMORY_OF_QEMU_MIB) << 20)
         return max(1, min(by_cpus, by_memory))
-
-    def _limit(self, plan: Plan) -> MachineLimit:
-        work_ns = (
-            plan.settle_ns
-            + plan.perturbation.start_delay_ns
-            + (plan.timeout_ns + plan.observe_ns if plan.workload else 0)
-        )
-        work_s = work_ns / 1e9
-        if self._clock == "wall":
-            return MachineLimit(host_s=work_s + _SLACK_SECONDS)
-        return MachineLimit(host_s=_SLOWEST * work_s + _SLACK_SECONDS, guest_s=work_s + _GUEST_SLACK_SECONDS)
 
 
 def _within(number: int, what: str, least: int, most: int) -> int:

@@ -17,13 +17,14 @@ from pydantic import BaseModel, ValidationError
 
 from ajuste.executor.guest.command_line import Lens
 from ajuste.executor.guest.emulator import Emulator
+from ajuste.executor.guest.machine import RunningMachine
 from ajuste.kernel.symbols import kernel_symbols
 from ajuste.machine.home import LENS, Home, native_program
 from ajuste.model.cost import Costs
 from ajuste.model.decision import Decisions
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
-from ajuste.model.modelled import Cache, ModelledMachine, OuterCache, Translations
+from ajuste.model.modelled import ModelledCache, ModelledMachine, OuterCache, Translations
 from ajuste.model.plan import MemoryNode, distances_of
 
 LARGEST_BYTES: Final = 64 << 20
@@ -78,7 +79,7 @@ def _put(file: Path, text: str) -> None:
 def machine_text(machine: ModelledMachine, memory: GuestMemory) -> str:
     """What the lens has to know of a machine (native/lens/src/machine.rs): no times."""
 
-    def cache(one: Cache) -> dict[str, Any]:
+    def cache(one: ModelledCache) -> dict[str, Any]:
         return {"sets": one.sets(machine.line_bytes), "ways": one.ways}
 
     def outer(one: OuterCache | None) -> dict[str, Any] | None:
@@ -149,6 +150,16 @@ def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
         if turn_us is not None:
             raise
         return None
+
+
+def read_counted(running: RunningMachine, counting: Counting) -> tuple[Costs | None, Decisions | None, str]:
+    """What the lens of a trial has written, and what is wrong with it, if anything."""
+    complaint = running.complaint()
+    costs, problem = read_costs(running.costs, counting.lens.depth, complaint, counting.machine)
+    decisions = None
+    if counting.lens.decides and not problem:
+        decisions, problem = read_decisions(running.decisions, complaint)
+    return costs, decisions, problem
 
 
 def read_costs(

@@ -29,6 +29,8 @@ from ajuste.machine.home import Home
 from ajuste.machine.lock import holding
 from ajuste.machine.session import MachineSession
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.plan import Plan
+from ajuste.model.results import Clock
 
 # The files that a guest was begun with: they stay in the cache, and do not change.
 
@@ -83,12 +85,31 @@ class Outcome(Enum):
     LOUD = "the guest printed too much"
 
 
+_SLOWEST: Final = 30
+"""Emulation of a busy machine may take so many seconds for one of the guest's."""
+_SLACK_SECONDS: Final = 60
+_GUEST_SLACK_SECONDS: Final = 20
+
+
 @dataclass(frozen=True)
 class MachineLimit:
     """How long a guest may take: seconds of this machine's time, and of its own (``None``: as long)."""
 
     host_s: float
     guest_s: float | None = None
+
+    @classmethod
+    def of(cls, plan: Plan, clock: Clock) -> Self:
+        """For a plan; a busy machine may take long for one second of the guest's."""
+        work_ns = (
+            plan.settle_ns
+            + plan.perturbation.start_delay_ns
+            + (plan.timeout_ns + plan.observe_ns if plan.workload else 0)
+        )
+        work_s = work_ns / 1e9
+        if clock == "wall":
+            return cls(host_s=work_s + _SLACK_SECONDS)
+        return cls(host_s=_SLOWEST * work_s + _SLACK_SECONDS, guest_s=work_s + _GUEST_SLACK_SECONDS)
 
 
 class DidNotStart(RunError):
