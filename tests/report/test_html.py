@@ -73,8 +73,7 @@ def test_question_answer_verdicts_and_digest_are_text(page: Page, granularity: R
     text = " ".join(page.text.split())
     for wanted in (granularity.question, granularity.answer, granularity.digest, "equivalent within ±5 %", "differs"):
         assert wanted in text
-    assert "Not supported: cycles" in text
-    assert "No such file or directory" in text
+    assert "This guest has no hardware counters." in text
 
 
 def test_the_answer_keeps_numbers_with_their_units(granularity: Results) -> None:

@@ -21,6 +21,7 @@ from ajuste.report.costs import cost_tables, costs_sections
 from ajuste.report.document import Section, Table
 from ajuste.report.html import write_report
 from ajuste.report.labels import labels_of
+from ajuste.report.metric_table import not_supported
 from ajuste.report.pictures.drawing import draw
 from ajuste.report.plots.modelled import modelled_plot
 from ajuste.report.results import report_of
@@ -168,3 +169,14 @@ def test_the_bars_are_drawn_without_a_network(
     assert bars.count() == 6
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     context.close()
+
+
+def test_what_was_counted_stands_for_the_counters_of_hardware(told: Results) -> None:
+    assert told.explanations[0].costs is not None
+    (line,) = [line for line in not_supported(told) if "hardware" in line]
+    assert line.endswith(
+        "Instructions and modelled misses, counted in one more trial of two configurations, are under Costs."
+    )
+    costs = told.explanations[0].costs.model_copy(update={"modelled": None})
+    plain = told.explanations[0].model_copy(update={"costs": costs})
+    assert "modelled" not in "".join(not_supported(told.model_copy(update={"explanations": (plain,)})))

@@ -9,6 +9,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible_line
+from ajuste.outputs.base import HARDWARE_METRICS
 from ajuste.report.document import Cell, Column, Fact, Facts, Row, RowGroup, Subsection, Table
 from ajuste.report.format import NOTHING, ShownNumber, count_of, shown_as, spread_percent
 from ajuste.report.labels import Labels
@@ -42,13 +43,30 @@ def described_with_effects(results: Results) -> tuple[Metric, ...]:
 
 
 def not_supported(results: Results) -> tuple[str, ...]:
-    """Why metrics could not be measured: a line for each reason, ``cycles, instructions: No such device``."""
+    """Why metrics could not be measured: a line for each reason, ``Not supported: cycles, instructions: No such
+    device``. A guest under the virtual clock never has hardware counters; there other figures take their place.
+    """
     titles: dict[str, list[str]] = {}
+    emulated = HARDWARE_METRICS if results.clock == "virtual" else ()
+    lines = []
+    if any(metric in one.not_supported for metric in emulated for one in results.configurations):
+        lines.append(f"This guest has no hardware counters. {_instead(results)}")
     for metric in results.metrics:
+        if metric.name in emulated:
+            continue
         reasons = (c.not_supported.get(metric.name) for c in results.configurations if metric.name not in c.metrics)
         for reason in dict.fromkeys(reason for reason in reasons if reason is not None):
             titles.setdefault(reason, []).append(metric.name)
-    return tuple(f"{', '.join(names)}: {reason}" for reason, names in titles.items())
+    return (*lines, *(f"Not supported: {', '.join(names)}: {reason}" for reason, names in titles.items()))
+
+
+def _instead(results: Results) -> str:
+    costs = [one.costs for one in results.explanations if one.costs is not None]
+    if any(one.modelled is not None for one in costs):
+        return "Instructions and modelled misses, counted in one more trial of two configurations, are under Costs."
+    if costs:
+        return "Instructions, counted in one more trial of two configurations, are under Costs."
+    return "Use --metric instructions to count them, and --machine zen4-8c to model caches."
 
 
 def metric_shown(results: Results, metric: Metric) -> ShownNumber:

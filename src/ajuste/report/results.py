@@ -292,7 +292,7 @@ def _others(shown: Results, first: Sequence[Metric], labels: Labels, *, screenin
     effects = verdict_table(shown, [*first, *described_with_effects(shown)] if screening else others, labels, "others")
     blocks: tuple[Block, ...] = (
         *((metric_matrix(shown, measured, labels, "metrics"),) if measured else ()),
-        *(Paragraph(f"Not supported: {line}", "dim") for line in not_supported(shown)),
+        *(Paragraph(line, "dim") for line in not_supported(shown)),
         *((Folded("Plots", plots),) if plots else ()),
         *((Folded("Effects", (effects,)),) if effects is not None else ()),
     )
