@@ -18,7 +18,7 @@ from ajuste.analysis.divergence import divergence
 from ajuste.model.decision import KINDS, Divergence, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.report.perfetto import Followed, write_trace
-from decisions import KERNEL, Step, steps, stream
+from decisions import KERNEL, Said, Step, on_cpus, steps, stream
 from traces import Trial, read, sort
 
 EVENTS = {"switch": "sched_switch", "wakeup": "sched_wakeup", "new": "sched_wakeup_new"}
@@ -99,6 +99,16 @@ def test_a_decision_has_its_words_its_path_and_the_instructions_before_it(tmp_pa
     begin_ns = at_ns - baseline.time_ns(len(COMMON))
     assert trial.instructions[0] == (begin_ns, 0)
     assert trial.instructions[-1] == (begin_ns + 2 * baseline.instructions, baseline.instructions)
+
+
+def test_a_decision_on_several_cpus_says_where_its_task_was(tmp_path: Path) -> None:
+    # Task 3 makes way for task 4 twice: the first time 4 comes from the same CPU, the second time from another one.
+    said: list[Said] = [("switch", 0, 3, 4), ("switch", 0, 4, 3), ("switch", 1, 5, 4), ("switch", 0, 3, 4)]
+    _, trial, _ = written(tmp_path / "trace", on_cpus(said), on_cpus(said[:2]))
+    moves = ["continues on CPU" in words for _, _, words, *_ in trial.decisions]
+    assert moves == [False, False, True, True]
+    assert trial.decisions[2][2].endswith("continues on CPU 1")
+    assert trial.decisions[3][2].endswith("continues on CPU 0")
 
 
 def test_both_part_at_one_time_and_a_task_has_one_number(tmp_path: Path) -> None:

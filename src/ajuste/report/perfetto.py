@@ -220,8 +220,9 @@ class _Trial:
     def _in_words(self) -> Iterator[str]:
         """Each decision; those that are alike are put into words once."""
         one = self._one
-        known: dict[tuple[int, ...], str] = {}
-        for place, key in enumerate(zip(one.kinds, one.running, one.others, one.stays, one.ways, strict=True)):
+        known: dict[tuple[int | None, ...], str] = {}
+        what = (one.kinds, one.cpus, one.running, one.others, one.stays, one.ways, one.other_cpus)
+        for place, key in enumerate(zip(*what, strict=True)):
             if key not in known:
                 known[key] = in_words(decision_point(one, place, lambda task: self._called.get(task, "")))
             yield known[key]
