@@ -2,6 +2,8 @@
 //!
 //! A store takes the line from all other cores. Nothing is written back, and nothing is fetched ahead.
 
+use std::collections::HashSet;
+
 use crate::cache::{Entry, Line, Lru};
 use crate::machine::{Contents, Geometry, Machine, Outer, Place};
 
@@ -24,6 +26,8 @@ pub enum Found {
 struct Core {
     l1i: Lru<Line>,
     l1d: Lru<Line>,
+    /// Lines that another core took from it, and that it did not access since.
+    lost: HashSet<u64>,
 }
 
 /// Caches of one level behind the first: one for each group of cores.
@@ -35,6 +39,8 @@ struct Level {
 }
 
 pub struct Hierarchy {
+    /// Whether the last miss was of a line that the core had lost.
+    was_lost: bool,
     first: [Geometry; 2],
     cores: Vec<Core>,
     second: Option<Level>,
@@ -100,6 +106,7 @@ impl Level {
 impl Hierarchy {
     pub fn new(machine: &Machine) -> Hierarchy {
         Hierarchy {
+            was_lost: false,
             first: [machine.l1i, machine.l1d],
             cores: Vec::new(),
             second: machine.l2.map(Level::new),
@@ -110,7 +117,7 @@ impl Hierarchy {
     /// There is one more core. Those of a node come one after the other.
     pub fn add(&mut self, place: Place) {
         let [l1i, l1d] = self.first;
-        self.cores.push(Core { l1i: cache(l1i), l1d: cache(l1d) });
+        self.cores.push(Core { l1i: cache(l1i), l1d: cache(l1d), lost: HashSet::new() });
         for level in self.second.iter_mut().chain(&mut self.last) {
             level.add(place);
         }
@@ -131,9 +138,15 @@ impl Hierarchy {
         self.miss(core, number, access)
     }
 
+    /// Whether what was missed last was there before another core stored to it (a coherence miss).
+    pub fn was_lost(&self) -> bool {
+        self.was_lost
+    }
+
     /// What the first level does not have.
     #[inline(never)]
     fn miss(&mut self, core: usize, number: u64, access: Access) -> Found {
+        self.was_lost = self.cores[core].lost.remove(&number);
         let is_near = self.cores.len() > 1 && self.share(core, number);
         let mut found = self.look_further(core, number);
         if found == Found::Memory && is_near {
@@ -237,12 +250,15 @@ impl Hierarchy {
     /// Take a line from all other cores.
     fn claim(&mut self, core: usize, line: u64) {
         for number in (0..self.cores.len()).filter(|number| *number != core) {
-            self.cores[number].l1i.remove(line);
-            self.cores[number].l1d.remove(line);
+            let other = &mut self.cores[number];
+            let mut is_lost = other.l1i.remove(line) | other.l1d.remove(line);
             for level in self.second.iter_mut().chain(&mut self.last) {
                 if !level.is_common(core, number) {
-                    level.of(number).remove(line);
+                    is_lost |= level.of(number).remove(line);
                 }
+            }
+            if is_lost {
+                self.cores[number].lost.insert(line);
             }
         }
     }
@@ -263,6 +279,7 @@ mod tests {
     fn hierarchy(contents: Contents, cores: usize) -> Hierarchy {
         let first = Geometry { sets: 16, ways: 4 };
         let mut made = Hierarchy {
+            was_lost: false,
             first: [first, first],
             cores: Vec::new(),
             second: Some(Level::new(outer(32, 8, Contents::Inclusive, 1))),
@@ -341,9 +358,14 @@ mod tests {
             hierarchy.access(core, 7, Access::Load);
         }
         assert_eq!(hierarchy.access(1, 7, Access::Store), Found::First);
+        assert!(!hierarchy.was_lost());
         // Behind the same last level it comes from there, else from memory.
         assert_eq!(hierarchy.access(0, 7, Access::Load), Found::Last);
+        assert!(hierarchy.was_lost());
+        assert_eq!(hierarchy.access(0, 9, Access::Load), Found::Memory);
+        assert!(!hierarchy.was_lost());
         assert_eq!(hierarchy.access(2, 7, Access::Load), Found::Memory);
+        assert!(hierarchy.was_lost());
         assert_eq!(hierarchy.access(1, 7, Access::Load), Found::First);
         assert_eq!(hierarchy.access(1, 7, Access::Store), Found::First);
         assert_ne!(hierarchy.access(0, 7, Access::Load), Found::First);

@@ -19,17 +19,19 @@ pub struct Misses {
     /// Lines from the memory of another node, and by how much that was further than the nearest, in all.
     pub remote: u64,
     pub distance: u64,
+    /// Lines that were there until another core stored to them.
+    pub lost: u64,
 }
 
 impl Misses {
-    pub fn figures(&self) -> [u64; 9] {
-        let Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance } = *self;
-        [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance]
+    pub fn figures(&self) -> [u64; 10] {
+        let Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost } = *self;
+        [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost]
     }
 
-    fn of(figures: [u64; 9]) -> Misses {
-        let [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance] = figures;
-        Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance }
+    fn of(figures: [u64; 10]) -> Misses {
+        let [l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost] = figures;
+        Misses { l1i, l1d, l2, llc, tlb, walks, branches, remote, distance, lost }
     }
 
     pub fn is_zero(&self) -> bool {

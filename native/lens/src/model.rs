@@ -188,6 +188,7 @@ impl Model {
     #[inline(never)]
     fn missed_line(&mut self, number: usize, line: u64, found: Found, (access, space): (Access, usize)) {
         let further = if found == Found::Memory { self.distance(self.cores[number].node, line) - NEAREST } else { 0 };
+        let was_lost = u64::from(self.hierarchy.was_lost());
         let core = &mut self.cores[number];
         core.news += 1;
         let misses = &mut core.modelled[space].misses;
@@ -200,6 +201,7 @@ impl Model {
         misses.llc += u64::from(found == Found::Memory);
         misses.remote += u64::from(further > 0);
         misses.distance += further;
+        misses.lost += was_lost;
     }
 
     /// From a node to the one that has a line. Code outside of memory is in none.

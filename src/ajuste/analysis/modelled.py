@@ -90,6 +90,11 @@ def _sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iter
     }
     misses = [f"its {level} {number(own)} instead of {number(before)}" for level, (own, before) in levels.items()]
     yield f"Misses of the model: {', '.join(misses)}."
+    if row.own.lost or row.baseline.lost:
+        yield (
+            f"{number(row.own.lost)} of the lines that it misses were there until another CPU stored to them, "
+            f"instead of {number(row.baseline.lost)}."
+        )
     if row.own.remote or row.baseline.remote:
         yield (
             f"{number(row.own.remote)} lines come from the memory of another node, instead of "

@@ -92,6 +92,7 @@ class Missed(NamedTuple):
     """How often it was looked for further out than in: L1 of instructions and of data, L2, LLC, TLB of the first level,
     of the second (the page tables are walked), and how many branches were predicted wrongly. ``remote`` lines came from
     the memory of another node; ``distance`` is by how much that was further than the nearest, in all (ACPI's SLIT).
+    ``lost`` ones were there until another CPU stored to them.
     """
 
     l1i: _Count = 0
@@ -103,6 +104,7 @@ class Missed(NamedTuple):
     branches: _Count = 0
     remote: _Count = 0
     distance: _Count = 0
+    lost: _Count = 0
 
     def plus(self, other: Missed) -> Missed:
         return Missed(*map(operator.add, self, other))

@@ -16,6 +16,7 @@ _MISSES: Final[tuple[tuple[str, Callable[[Missed], int]], ...]] = (
     ("L1 instruction cache misses", lambda missed: missed.l1i),
     ("L2 cache misses", lambda missed: missed.l2),
     ("Last-level cache misses", lambda missed: missed.llc),
+    ("Lines that another CPU had stored to", lambda missed: missed.lost),
     ("Lines from another node's memory", lambda missed: missed.remote),
     ("TLB misses, second level too", lambda missed: missed.walks),
     ("Branches predicted wrongly", lambda missed: missed.branches),

@@ -169,6 +169,7 @@ MODELLED: Final = (
     _modelled("l1i-misses", "L1 instruction cache misses", "Lines of code that were not in the first level"),
     _modelled("l2-misses", "L2 cache misses", "Lines that were not in the second level either"),
     _modelled("llc-misses", "Last-level cache misses", "Lines that came from memory"),
+    _modelled("coherence-misses", "Coherence misses", "Lines that were there until another CPU stored to them"),
     _modelled("remote-accesses", "Remote accesses", "Lines that came from the memory of another node"),
     _modelled("tlb-misses", "TLB misses", "Translations of addresses that no TLB had"),
     _modelled("branch-misses", "Branch misses", "Conditional branches that were predicted wrongly"),

@@ -154,10 +154,10 @@ def counters(bytes_apart: int) -> Plan:
 
 
 def shared_lines(guest: GuestExecutor, bytes_apart: int) -> tuple[Observation, int]:
-    """What was seen of two threads that count in words so far apart, and their modelled misses of L1."""
+    """What was seen of two threads that count in words so far apart, and the lines that they took from each other."""
     observation = guest.count(counters(bytes_apart), "counts", catalogue().machines["zen4-8c"])
     own = [task.modelled for task in costs_of(observation).tasks if task.role == "workload"]
-    return observation, sum(one.user.misses.l1d for one in own if one is not None)
+    return observation, sum(one.user.misses.lost for one in own if one is not None)
 
 
 @pytest.mark.vm
