@@ -10,13 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from rapidfuzz import process
-
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.guest.module import modules_for
 from ajuste.machine.home import Home
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RequestError, RunError, nearest_names
 from ajuste.model.event import Exited, Failed, Output, ReadBack, Written
 from ajuste.model.kernel import KernelImage, Proof, Shown
 from ajuste.model.plan import Choice, Command, FileLocation, Plan, Read, Write
@@ -195,7 +193,7 @@ def parse_claim(text: str) -> Claim:
     absent = name.startswith(_ABSENT)
     name = name.removeprefix(_ABSENT)
     if name not in FEATURES:
-        near = process.extractOne(name, list(FEATURES), score_cutoff=60)
+        near = nearest_names(name, FEATURES)
         raise RequestError(
             f"feature {text!r} not found; expected one of {', '.join(FEATURES)}",
             hint=f"did you mean {_ABSENT if absent else ''}{near[0]}?" if near else None,
