@@ -8,11 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.module import modules_for
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError, nearest_names
 from ajuste.model.event import Exited, Failed, Output, ReadBack, Written
@@ -27,6 +25,9 @@ from ajuste.run.proofs.features.io_schedulers import DISKS, queue_of
 from ajuste.run.proofs.features.numa import NODES
 from ajuste.study.schema import Study
 from ajuste.study.site import GUEST
+
+if TYPE_CHECKING:
+    from ajuste.executor.guest.guest import GuestExecutor
 
 # Looking at a running kernel: one boot of a machine with two nodes of memory, and plans that start from there.
 
@@ -45,6 +46,8 @@ def look_at(
 
     Raises RequestError where it does not boot, RunError where the guest is lost.
     """
+    from ajuste.executor.guest.guest import GuestExecutor  # takes long to load, and claims are checked without
+
     wanted = tuple(features)
     with GuestExecutor(
         image,
@@ -71,6 +74,7 @@ def look_at(
 
 def _loadable(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[str, ...]:
     """The modules that this kernel has as such."""
+    from ajuste.executor.guest.module import modules_for
 
     def has(name: str) -> bool:
         try:
