@@ -4,7 +4,7 @@ SHELL := /bin/sh
 
 AJUSTE := .venv/bin/ajuste
 SYNCED := .venv/.synced
-PLOTLY := src/ajuste/report/templates/plotly.min.js
+PLOTLY := src/ajuste/report/templates/plotly.min.js.gz
 
 # The same sources give the same programs for every user and in every directory: no path of this machine gets into them.
 CARGO_HOME ?= $(HOME)/.cargo
@@ -33,7 +33,7 @@ $(SYNCED): uv.lock pyproject.toml | system
 	@touch $@
 
 $(PLOTLY): $(SYNCED)
-	@cp .venv/lib/python3*/site-packages/plotly/package_data/plotly.min.js $@
+	@gzip -9nc .venv/lib/python3*/site-packages/plotly/package_data/plotly.min.js >$@.part && mv $@.part $@
 
 native: | system
 	@$(CARGO) build --quiet --release --locked

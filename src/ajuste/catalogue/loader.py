@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
-from rapidfuzz import fuzz
 
 from ajuste.catalogue import level, place
 from ajuste.catalogue.place import CanChange, ListFiles
@@ -258,8 +257,10 @@ def _score(tunable: Tunable, words: list[str]) -> int:
 
 
 def _likeness(tunable: Tunable, words: list[str]) -> float:
+    from difflib import SequenceMatcher  # only a mistake needs it
+
     parts = re.split(r"[_\s]+", f"{tunable.name} {tunable.title}".lower())
-    return min(max(fuzz.ratio(word, part) for part in parts) for word in words)
+    return 100 * min(max(SequenceMatcher(None, word, part).ratio() for part in parts) for word in words)
 
 
 # The figures that samplers read, from ``samplers.toml``.

@@ -26,7 +26,6 @@ from ajuste.profile.placing import Placed, notes_of
 from ajuste.profile.source import FORMS
 from ajuste.report.console import Console, sheet
 from ajuste.run.experiment import built_kernels
-from ajuste.run.placement import check_profiles, placed_profiles
 from ajuste.run.testbed import RunOptions
 from ajuste.study.builtin import find_study
 from ajuste.study.command_line.request import Request, kernels_between_commas
@@ -161,6 +160,8 @@ def placed(
     specs: Sequence[str], target: TargetTable, catalogue: Catalogue, means: RunOptions, *, tell: bool
 ) -> tuple[Placed, ...]:
     """As ``run.placement.placed_profiles``; with ``tell`` what came of it is printed."""
+    from ajuste.run.placement import placed_profiles  # few experiments have profiles
+
     _require_named(specs)
     console = Console(file=sys.stderr)
     if console.is_terminal:
@@ -245,6 +246,8 @@ def built_for_profiles(
             hint="build the kernel first with ajuste kernel build",
             place=study.kernel_place(study.kernels[0]),
         )
+    from ajuste.run.placement import check_profiles
+
     _require_named(specs)
     check_profiles(specs, study.target, catalogue, means)
     return built_for(study, catalogue, means, quiet=quiet)

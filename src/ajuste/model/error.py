@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from rapidfuzz import fuzz, process
+if TYPE_CHECKING:
+    from difflib import SequenceMatcher
 
 LONGEST_SUGGESTED: Final = 100
 """Names that are longer are near to none, and comparing them takes long."""
@@ -68,13 +69,49 @@ def nearest_names(
     *,
     most: int = 1,
     likeness: int = 60,
-    scorer: Callable[..., float] = fuzz.WRatio,
+    parts: bool = True,
 ) -> list[str]:
-    """Those of the ``known`` names that are spelt like ``name``, nearest first; ``likeness`` goes up to 100."""
-    if len(name) > LONGEST_SUGGESTED:
+    """Those of the ``known`` names that are spelt like ``name``, nearest first; ``likeness`` goes up to 100.
+
+    With ``parts`` a much shorter name is also like what it is a part of: ``balancing`` like ``numa_balancing_mode``.
+    """
+    from difflib import SequenceMatcher  # only a mistake needs it
+
+    if not name or len(name) > LONGEST_SUGGESTED:
         return []
-    found = process.extract(name, list(known), scorer=scorer, limit=most, score_cutoff=likeness)
-    return [match for match, _, _ in found]
+    matcher = SequenceMatcher(None, "", name, autojunk=False)
+    scores = {other: 100 * _likeness(matcher, name, other, likeness / 100, parts=parts) for other in known}
+    found = [other for other, score in scores.items() if score >= likeness]
+    return sorted(found, key=lambda other: -scores[other])[:most]
+
+
+def _likeness(matcher: SequenceMatcher[str], name: str, other: str, least: float, *, parts: bool) -> float:
+    """How much ``other`` is like ``name``, up to 1, or 0 if it is less than ``least``. ``matcher`` knows ``name``."""
+    matcher.set_seq1(other)
+    short, long = sorted((len(name), len(other)))
+    weight = _weight_of_part(short, long) if parts else 0.0
+    common = matcher.quick_ratio() * (short + long) / 2  # letters, in whatever order: most names have too few
+    if not common or max(2 * common / (short + long), weight * common / short) < least:
+        return 0.0
+    part = weight * _likeness_of_part(matcher, name, other) if weight else 0.0
+    return max(matcher.ratio(), part)
+
+
+def _weight_of_part(short: int, long: int) -> float:
+    """What a part is worth beside the whole: the less, the smaller it is."""
+    if long < 1.5 * short:
+        return 0.0
+    return 0.9 if long < 8 * short else 0.6
+
+
+def _likeness_of_part(matcher: SequenceMatcher[str], name: str, other: str) -> float:
+    """Of the shorter text and as long a part of the longer, wherever some of their letters meet."""
+    from difflib import SequenceMatcher
+
+    length = min(len(name), len(other))
+    shifts = {there - here for there, here, _ in matcher.get_matching_blocks()}
+    pairs = ((other[max(0, shift) :][:length], name[max(0, -shift) :][:length]) for shift in shifts)
+    return max(SequenceMatcher(None, there, here, autojunk=False).ratio() for there, here in pairs)
 
 
 def did_you_mean(names: Iterable[str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import os
@@ -35,7 +36,7 @@ _BREAKS: Final = re.compile(r"([_./](?=\w))")
 
 def render_html(report: Report, of: str = "") -> str:
     """The whole page. Everything in ``report`` is shown as text, whatever it contains. ``of`` names its contents."""
-    scripts = {"theme": _asset("theme.js"), "plotly": _asset("plotly.min.js"), "report": _asset("report.js")}
+    scripts = {"theme": _asset("theme.js"), "plotly": _asset("plotly.min.js.gz"), "report": _asset("report.js")}
     blocks = (*report.lead, *(block for section in report.sections for block in section.blocks))
     files = [file for block in every(blocks) if isinstance(block, Data) for file in block.downloads]
     figures = {picture.plot.name: picture.plot.figure for picture in report.pictures}
@@ -124,8 +125,10 @@ def _json_text(document: str) -> Markup:
 
 
 def _asset(name: str) -> Markup:
-    text = resources.files("ajuste.report").joinpath("templates", name).read_text(encoding="utf-8")
-    return Markup(text)  # a file of this package
+    content = resources.files("ajuste.report").joinpath("templates", name).read_bytes()
+    if name.endswith(".gz"):
+        content = gzip.decompress(content)
+    return Markup(content.decode())  # a file of this package
 
 
 def _shown(value: Any) -> Any:

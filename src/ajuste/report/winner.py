@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rapidfuzz import process
-
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, nearest_names
 from ajuste.model.event import Written
 from ajuste.model.plan import Attributes
 from ajuste.model.results import Results
@@ -50,7 +48,7 @@ def deciding_verdicts(results: Results, configuration: str) -> list[Verdict]:
 def _require(results: Results, wanted: str) -> None:
     names = [one.name for one in results.configurations]
     if wanted not in names:
-        nearest = [name for name, _, _ in process.extract(wanted, names, limit=3, score_cutoff=50)]
+        nearest = nearest_names(wanted, names, most=3, likeness=50)
         raise RequestError(
             f"the run {results.run} has no configuration {wanted!r}",
             hint=f"did you mean {' or '.join(map(repr, nearest))}?"

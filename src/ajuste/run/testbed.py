@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
-from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.machine import of_this_machine
 from ajuste.executor.host.prepared import prepared_for, require_possible
-from ajuste.kernel.own_module import built_modules
 from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, WORKLOADS, Home, find_program, native_program
@@ -40,6 +38,7 @@ from ajuste.study.site import GUEST, Site
 if TYPE_CHECKING:
     from ajuste.executor.cluster.connection import Cluster
     from ajuste.executor.guest.guest import GuestOptions
+    from ajuste.executor.guest.initramfs import GuestFiles
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -164,15 +163,15 @@ class GuestTestbed(Testbed):
         return study, catalogue, versions, find_program, GUEST
 
     def _version(self, spec: str, study: Study) -> KernelVersion:
-        from ajuste.executor.guest.initramfs import how_to_build
-        from ajuste.kernel.fetch import fetch_kernel
-
         parsed = parse_spec(spec)
         known = parsed.version or parsed.release if isinstance(parsed, PackagedKernel) else ""
         if "." in known:
             return KernelVersion.parse(known)
         if isinstance(parsed, KernelToBuild):
             return _version_to_build(parsed, spec, study, self.means.home)
+        from ajuste.executor.guest.initramfs import how_to_build
+        from ajuste.kernel.fetch import fetch_kernel
+
         try:
             return fetch_kernel(spec, self.means.home, say=self.means.say).version
         except RequestError as failure:
@@ -185,6 +184,7 @@ class GuestTestbed(Testbed):
         from ajuste.executor.guest.emulator import choose_emulator
         from ajuste.executor.guest.initramfs import scheduler_of
         from ajuste.kernel.fetch import fetch_kernel
+        from ajuste.kernel.own_module import built_modules
         from ajuste.run.proofs.prove import check_claims
 
         check_claims(study)
@@ -223,6 +223,8 @@ class GuestTestbed(Testbed):
         return proof
 
     def _guest(self, experiment: Experiment, machine: Machine) -> tuple[KernelImage, GuestFiles, GuestOptions]:
+        from ajuste.executor.guest.initramfs import GuestFiles
+
         resolved, table = experiment.resolved, experiment.resolved.study.target
         files = GuestFiles(
             programs=tuple(map(Path, resolved.programs)),

@@ -17,13 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from elftools.elf.elffile import ELFFile
-from rapidfuzz import process
 
 from ajuste.kernel.cache import CHECKSUMS, read_checksums
 from ajuste.kernel.spec import BUILT
 from ajuste.kernel.symbols import NO_ELF
 from ajuste.machine.files import read_kept
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RequestError, RunError, nearest_names
 from ajuste.model.kernel import KernelImage
 
 if sys.version_info >= (3, 14):
@@ -134,7 +133,7 @@ def _add(
         return
     kernel = kept.kernel
     if name not in files:
-        nearest = [match[0] for match in process.extract(name, sorted({*files, *built_in}), limit=3, score_cutoff=70)]
+        nearest = nearest_names(name, sorted({*files, *built_in}), most=3, likeness=70)
         raise RequestError(
             f"{kernel.spec} ({kernel.release}) has no module {name}",
             hint=f"nearest: {', '.join(nearest)}" if nearest else None,

@@ -13,8 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal
 
-from rapidfuzz import fuzz
-
 from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.make import jobs_here, run_make
 from ajuste.kernel.building.workspace import Edits, Workspace
@@ -82,7 +80,7 @@ def require_known(asked: Options, symbols: Mapping[str, str], origin: SourceOrig
     """Raises RequestError for names that there are not, with the nearest, and for values of another type."""
     for name, value in asked.items():
         if name not in symbols:
-            near = nearest_names(name, sorted(symbols), most=3, likeness=70, scorer=fuzz.ratio)
+            near = nearest_names(name, sorted(symbols), most=3, likeness=70, parts=False)
             raise RequestError(
                 f"option {name} is not supported by {origin.title}",
                 hint=f"nearest: {', '.join(near)}" if near else None,

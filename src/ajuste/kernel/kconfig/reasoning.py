@@ -25,7 +25,6 @@ from kconfiglib import (
     expr_value,
     split_expr,
 )
-from rapidfuzz import fuzz
 
 from ajuste.kernel.kconfig.message import Cause, OptionExplanation
 from ajuste.model.error import nearest_names
@@ -253,5 +252,5 @@ def _unknown(tree: Kconfig, name: str, wanted: str | None) -> OptionExplanation:
 def _nearest_names(name: str, known: list[str]) -> tuple[str, ...]:
     """First those that have ``name`` as a word of theirs, then those that are spelt alike."""
     within = sorted((one for one in known if f"_{name}_" in f"_{one}_"), key=len)
-    alike = nearest_names(name, known, most=_NEAREST, scorer=fuzz.ratio)
+    alike = nearest_names(name, known, most=_NEAREST, parts=False)
     return tuple(dict.fromkeys([*within, *alike]))[:_NEAREST]

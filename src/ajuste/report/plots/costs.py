@@ -44,11 +44,12 @@ def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name
     shades = [_shade(before, own) for before, own in zip(*wholes, strict=True)]
     values = [before + own for before, own in zip(*wholes, strict=True)]
     rows = min(_MOST_ROWS, 1 + max(d for d, value in zip(depths, values, strict=True) if _SEEN * value >= values[0]))
-    labels = [_label(graph, place, depths[place]) for place in range(len(graph.parents))]
+    labels = [plain(_label(graph, place, depths[place])) for place in range(len(graph.parents))]
+    both = plain(called[0]), plain(called[1])
     drawn = {
         "type": "icicle",
         "ids": [str(place) for place in range(len(labels))],
-        "labels": [plain(label) for label in labels],
+        "labels": labels,
         "parents": ["" if parent < 0 else str(parent) for parent in graph.parents],
         "values": values,
         "branchvalues": "total",
@@ -60,7 +61,7 @@ def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name
         "textposition": "middle left",
         "textfont": {"color": [variable("card" if shade.endswith("3") else "ink") for shade in shades], "size": 11},
         "hoverinfo": "text",
-        "hovertext": [_hover(label, called, before, own) for label, before, own in zip(labels, *wholes, strict=True)],
+        "hovertext": [_hover(label, both, before, own) for label, before, own in zip(labels, *wholes, strict=True)],
     }
     return Plot(
         name=name,
@@ -104,9 +105,10 @@ def _label(graph: CostGraph, place: int, depth: int) -> str:
     return name or "others"
 
 
-def _hover(label: str, called: tuple[str, ...], before: int, own: int) -> str:
-    figures = f"{plain(called[0])}: {number(before, 0)}<br>{plain(called[1])}: {number(own, 0)}"
-    return f"<b>{plain(label)}</b><br>{figures}<br>difference: {signed(own - before, 0)} instructions"
+def _hover(label: str, called: tuple[str, str], before: int, own: int) -> str:
+    """Of texts that are plain already."""
+    figures = f"{called[0]}: {number(before, 0)}<br>{called[1]}: {number(own, 0)}"
+    return f"<b>{label}</b><br>{figures}<br>difference: {signed(own - before, 0)} instructions"
 
 
 def _description(costs: CostComparison, called: tuple[str, ...]) -> str:

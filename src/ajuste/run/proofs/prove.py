@@ -8,15 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from rapidfuzz import process
-
-from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.module import modules_for
 from ajuste.machine.home import Home
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RequestError, RunError, nearest_names
 from ajuste.model.event import Exited, Failed, Output, ReadBack, Written
 from ajuste.model.kernel import KernelImage, Proof, Shown
 from ajuste.model.plan import Choice, Command, FileLocation, Plan, Read, Write
@@ -29,6 +25,9 @@ from ajuste.run.proofs.features.io_schedulers import DISKS, queue_of
 from ajuste.run.proofs.features.numa import NODES
 from ajuste.study.schema import Study
 from ajuste.study.site import GUEST
+
+if TYPE_CHECKING:
+    from ajuste.executor.guest.guest import GuestExecutor
 
 # Looking at a running kernel: one boot of a machine with two nodes of memory, and plans that start from there.
 
@@ -47,6 +46,8 @@ def look_at(
 
     Raises RequestError where it does not boot, RunError where the guest is lost.
     """
+    from ajuste.executor.guest.guest import GuestExecutor  # takes long to load, and claims are checked without
+
     wanted = tuple(features)
     with GuestExecutor(
         image,
@@ -73,6 +74,7 @@ def look_at(
 
 def _loadable(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[str, ...]:
     """The modules that this kernel has as such."""
+    from ajuste.executor.guest.module import modules_for
 
     def has(name: str) -> bool:
         try:
@@ -195,7 +197,7 @@ def parse_claim(text: str) -> Claim:
     absent = name.startswith(_ABSENT)
     name = name.removeprefix(_ABSENT)
     if name not in FEATURES:
-        near = process.extractOne(name, list(FEATURES), score_cutoff=60)
+        near = nearest_names(name, FEATURES)
         raise RequestError(
             f"feature {text!r} not found; expected one of {', '.join(FEATURES)}",
             hint=f"did you mean {_ABSENT if absent else ''}{near[0]}?" if near else None,
