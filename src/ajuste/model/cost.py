@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
@@ -250,24 +251,31 @@ class NamedCosts(_Figures):
         return self
 
 
-def _packed(costs: NamedCosts) -> str:
-    return base64.b64encode(zlib.compress(costs.model_dump_json().encode())).decode()
+def packed(document: BaseModel) -> str:
+    """Compressed: a sixth of its size, or less."""
+    return base64.b64encode(zlib.compress(document.model_dump_json().encode())).decode()
 
 
-def _unpacked(value: Any) -> Any:
-    """Raises ValueError for what is not packed costs."""
-    if not isinstance(value, str):
-        return value
-    try:
-        content = zlib.decompressobj().decompress(base64.b64decode(value), _MOST_BYTES)
-    except zlib.error as error:
-        raise ValueError(f"packed costs are damaged: {error}") from error
-    return NamedCosts.model_validate_json(content)
+def unpacked(kind: type[BaseModel], named: str) -> Callable[[Any], Any]:
+    """What makes such a document of a packed one, and leaves any other value. That raises ValueError for what is none."""
+
+    def unpack(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            content = zlib.decompressobj().decompress(base64.b64decode(value), _MOST_BYTES)
+        except zlib.error as error:
+            raise ValueError(f"packed {named} are damaged: {error}") from error
+        return kind.model_validate_json(content)
+
+    return unpack
 
 
 _MOST_BYTES: Final = 1 << 28
-PackedCosts = Annotated[NamedCosts, BeforeValidator(_unpacked), PlainSerializer(_packed, return_type=str)]
-"""Compressed where it is written: a sixth of its size, or less."""
+PackedCosts = Annotated[
+    NamedCosts, BeforeValidator(unpacked(NamedCosts, "costs")), PlainSerializer(packed, return_type=str)
+]
+"""Compressed where it is written."""
 
 
 class CostRow(_Figures):

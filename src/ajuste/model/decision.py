@@ -6,16 +6,14 @@ two such streams part.
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, Self, get_args
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from ajuste.model.cost import Address, Count, Role
+from ajuste.model.cost import Address, Count, Role, packed, unpacked
 
 MOST_DECISIONS: Final = 500_000
 """The lens keeps the first so many of a trial, and counts the others."""
@@ -23,7 +21,6 @@ _MOST_PATHS: Final = 20_000
 _LONGEST_PATH: Final = 48
 _MOST_TASKS: Final = 200_000
 _LONGEST_NAME: Final = 200
-_MOST_BYTES: Final = 1 << 28
 
 DecisionKind = Literal["switch", "wakeup", "new", "resched", "timer"]
 """A task leaves a CPU and another one comes; a task is woken; a new one may run; one has to make way; the timer
@@ -160,22 +157,9 @@ class NamedDecisions(DecisionStream):
         return tuple(self.functions[one] for one in reversed(self.paths[way])) if way >= 0 else ()
 
 
-def _packed(decisions: NamedDecisions) -> str:
-    return base64.b64encode(zlib.compress(decisions.model_dump_json().encode())).decode()
-
-
-def _unpacked(value: Any) -> Any:
-    """Raises ValueError for what is not packed decisions."""
-    if not isinstance(value, str):
-        return value
-    try:
-        content = zlib.decompressobj().decompress(base64.b64decode(value), _MOST_BYTES)
-    except zlib.error as error:
-        raise ValueError(f"packed decisions are damaged: {error}") from error
-    return NamedDecisions.model_validate_json(content)
-
-
-PackedDecisions = Annotated[NamedDecisions, BeforeValidator(_unpacked), PlainSerializer(_packed, return_type=str)]
+PackedDecisions = Annotated[
+    NamedDecisions, BeforeValidator(unpacked(NamedDecisions, "decisions")), PlainSerializer(packed, return_type=str)
+]
 """Compressed where they are written."""
 
 
