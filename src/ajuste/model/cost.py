@@ -257,7 +257,7 @@ def packed(document: BaseModel) -> str:
 
 
 def unpacked(kind: type[BaseModel], named: str) -> Callable[[Any], Any]:
-    """What makes such a document of a packed one, and leaves any other value. That raises ValueError for what is none."""
+    """What makes such a document of a packed one, and leaves other values. That raises ValueError for what is none."""
 
     def unpack(value: Any) -> Any:
         if not isinstance(value, str):
