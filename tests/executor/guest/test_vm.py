@@ -218,7 +218,7 @@ def test_a_coarser_granularity_means_fewer_switches_and_each_trial_starts_afresh
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "LARGEST_OUTPUT_BYTES", 1 << 20)
     monkeypatch.setattr(machine, "_LOOK_EVERY_SECONDS", 1.0)
-    monkeypatch.setattr(vm, "_GUEST_SLACK_SECONDS", 3)
+    monkeypatch.setattr(machine, "_GUEST_SLACK_SECONDS", 3)
 
 
 @pytest.mark.usefixtures("impatient")
