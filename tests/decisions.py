@@ -17,6 +17,8 @@ FUNCTIONS = (
     "try_to_wake_up",
     "entry_SYSCALL_64",
     "asm_sysvec_apic_timer_interrupt",
+    "__x64_sys_write",
+    "__x64_sys_read",
 )
 PATHS = ((0, 1, 2, 3), (2, 3), (4,))
 
@@ -64,6 +66,19 @@ def stream(steps: Sequence[Step], *, each: int = 100, moved: int = 0, **changes:
         "idle_ns": [0] * count,
     }
     return NamedDecisions.model_validate(figures | {"tasks": tasks, **columns} | changes)
+
+
+def calling(calls: Sequence[tuple[int, int, int | None]]) -> dict[str, Any]:
+    """System calls for ``stream``: the task, when it begins, and how long it takes (None: to the end)."""
+    ordered = sorted(calls, key=lambda call: call[1])
+    return {
+        "tasks": [task for task, *_ in ordered],
+        "functions": [len(FUNCTIONS) - 1 - at % 2 for _, at, _ in ordered],
+        "at": [at for _, at, _ in ordered],
+        "idle_ns": [0] * len(ordered),
+        "ended_at": [None if long is None else at + long for _, at, long in ordered],
+        "ended_idle_ns": [None if long is None else 0 for _, _, long in ordered],
+    }
 
 
 Said = tuple[str, int, int, int]

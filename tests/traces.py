@@ -12,7 +12,9 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 @dataclass
 class Trial:
-    """What is on the tracks of one machine: ``decisions`` are their time, kind, words, path and instructions."""
+    """What is on the tracks of one machine: ``decisions`` are their time, kind, words, path and instructions, ``calls``
+    the thread, the name, the begin and the end of system calls.
+    """
 
     name: str = ""
     kernel: str = ""
@@ -21,6 +23,7 @@ class Trial:
     events: list[Any] = field(default_factory=list)
     decisions: list[tuple[int, str, str, tuple[str, ...], int]] = field(default_factory=list)
     instructions: list[tuple[int, int]] = field(default_factory=list)
+    calls: list[tuple[str, str, int, int | None]] = field(default_factory=list)
     parting: list[Any] = field(default_factory=list)
     clocks: int = 0
 
@@ -55,7 +58,11 @@ def read(path: Path) -> tuple[Trial, Trial]:
             case "ftrace_events":
                 trial.events += packet.ftrace_events.event
             case "track_descriptor":
-                tracks[packet.track_descriptor.uuid] = packet.track_descriptor.name
+                about = packet.track_descriptor
+                named = {tid: name for name, tid in trial.threads.items()}
+                if about.HasField("thread"):
+                    assert trial.processes[about.thread.tid] == trial.processes[about.thread.pid]
+                tracks[about.uuid] = f"thread {named[about.thread.tid]}" if about.HasField("thread") else about.name
             case "track_event":
                 _take(trial, packet, tracks, known[packet.trusted_packet_sequence_id])
         if packet.HasField("interned_data"):
@@ -79,6 +86,14 @@ def _take(trial: Trial, packet: Any, tracks: dict[int, str], known: dict[str, di
     if event.type == pb.TrackEvent.TYPE_COUNTER:
         assert tracks[event.track_uuid] == f"Instructions ({trial.name})"
         trial.instructions.append((packet.timestamp, event.counter_value))
+    elif event.type == pb.TrackEvent.TYPE_SLICE_BEGIN:
+        assert [known["categories"][one] for one in event.category_iids] == ["system call"]
+        thread = tracks[event.track_uuid].removeprefix("thread ")
+        trial.calls.append((thread, known["names"][event.name_iid], packet.timestamp, None))
+    elif event.type == pb.TrackEvent.TYPE_SLICE_END:
+        thread = tracks[event.track_uuid].removeprefix("thread ")
+        place = max(place for place, call in enumerate(trial.calls) if call[0] == thread)
+        trial.calls[place] = (*trial.calls[place][:3], packet.timestamp)
     elif event.track_uuid:
         assert tracks[event.track_uuid] == "Divergence"
         trial.parting.append(packet)

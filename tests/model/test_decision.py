@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.scheduling import Recorded
-from decisions import PATHS, Step, steps, stream
+from decisions import AGENT, FIRST, PATHS, Step, calling, steps, stream
 
 STEPS: list[Step] = [("new", 0), ("switch", 4), ("timer", 0), ("wakeup", 3), ("resched", 4), ("switch", 3)]
 
@@ -40,6 +40,31 @@ def test_time_is_that_of_the_guests_clock() -> None:
     assert [one.time_ns(place) for place in range(6)] == [200, 400, 600, 809, 1009, 1209]
     assert one.path(0) == tuple(one.functions[place] for place in reversed(PATHS[0]))
     assert stream(STEPS, ways=(-1,) * 6).path(0) == ()
+
+
+CALLS = calling([(FIRST, 10, 20), (AGENT, 25, None)])
+
+
+def test_system_calls_have_a_begin_and_an_end() -> None:
+    one = stream(STEPS, calls=CALLS | {"idle_ns": (0, 3), "ended_idle_ns": (4, None)})
+    assert [one.call_ns(place) for place in range(2)] == [(20, 64), (53, None)]
+    assert len(stream(STEPS).calls) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"at": (10,)}, "equally long"),
+        ({"at": (25, 10)}, "not in the order"),
+        ({"tasks": (FIRST, 99)}, "not there"),
+        ({"functions": (0, 99)}, "function that is not there"),
+        ({"ended_at": (9, None)}, "before it begins"),
+        ({"ended_idle_ns": (None, None)}, "without a time"),
+    ],
+)
+def test_system_calls_that_do_not_fit_are_refused(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        stream(STEPS, calls=CALLS | changes)
 
 
 TASK = {"number": 9, "parent": None, "role": "kernel", "birth": 0}

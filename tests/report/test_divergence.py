@@ -14,7 +14,7 @@ from ajuste.model.decision import NamedDecisions
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation, Recorded
 from ajuste.report.divergence import divergence_report, divergence_sections
-from ajuste.report.document import Folded, Picture, Section, Table
+from ajuste.report.document import CommandBlock, Folded, Picture, Section, Table
 from ajuste.report.html import render_html
 from ajuste.report.labels import labels_of
 from ajuste.report.markdown import markdown
@@ -76,6 +76,8 @@ def test_it_is_said_shown_and_listed(section: Section) -> None:
     assert {trace.mode for trace in drawn.data} == {"lines", "markers"}
     assert len(drawn.layout.yaxis.ticktext) == 2
     draw(picture.plot, "title")
+    (command,) = (line for block in section.blocks if isinstance(block, CommandBlock) for line in block.lines)
+    assert command.endswith("--divergence --perfetto trace.pftrace")
     tables = [table for block in section.blocks if isinstance(block, Folded) for table in block.blocks]
     decisions, tasks = (table for table in tables if isinstance(table, Table))
     rows = [tuple(map(str, row.cells)) for group in decisions.groups for row in group.rows]

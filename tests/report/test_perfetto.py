@@ -18,7 +18,7 @@ from ajuste.analysis.divergence import divergence
 from ajuste.model.decision import KINDS, Divergence, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.report.perfetto import Followed, write_trace
-from decisions import KERNEL, Said, Step, on_cpus, steps, stream
+from decisions import AGENT, FIRST, KERNEL, Said, Step, calling, on_cpus, steps, stream
 from traces import Trial, read, sort
 
 EVENTS = {"switch": "sched_switch", "wakeup": "sched_wakeup", "new": "sched_wakeup_new"}
@@ -99,6 +99,20 @@ def test_a_decision_has_its_words_its_path_and_the_instructions_before_it(tmp_pa
     begin_ns = at_ns - baseline.time_ns(len(COMMON))
     assert trial.instructions[0] == (begin_ns, 0)
     assert trial.instructions[-1] == (begin_ns + 2 * baseline.instructions, baseline.instructions)
+
+
+def test_system_calls_are_on_their_threads(tmp_path: Path) -> None:
+    of_both = [(FIRST, 10, 20), (AGENT, 25, 100), (FIRST, 40, 7), (FIRST, 51, None)]
+    baseline, own = stream(COMMON, calls=calling(of_both)), stream(COMMON, calls=calling(of_both[1:]), each=999)
+    _, *trials = written(tmp_path / "trace", baseline, own)
+    begin_ns = trials[0].instructions[0][0]
+    assert trials[0].calls == [
+        ("workload #1", "read", begin_ns + 20, begin_ns + 60),
+        ("the agent #1", "write", begin_ns + 50, begin_ns + 250),
+        ("workload #1", "read", begin_ns + 80, begin_ns + 94),
+        ("workload #1", "write", begin_ns + 102, None),
+    ]
+    assert len(trials[1].calls) == 3
 
 
 def test_a_decision_on_several_cpus_says_where_its_task_was(tmp_path: Path) -> None:

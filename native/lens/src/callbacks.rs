@@ -175,3 +175,8 @@ pub extern "C" fn dequeue(cpu: c_uint, _: *mut c_void) {
     let (lens, cpu) = with(cpu);
     lens.may_stay(cpu, false);
 }
+
+pub extern "C" fn system_call(cpu: c_uint, function: *mut c_void) {
+    let (lens, cpu) = with(cpu);
+    lens.system_call(cpu, number(function));
+}

@@ -61,6 +61,19 @@ struct Columns {
     ways: Vec<i64>,
 }
 
+/// `SystemCallColumns` of `src/ajuste/model/decision.py`.
+#[derive(Debug, Default, Serialize)]
+struct CallColumns {
+    tasks: Vec<TaskId>,
+    functions: Vec<u64>,
+    at: Vec<u64>,
+    idle_ns: Vec<u64>,
+    /// None: not before the window's end.
+    ended_at: Vec<Option<u64>>,
+    ended_idle_ns: Vec<Option<u64>>,
+    left_out: u64,
+}
+
 #[derive(Serialize)]
 struct DecisionTask {
     number: TaskId,
@@ -80,6 +93,7 @@ struct Document<'a> {
     paths: &'a [Vec<u64>],
     #[serde(flatten)]
     columns: &'a Columns,
+    calls: &'a CallColumns,
 }
 
 /// All decisions of the window.
@@ -90,6 +104,9 @@ pub struct Decisions {
     idle_ns_before: u64,
     columns: Columns,
     left_out: u64,
+    calls: CallColumns,
+    /// Of each task that carries out a system call the place of that.
+    calling: HashMap<TaskId, usize>,
     paths: Vec<Vec<u64>>,
     places: HashMap<Vec<u64>, i64>,
     known: HashMap<(TaskId, NodeId), i64>,
@@ -104,6 +121,8 @@ impl Decisions {
             idle_ns_before: 0,
             columns: Columns::default(),
             left_out: 0,
+            calls: CallColumns::default(),
+            calling: HashMap::new(),
             paths: Vec::new(),
             places: HashMap::new(),
             known: HashMap::new(),
@@ -136,6 +155,35 @@ impl Decisions {
         columns.ways.push(path);
     }
 
+    /// A task begins a system call, which `function` carries out.
+    pub fn call(&mut self, task: TaskId, function: u64, instruction: u64) {
+        self.return_to(task, instruction);
+        let calls = &mut self.calls;
+        if calls.tasks.len() >= MOST {
+            calls.left_out += 1;
+            return;
+        }
+        self.calling.insert(task, calls.tasks.len());
+        calls.tasks.push(task);
+        calls.functions.push(function);
+        calls.at.push(instruction);
+        calls.idle_ns.push(self.idle_ns);
+        calls.ended_at.push(None);
+        calls.ended_idle_ns.push(None);
+    }
+
+    pub fn is_calling(&self, task: TaskId) -> bool {
+        self.calling.contains_key(&task)
+    }
+
+    /// A task is in user space: its system call is over.
+    pub fn return_to(&mut self, task: TaskId, instruction: u64) {
+        if let Some(place) = self.calling.remove(&task) {
+            self.calls.ended_at[place] = Some(instruction);
+            self.calls.ended_idle_ns[place] = Some(self.idle_ns);
+        }
+    }
+
     /// The place of the functions from `frame` to where the kernel was entered.
     fn path(&mut self, task: TaskId, frame: NodeId, tree: &Tree) -> i64 {
         if let Some(known) = self.known.get(&(task, frame)) {
@@ -166,6 +214,7 @@ impl Decisions {
             tasks: self.tasks(tasks),
             paths: &self.paths,
             columns: &self.columns,
+            calls: &self.calls,
         };
         let new = self.file.with_extension("new");
         fs::write(&new, serde_json::to_vec(&document)?)?;
@@ -176,10 +225,11 @@ impl Decisions {
         &self.file
     }
 
-    /// Those of the decisions, and those that made them.
+    /// Those of the decisions and system calls, and those that made them.
     fn tasks(&self, tasks: &Tasks) -> Vec<DecisionTask> {
         let others = self.columns.others.iter().filter_map(|other| usize::try_from(*other).ok());
-        let mut told: BTreeSet<TaskId> = self.columns.running.iter().copied().chain(others).collect();
+        let (running, calling) = (self.columns.running.iter().copied(), self.calls.tasks.iter().copied());
+        let mut told: BTreeSet<TaskId> = running.chain(calling).chain(others).collect();
         let mut parents: Vec<TaskId> = told.iter().copied().collect();
         while let Some(task) = parents.pop() {
             parents.extend(tasks.all()[task].parent.filter(|parent| told.insert(*parent)));
@@ -244,6 +294,20 @@ mod tests {
         let mut decisions = Decisions::new(PathBuf::new());
         (0..MOST + 7).for_each(|_| decisions.add(decision(0, node), &tree));
         assert_eq!((decisions.columns.kinds.len(), decisions.left_out), (MOST, 7));
+    }
+
+    #[test]
+    fn a_system_call_ends_in_user_space() {
+        let mut decisions = Decisions::new(PathBuf::new());
+        decisions.call(4, 0x100, 10);
+        decisions.call(5, 0x200, 11);
+        decisions.idle_ns = 7;
+        decisions.return_to(4, 30);
+        decisions.return_to(4, 31);
+        assert!(decisions.is_calling(5) && !decisions.is_calling(4));
+        let calls = decisions.calls;
+        assert_eq!((calls.tasks, calls.functions, calls.at), (vec![4, 5], vec![0x100, 0x200], vec![10, 11]));
+        assert_eq!((calls.ended_at, calls.ended_idle_ns), (vec![Some(30), None], vec![Some(7), None]));
     }
 
     #[test]

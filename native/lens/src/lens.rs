@@ -145,6 +145,20 @@ impl Lens {
         let Some(cpu) = self.cpus[cpu].as_mut() else { return };
         let now = cpu.counts().instructions();
         cpu.walk.go_on(self.tasks.get_mut(cpu.task), block, now);
+        if !block.is_kernel() && self.decisions.as_ref().is_some_and(|decisions| decisions.is_calling(cpu.task)) {
+            let task = cpu.task;
+            let instruction = self.instructions();
+            self.decisions.iter_mut().for_each(|decisions| decisions.return_to(task, instruction));
+        }
+    }
+
+    /// A system call begins, which `function` carries out.
+    pub fn system_call(&mut self, cpu: usize, function: u64) {
+        if self.window == Window::Open && self.decisions.is_some() {
+            let instruction = self.instructions();
+            let task = self.cpu(cpu).task;
+            self.decisions.iter_mut().for_each(|decisions| decisions.call(task, function, instruction));
+        }
     }
 
     /// Give the frame on top what the modelled machine missed since the last time.

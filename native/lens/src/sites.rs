@@ -10,6 +10,9 @@ use std::path::Path;
 
 use crate::symbols::{Place, Symbols};
 
+/// How the names of functions begin that carry out a system call. Source: arch/x86/include/asm/syscall_wrapper.h
+const SYSTEM_CALLS: [&str; 3] = ["__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_"];
+
 /// What a function of the kernel decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Site {
@@ -19,6 +22,8 @@ pub enum Site {
     Timer,
     Schedule,
     Dequeue,
+    /// It carries out a system call.
+    SystemCall,
 }
 
 impl Site {
@@ -31,6 +36,7 @@ impl Site {
             "sysvec_apic_timer_interrupt" => Some(Site::Timer),
             "__schedule" => Some(Site::Schedule),
             plain if plain.starts_with("dequeue_task_") => Some(Site::Dequeue),
+            plain if SYSTEM_CALLS.iter().any(|prefix| plain.starts_with(prefix)) => Some(Site::SystemCall),
             _ => None,
         }
     }
@@ -125,7 +131,7 @@ mod tests {
 
     const KERNEL: &str = "ffffffff81000100 __switch_to_asm\nffffffff81000200 copy_thread\n\
         ffffffff81000300 start_thread\nffffffff81000400 try_to_wake_up.isra.0\nffffffff81000500 resched_curr\n\
-        ffffffff81000600 dequeue_task_fair\nffffffff81000700 schedule\n";
+        ffffffff81000600 dequeue_task_fair\nffffffff81000700 schedule\nffffffff81000800 __x64_sys_write\n";
 
     #[test]
     fn the_functions_that_decide_are_found_by_name() {
@@ -133,7 +139,8 @@ mod tests {
         let sites = Sites::of(&symbols, KERNEL).unwrap();
         assert_eq!(sites.0.get(&0xffff_ffff_8100_0400), Some(&Site::Wakeup));
         assert_eq!(sites.0.get(&0xffff_ffff_8100_0600), Some(&Site::Dequeue));
-        assert_eq!(sites.0.len(), 3);
+        assert_eq!(sites.0.get(&0xffff_ffff_8100_0800), Some(&Site::SystemCall));
+        assert_eq!(sites.0.len(), 4);
         let without = KERNEL.replace("resched_curr", "else");
         assert_eq!(Sites::of(&symbols, &without).err().unwrap(), "the kernel has no symbol resched_curr");
     }

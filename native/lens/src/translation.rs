@@ -131,6 +131,9 @@ fn watch_decisions(pieces: &[Piece], site: Option<Site>, function: u64) {
             Some(Site::Timer) if is_first => piece.instruction.on_execution(callbacks::timer, told(0)),
             Some(Site::Schedule) if is_first => piece.instruction.on_execution(callbacks::schedule, told(0)),
             Some(Site::Dequeue) if is_first => piece.instruction.on_execution(callbacks::dequeue, told(0)),
+            Some(Site::SystemCall) if is_first => {
+                piece.instruction.on_execution(callbacks::system_call, told(function))
+            }
             _ => {}
         }
     }

@@ -48,6 +48,44 @@ class DecisionTask(_Figures):
     name: Name = ""
 
 
+def _goes_back(figures: Iterable[int]) -> bool:
+    return any(later < earlier for earlier, later in pairwise(figures))
+
+
+class SystemCallColumns(_Figures):
+    """System calls column by column, in the order in which they begin: whose, which function carries it out, after how
+    many instructions of the window and how much idle time it begins and ends (None: not before the window's end).
+    ``functions`` are addresses as the lens writes them, and places among the named functions later. ``left_out`` came
+    after the last one that is kept.
+    """
+
+    tasks: tuple[Number, ...] = Field((), max_length=MOST_DECISIONS)
+    functions: tuple[Address, ...] = ()
+    at: tuple[Count, ...] = ()
+    idle_ns: tuple[Count, ...] = ()
+    ended_at: tuple[Count | None, ...] = ()
+    ended_idle_ns: tuple[Count | None, ...] = ()
+    left_out: Count = 0
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @model_validator(mode="after")
+    def _columns_fit(self) -> Self:
+        columns = (self.functions, self.at, self.idle_ns, self.ended_at, self.ended_idle_ns)
+        if any(len(column) != len(self.tasks) for column in columns):
+            raise ValueError("the columns of the system calls must be equally long")
+        begins, ends = zip(self.at, self.idle_ns, strict=True), zip(self.ended_at, self.ended_idle_ns, strict=True)
+        for (at, idle_ns), (ended_at, ended_idle_ns) in zip(begins, ends, strict=True):
+            if (ended_at is None) != (ended_idle_ns is None):
+                raise ValueError("a system call ends without a time")
+            if ended_at is not None and ended_idle_ns is not None and (ended_at < at or ended_idle_ns < idle_ns):
+                raise ValueError("a system call ends before it begins")
+        if _goes_back(self.at) or _goes_back(self.idle_ns):
+            raise ValueError("the system calls are not in the order of their time")
+        return self
+
+
 class DecisionStream(_Figures):
     """Decisions column by column: the place of each one's kind in ``KINDS``, its CPU, how many instructions of the
     window were carried out before it, for how long the guest had been idle by then, who was ``running``, the ``others``
@@ -69,6 +107,7 @@ class DecisionStream(_Figures):
     others: tuple[NumberOrNone, ...]
     stays: tuple[bool, ...]
     ways: tuple[NumberOrNone, ...]
+    calls: SystemCallColumns = SystemCallColumns()
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -88,14 +127,12 @@ class DecisionStream(_Figures):
             raise ValueError("a task is younger than the one that made it")
         if not known.issuperset(self.running) or not (known | {-1}).issuperset(self.others):
             raise ValueError("a decision is about a task that is not there")
+        if not known.issuperset(self.calls.tasks):
+            raise ValueError("a system call is of a task that is not there")
         timer = KINDS.index("timer")
         if any((kind == timer) != (other == -1) for kind, other in zip(self.kinds, self.others, strict=True)):
             raise ValueError("every decision but the timer's is about a task")
         return self
-
-
-def _goes_back(figures: Iterable[int]) -> bool:
-    return any(later < earlier for earlier, later in pairwise(figures))
 
 
 class Decisions(DecisionStream):
@@ -124,6 +161,8 @@ class NamedDecisions(DecisionStream):
             raise ValueError("a decision has a path that is not there")
         if max((max(path, default=-1) for path in self.paths), default=-1) >= len(self.functions):
             raise ValueError("a path has a function that is not there")
+        if max(self.calls.functions, default=-1) >= len(self.functions):
+            raise ValueError("a system call has a function that is not there")
         return self
 
     def time_ns(self, place: int) -> int:
@@ -134,6 +173,14 @@ class NamedDecisions(DecisionStream):
     def whole_ns(self) -> int:
         """From the workload's start to its end, by the guest's clock."""
         return self.instructions * self.instruction_ns + (self.idle_ns[-1] if len(self) else 0)
+
+    def call_ns(self, place: int) -> tuple[int, int | None]:
+        """When a system call begins and ends, as ``time_ns``."""
+        ended_at, ended_idle_ns = self.calls.ended_at[place], self.calls.ended_idle_ns[place]
+        begins_ns = self.calls.at[place] * self.instruction_ns + self.calls.idle_ns[place]
+        if ended_at is None or ended_idle_ns is None:
+            return begins_ns, None
+        return begins_ns, ended_at * self.instruction_ns + ended_idle_ns
 
     @cached_property
     def other_cpus(self) -> tuple[int | None, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
@@ -12,7 +13,19 @@ from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation
 from ajuste.model.wording import amount, visible_line
 from ajuste.report.costs import called_in
-from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, RowGroup, Section, Table
+from ajuste.report.document import (
+    Block,
+    Column,
+    CommandBlock,
+    Folded,
+    Paragraph,
+    Picture,
+    Report,
+    Row,
+    RowGroup,
+    Section,
+    Table,
+)
 from ajuste.report.format import NOTHING, number
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.plots.divergence import divergence_plot
@@ -27,7 +40,21 @@ def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]
     """A section for each explanation of ``results`` whose decisions were followed."""
     several = len(results.explanations) > 1
     return tuple(
-        _section(explanation.divergence, called_in(results, explanation, labels), place, several=several)
+        _section(
+            explanation.divergence,
+            called_in(results, explanation, labels),
+            place,
+            several=several,
+            trace=(
+                "ajuste",
+                "why",
+                results.run,
+                explanation.configuration,
+                "--divergence",
+                "--perfetto",
+                "trace.pftrace",
+            ),
+        )
         for place, explanation in enumerate(results.explanations)
         if explanation.divergence is not None
     )
@@ -45,12 +72,15 @@ def divergence_report(results: Results, explanation: Explanation) -> Report:
     return Report(results.title, first, (*sections, Section("", notes)), lead=tuple(map(Paragraph, others)))
 
 
-def _section(found: Divergence, called: tuple[str, str], place: int, *, several: bool) -> Section:
+def _section(found: Divergence, called: tuple[str, str], place: int, *, several: bool, trace: Sequence[str]) -> Section:
+    """``trace`` is the command of Ajuste that writes both trials for Perfetto."""
     plot = divergence_plot(found, called, f"divergence-{place}")
     blocks: tuple[Block, ...] = (
         *map(Paragraph, found.sentences),
         *((Picture(plot, called[1]),) if plot is not None else ()),
         *(Folded(table.title, (table,)) for table in _tables(found, called)),
+        Paragraph("To see both trials one above the other, open the file of this command at https://ui.perfetto.dev:"),
+        CommandBlock("trace", (shlex.join(["ajuste", *trace]),)),
         *(Paragraph(note, "dim", detail=True) for note in found.notes),
     )
     under = f" under {called[1]}" if several else ""

@@ -1,4 +1,5 @@
-"""What the scheduler decides in two trials, as a trace for Perfetto's UI (ui.perfetto.dev) and its trace processor.
+"""What the scheduler decides in two trials, and their system calls, as a trace for Perfetto: its UI (ui.perfetto.dev) and
+its trace processor.
 
 Each trial is a machine of its own there: the UI shows their CPUs one above the other, and tells their tasks apart. Both
 clocks are moved so that the decision in which they part is at one time. A task has the same number in both.
@@ -18,6 +19,7 @@ from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 from ajuste.analysis.divergence import decision_point, in_words
 from ajuste.analysis.pairing import Pairing, TaskNames, decided
 from ajuste.machine.files import open_named
+from ajuste.model.cost import CostFunction
 from ajuste.model.decision import KINDS, DecisionTask, Divergence, NamedDecisions
 from ajuste.model.error import RequestError
 
@@ -30,6 +32,8 @@ _PRIORITY: Final = 120
 _WAITS: Final = 1
 _PREEMPTED: Final = 0x100
 """States of a task that leaves the CPU: TASK_INTERRUPTIBLE, and TASK_REPORT_MAX since Linux 4.14."""
+_TRACKS: Final = 10_000_000
+"""More than there are threads."""
 _EVENTS: Final = 1000
 """Of the kernel, in one packet."""
 
@@ -120,6 +124,7 @@ class _Trial:
         self._numbers = numbers
         # The tracks' numbers must differ in the whole trace.
         self._decisions, self._instructions, self._parting = (10 * machine + place for place in range(3))
+        self._processes: dict[str, int] = {}
 
     def _packet(self, time_ns: int = 0, **content: Any) -> Any:
         return pb.TracePacket(
@@ -131,6 +136,9 @@ class _Trial:
 
     def _thread(self, task: int) -> int:
         return self._numbers[self._called[task]]
+
+    def _thread_track(self, task: int) -> int:
+        return _TRACKS * self._machine + self._thread(task)
 
     def clock(self) -> Any:
         """What all times are in. A second machine must not say it again: the first one would lose it."""
@@ -145,14 +153,13 @@ class _Trial:
         system.utsname.sysname, system.utsname.release, system.utsname.machine = "Linux", self._trial.kernel, "x86_64"
         yield self._packet(system_info=system)
         tree = pb.ProcessTree()
-        processes: dict[str, int] = {}
         for called, task in tasks.items():
             if task.role == "idle":
                 continue
-            if task.role not in processes:
-                processes[task.role] = self._numbers[called]
+            if task.role not in self._processes:
+                self._processes[task.role] = self._numbers[called]
                 tree.processes.add(pid=self._numbers[called], cmdline=[task.role])
-            tree.threads.add(tid=self._numbers[called], tgid=processes[task.role], name=called)
+            tree.threads.add(tid=self._numbers[called], tgid=self._processes[task.role], name=called)
         yield self._packet(process_tree=tree)
 
     def switches_and_wakeups(self) -> Iterator[Any]:
@@ -197,6 +204,7 @@ class _Trial:
         yield instructions
         texts: dict[str, int] = {}
         words = [texts.setdefault(text, len(texts) + 1) for text in self._in_words()]
+        calls = [texts.setdefault(text, len(texts) + 1) for text in self._system_calls()]
         first = self._packet(
             interned_data=_interned(one, texts), sequence_flags=pb.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
         )
@@ -216,6 +224,29 @@ class _Trial:
                 event.callstack_iid = 1 + one.ways[place]
             yield self._event(one.time_ns(place), event)
         yield self._counted(one.whole_ns, one.instructions)
+        yield from self._calls(calls)
+
+    def _system_calls(self) -> Iterator[str]:
+        """Each one's name."""
+        names = [CostFunction(name=name, file="", space="kernel").system_call or name for name in self._one.functions]
+        yield from (names[function] for function in self._one.calls.functions)
+
+    def _calls(self, words: Sequence[int]) -> Iterator[Any]:
+        """System calls, on the track of their thread; one that does not end has no end there either."""
+        one = self._one
+        roles = {task.number: task.role for task in one.tasks}
+        for task in sorted(set(one.calls.tasks)):
+            thread = pb.ThreadDescriptor(pid=self._processes[roles[task]], tid=self._thread(task))
+            yield self._packet(track_descriptor=pb.TrackDescriptor(uuid=self._thread_track(task), thread=thread))
+        category = 1 + len(KINDS)
+        for place, (task, word) in enumerate(zip(one.calls.tasks, words, strict=True)):
+            track, (begins_ns, ends_ns) = self._thread_track(task), one.call_ns(place)
+            begin = pb.TrackEvent(
+                type=pb.TrackEvent.TYPE_SLICE_BEGIN, track_uuid=track, category_iids=[category], name_iid=word
+            )
+            yield self._event(begins_ns, begin)
+            if ends_ns is not None:
+                yield self._event(ends_ns, pb.TrackEvent(type=pb.TrackEvent.TYPE_SLICE_END, track_uuid=track))
 
     def _in_words(self) -> Iterator[str]:
         """Each decision; those that are alike are put into words once."""
@@ -253,7 +284,7 @@ class _Trial:
 def _interned(one: NamedDecisions, texts: Mapping[str, int]) -> Any:
     """What packets refer to by number, from 1 on: kinds and words of decisions, functions and their paths."""
     interned = pb.InternedData()
-    for place, kind in enumerate(KINDS, 1):
+    for place, kind in enumerate((*KINDS, "system call"), 1):
         interned.event_categories.add(iid=place, name=kind)
     for text, number in texts.items():
         interned.event_names.add(iid=number, name=text)

@@ -1,5 +1,6 @@
 /* Does what makes a scheduler decide, while the kernel itself records that, and prints what it has recorded:
- * S CPU previous next state microseconds; W or N CPU task microseconds. */
+ * S CPU previous next state microseconds; W or N CPU task microseconds; B or E task number of a system call that begins
+ * or ends, microseconds. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,7 @@ int main(void) {
     put("events/sched/sched_switch/enable", "1");
     put("events/sched/sched_wakeup/enable", "1");
     put("events/sched/sched_wakeup_new/enable", "1");
+    put("events/raw_syscalls/enable", "1");
     put("tracing_on", "1");
     for (int child = 0; child < 3; child++)
         if (fork() == 0) {
@@ -70,14 +72,25 @@ int main(void) {
         int first = 0, second = 0, cpu = 0;
         long seconds = 0, micros = 0;
         char state[16] = "";
-        char *at = strstr(line, ": sched_");
-        if (!at)
+        char *at = strstr(line, ": sched_"), *call = strstr(line, ": sys_");
+        if (!at && !call)
             continue;
+        if (call)
+            at = call;
         char *when = at;
         while (when > line && when[-1] != ' ')
             when--;
         sscanf(when, "%ld.%ld", &seconds, &micros);
         sscanf(strstr(line, " ["), " [%d]", &cpu);
+        long number = 0;
+        if (call && sscanf(strstr(call, "NR "), "NR %ld", &number) == 1) {
+            char *task = strstr(line, " [");
+            while (task > line && task[-1] != '-')
+                task--;
+            printf("%c %d %ld %ld\n", call[6] == 'e' && call[7] == 'n' ? 'B' : 'E', atoi(task), number,
+                   seconds * 1000000 + micros);
+            continue;
+        }
         char *before = strstr(line, "prev_pid="), *next = strstr(line, "next_pid="), *woken = strstr(line, " pid=");
         if (before && next && sscanf(before, "prev_pid=%d prev_prio=%*d prev_state=%15s", &first, state) == 2 &&
             sscanf(next, "next_pid=%d", &second) == 1)

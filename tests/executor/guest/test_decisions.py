@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -36,6 +37,10 @@ GUESTS = {
 """Kernels and their CPUs, and how often a trial is repeated."""
 MOST_APART_NS = 20_000
 """The kernel's record of a switch is some instructions before the switch itself, and its clock has microseconds."""
+
+
+NUMBERS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+"""The kernel's numbers of its system calls; gcc's C library needs it, too."""
 
 
 class Seen(NamedTuple):
@@ -101,18 +106,23 @@ def named(target: GuestExecutor, observed: Observation) -> NamedDecisions:
     return target.named_decisions(observed.costs, observed.decisions)
 
 
-def recorded(observed: Observation) -> list[Seen]:
-    """What the kernel has recorded."""
+def printed(observed: Observation) -> list[str]:
+    """What the program has printed of what the kernel has recorded."""
     (text,) = (
         e.text for e in observed.events if isinstance(e, Output) and e.role == "workload" and e.stream == "stdout"
     )
+    return text.splitlines()
+
+
+def recorded(observed: Observation) -> list[Seen]:
+    """The decisions that the kernel has recorded."""
     found = []
-    for line in text.splitlines():
+    for line in printed(observed):
         match line.split():
             case ["S", cpu, task, other, state, at]:
                 tasks = number(task, cpu), number(other, cpu)
                 found.append(Seen("switch", int(cpu), *tasks, state[0] == "R", int(at) * 1000))
-            case [kind, cpu, other, at]:
+            case ["W" | "N" as kind, cpu, other, at]:
                 tasks = -1, number(other, cpu)
                 found.append(Seen({"W": "wakeup", "N": "new"}[kind], int(cpu), *tasks, False, int(at) * 1000))
     return found
@@ -136,6 +146,56 @@ def test_every_switch_and_wakeup_is_the_kernels_own(target: GuestExecutor, cpus:
     far = [one for one in apart if abs(one - median(apart)) >= MOST_APART_NS]
     # Another CPU can have its turn before what is decided is recorded.
     assert len(far) <= (len(apart) // 50 if cpus > 1 else 0)
+
+
+@pytest.mark.vm
+def test_every_system_call_is_the_kernels_own(target: GuestExecutor, cpus: int, observed: Observation) -> None:
+    own, seen = named(target, observed), recorded(observed)
+    pids = {own.others[place]: one.other for cpu in range(cpus) for place, one in matched(own, seen, cpu)}
+    at_kernel = system_calls(observed)
+    begins, ends = [], []
+    for task in {task.number for task in own.tasks if task.role == "workload"} & set(pids):
+        there = at_kernel[pids[task]]
+        calls = [place for place, one in enumerate(own.calls.tasks) if one == task]
+        names = [own.functions[own.calls.functions[place]].removeprefix("__x64_sys_") for place in calls]
+        wanted = [name for name, *_ in there]
+        (first,) = (start for start in range(len(names)) if names[start : start + len(wanted)] == wanted)
+        for place, (_, begins_ns, ends_ns) in zip(calls[first:], there, strict=False):
+            own_begins_ns, own_ends_ns = own.call_ns(place)
+            begins.append(own_begins_ns - begins_ns)
+            # Where the task has to make way before it is back in user space its end is later than the kernel says.
+            if (
+                own_ends_ns is not None
+                and ends_ns is not None
+                and not leaves(own, task, ends_ns + begins[0], own_ends_ns)
+            ):
+                ends.append(own_ends_ns - ends_ns)
+    assert len(begins) > 450
+    assert len(ends) > 400
+    far = [one for one in (*begins, *ends) if abs(one - median(begins)) >= MOST_APART_NS]
+    assert len(far) <= (len(begins) // 25 if cpus > 1 else 0)
+
+
+def leaves(own: NamedDecisions, task: int, from_ns: int, until_ns: int) -> bool:
+    """Whether a task leaves its CPU then."""
+    switch = KINDS.index("switch")
+    return any(
+        kind == switch and running == task and from_ns <= own.time_ns(place) <= until_ns
+        for place, (kind, running) in enumerate(zip(own.kinds, own.running, strict=True))
+    )
+
+
+def system_calls(observed: Observation) -> dict[int, list[tuple[str, int, int | None]]]:
+    """Those that the kernel has recorded of each task: name, begin, end."""
+    names = {int(place): name for name, place in re.findall(r"#define __NR_(\w+) (\d+)", NUMBERS.read_text())}
+    found: dict[int, list[tuple[str, int, int | None]]] = {}
+    for line in printed(observed):
+        match line.split():
+            case ["B", task, which, at]:
+                found.setdefault(int(task), []).append((names[int(which)], int(at) * 1000, None))
+            case ["E", task, which, at] if (own := found.get(int(task))) and own[-1][0] == names[int(which)]:
+                own[-1] = (*own[-1][:2], int(at) * 1000)
+    return found
 
 
 def matched(own: NamedDecisions, seen: list[Seen], cpu: int) -> list[tuple[int, Seen]]:

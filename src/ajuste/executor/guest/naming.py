@@ -234,15 +234,17 @@ def name_decisions(
     programs = programs_of(read_archive(initramfs.read_bytes()))
     names = function_names(kernel_symbols(image, home))
     called = programs_by_task(costs, programs) | kernel_tasks(decisions, names)
-    addresses = sorted({address for path in decisions.paths for address in path})
+    calls = decisions.calls
+    addresses = sorted({address for path in (*decisions.paths, calls.functions) for address in path})
     places = {address: place for place, address in enumerate(addresses)}
-    columns = decisions.model_dump(exclude={"version", "paths", "tasks"})
+    columns = decisions.model_dump(exclude={"version", "paths", "tasks", "calls"})
     return NamedDecisions(
         **columns,
         tasks=tuple(task.model_copy(update={"name": called.get(task.number, "")}) for task in decisions.tasks),
         instruction_ns=instruction_ns,
         functions=tuple(names.get(address, f"{address:#x}") for address in addresses),
         paths=tuple(tuple(places[address] for address in path) for path in decisions.paths),
+        calls=calls.model_copy(update={"functions": tuple(places[address] for address in calls.functions)}),
     )
 
 
