@@ -108,7 +108,7 @@ def test_system_calls_are_on_their_threads(tmp_path: Path) -> None:
     begin_ns = trials[0].instructions[0][0]
     assert trials[0].calls == [
         ("workload #1", "read", begin_ns + 20, begin_ns + 60),
-        ("the agent #1", "write", begin_ns + 50, begin_ns + 250),
+        ("agent", "write", begin_ns + 50, begin_ns + 250),
         ("workload #1", "read", begin_ns + 80, begin_ns + 94),
         ("workload #1", "write", begin_ns + 102, None),
     ]

@@ -45,15 +45,7 @@ def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]
             called_in(results, explanation, labels),
             place,
             several=several,
-            trace=(
-                "ajuste",
-                "why",
-                results.run,
-                explanation.configuration,
-                "--divergence",
-                "--perfetto",
-                "trace.pftrace",
-            ),
+            trace=_trace(results.run, explanation),
         )
         for place, explanation in enumerate(results.explanations)
         if explanation.divergence is not None
@@ -72,15 +64,26 @@ def divergence_report(results: Results, explanation: Explanation) -> Report:
     return Report(results.title, first, (*sections, Section("", notes)), lead=tuple(map(Paragraph, others)))
 
 
-def _section(found: Divergence, called: tuple[str, str], place: int, *, several: bool, trace: Sequence[str]) -> Section:
-    """``trace`` is the command of Ajuste that writes both trials for Perfetto."""
+def _trace(run: str, explanation: Explanation) -> tuple[Block, ...]:
+    """How to get both trials as a trace for Perfetto, where they part."""
+    if explanation.divergence is None or explanation.divergence.spread is None:
+        return ()
+    words = ["ajuste", "why", run, explanation.configuration, "--divergence", "--perfetto", "trace.pftrace"]
+    return (
+        Paragraph("To see both trials one above the other, open the file of this command at https://ui.perfetto.dev:"),
+        CommandBlock("trace", (shlex.join(words),)),
+    )
+
+
+def _section(
+    found: Divergence, called: tuple[str, str], place: int, *, several: bool, trace: tuple[Block, ...]
+) -> Section:
     plot = divergence_plot(found, called, f"divergence-{place}")
     blocks: tuple[Block, ...] = (
         *map(Paragraph, found.sentences),
         *((Picture(plot, called[1]),) if plot is not None else ()),
         *(Folded(table.title, (table,)) for table in _tables(found, called)),
-        Paragraph("To see both trials one above the other, open the file of this command at https://ui.perfetto.dev:"),
-        CommandBlock("trace", (shlex.join(["ajuste", *trace]),)),
+        *trace,
         *(Paragraph(note, "dim", detail=True) for note in found.notes),
     )
     under = f" under {called[1]}" if several else ""

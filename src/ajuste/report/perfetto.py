@@ -1,4 +1,4 @@
-"""What the scheduler decides in two trials, and their system calls, as a trace for Perfetto: its UI (ui.perfetto.dev) and
+"""What the scheduler decides in two trials, and their system calls, as a trace for Perfetto's UI (ui.perfetto.dev) and
 its trace processor.
 
 Each trial is a machine of its own there: the UI shows their CPUs one above the other, and tells their tasks apart. Both
