@@ -119,6 +119,7 @@ def _several(kernel: str | None) -> list[str] | None:
 
 
 def _named(study: str, given: Mapping[str, list[str] | None]) -> str:
-    """How the study was named, with what was said about it."""
-    words = [word for option, texts in given.items() for text in texts or () for word in (option, text)]
-    return shlex.join([study, *words]) if words else study
+    """How the study was named, with what was said about it, quoted for a shell."""
+    return shlex.join(
+        [study, *(word for option, texts in given.items() for text in texts or () for word in (option, text))]
+    )

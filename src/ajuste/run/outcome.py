@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
 COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
 """How a run is named that no study file is behind: by its whole command."""
-CHOICES: Final = ("--kernel", "--parameter", "--without", "--max-time")
-"""In how a run is named whose study was given several kernels, other parameters, fewer levels or another time: the
-words of the command, quoted for a shell.
-"""
 TUNE: Final = "ajuste tune "
 """How a search is named: by its whole command."""
 BISECT: Final = "ajuste kernel bisect "
@@ -106,8 +102,7 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
         return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]
     if run.named.startswith(COMMANDS):
         return [shlex.join(_compared_again(shlex.split(run.named), run, resolved))]
-    chosen = any(f" {option} " in run.named for option in CHOICES)
-    named = shlex.split(run.named) if chosen else [run.named]
+    named = shlex.split(run.named)
     command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]
     if study.target.kernel and "--kernel" not in named:
         command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
