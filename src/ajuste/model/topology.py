@@ -93,7 +93,7 @@ class Topology(BaseModel):
         if self.groups % self.dies:
             return f"llc_groups is {self.groups}; expected a multiple of the socket's {self.dies} dies"
         if self.cpus > MOST_CPUS:
-            return f"there are {self.cpus} threads in all; expected at most {MOST_CPUS}"
+            return f"there are {self.cpus} CPUs in all; expected at most {MOST_CPUS}"
         return ""
 
     def problem_with(self, cpus: int, nodes: Sequence[MemoryNode]) -> str:
