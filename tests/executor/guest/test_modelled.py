@@ -180,10 +180,10 @@ def test_threads_of_a_core_drive_each_others_lines_out_and_cores_do_not(
 
     def missed(guest: GuestExecutor, other: int) -> float:
         """Of each round."""
-        plans = (Plan(id="model", workload=on(0, rounds), background=(on(other, 9999),)) for rounds in (1000, 3000))
+        plans = (Plan(id="model", workload=on(0, rounds), background=(on(other, 9999),)) for rounds in (200, 600))
         few, many = (in_user_space(costs_of(guest.count(plan, "counts", machine))) for plan in plans)
-        assert many.loads - few.loads == 2000 * 48
-        return (many.misses.l1d - few.misses.l1d) / 2000
+        assert many.loads - few.loads == 400 * 48
+        return (many.misses.l1d - few.misses.l1d) / 400
 
     with GuestExecutor(
         kernel("debian:6.12"),
@@ -195,9 +195,8 @@ def test_threads_of_a_core_drive_each_others_lines_out_and_cores_do_not(
         home=place,
     ) as guest:
         apart, together = missed(guest, 2), missed(guest, 1)
-    assert apart < 0.2
-    assert together > 20 * apart
-    assert together > 2
+    assert apart < 1
+    assert together > 10
 
 
 def test_a_machine_that_does_not_fit_the_guest_is_refused(place: Home) -> None:
