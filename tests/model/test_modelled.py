@@ -100,7 +100,8 @@ def test_a_machine_may_not_fit_a_guest() -> None:
 def test_a_topology_says_who_shares_the_llc_and_may_not_fit() -> None:
     zen = catalogue().machines["zen4-8c"]
     # Cores count, and not CPUs; each socket is such a machine.
-    assert zen.problem_with(32, topology=Topology(sockets=2, cores=8, threads=2)) == ""
+    assert zen.problem_with(16, topology=Topology(sockets=2, cores=8)) == ""
+    assert zen.problem_with(16, topology=Topology(cores=8, threads=2)) == ""
     assert zen.cores_of_caches(None) == {"l2": 1, "llc": 8}
     assert zen.cores_of_caches(Topology(sockets=2, cores=4, llc_groups=2)) == {"l2": 1, "llc": 2}
     nine = zen.problem_with(9, topology=Topology(cores=9))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
 
 from ajuste.model.plan import MemoryNode
 
-MOST_CPUS: Final = 64
+MOST_CPUS: Final = 16
 _Whole = Annotated[int, Strict(), Field(ge=1, le=MOST_CPUS)]
 _THREADS: Final = (1, 2, 4, 8)
 
