@@ -37,6 +37,7 @@ TABLES: Final = {
     "DiskTable": "[disk]",
     "TargetTable": "[target]",
     "MachineTable": "[target.machine]",
+    "Topology": "[target.topology]",
     "MemoryNode": "[[target.node]]",
     "AnalysisTable": "[analysis]",
     "DesignTable": "[design]",

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.modelled import Missed, ModelledMachine
+from ajuste.model.topology import Topology
 
 TEXTBOOK = catalogue().machines["textbook"]
 
@@ -94,3 +95,26 @@ def test_a_machine_may_not_fit_a_guest() -> None:
     pairs = machine(cores=8, llc={"size_kib": 64, "ways": 4, "latency_cycles": 9, "cores": 2})
     assert pairs.problem_with(4) == ""
     assert "does not divide the guest's 3 CPUs" in pairs.problem_with(3)
+
+
+def test_a_topology_says_who_shares_the_llc_and_may_not_fit() -> None:
+    zen = catalogue().machines["zen4-8c"]
+    # Cores count, and not CPUs; each socket is such a machine.
+    assert zen.problem_with(16, topology=Topology(sockets=2, cores=8)) == ""
+    assert zen.problem_with(16, topology=Topology(cores=8, threads=2)) == ""
+    assert zen.cores_of_caches(None) == {"l2": 1, "llc": 8}
+    assert zen.cores_of_caches(Topology(sockets=2, cores=4, llc_groups=2)) == {"l2": 1, "llc": 2}
+    nine = zen.problem_with(9, topology=Topology(cores=9))
+    assert nine == "the topology's cores is 9; expected at most 8, as the machine has"
+    pairs = machine(
+        cores=8,
+        l2={"size_kib": 16, "ways": 4, "latency_cycles": 5, "cores": 2},
+        llc={"size_kib": 64, "ways": 4, "latency_cycles": 9, "cores": 4},
+    )
+    assert "llc_groups is 1, so 8 cores share an LLC; expected at least 2" in pairs.problem_with(
+        8, topology=Topology(cores=8)
+    )
+    assert "2 cores share one l2, which does not divide the 3 cores" in pairs.problem_with(
+        6, topology=Topology(cores=6, llc_groups=2)
+    )
+    assert pairs.cores_of_caches(Topology(cores=2, llc_groups=2)) == {"l2": 1, "llc": 1}

@@ -49,7 +49,7 @@ pub struct Node {
     pub memory_bytes: u64,
 }
 
-/// Where a core is: caches are shared by neighbours in one node.
+/// Where a CPU or a core is: caches are shared by neighbours in one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub node: usize,
@@ -74,6 +74,8 @@ pub struct Machine {
     pub l2_tlb: Option<Geometry>,
     /// How many branches the predictor looks back; its table has as many bits of address.
     pub history_bits: Option<u32>,
+    /// Of each core; they share its caches.
+    pub threads: usize,
     /// The guest's nodes, each of which is such a machine; none if all is in one.
     pub nodes: Vec<Node>,
     /// From each node to each, as ACPI's table SLIT has them: 10 is the nearest.
@@ -116,6 +118,9 @@ impl Machine {
         if count > 0 && self.nodes.iter().map(|node| node.memory_bytes).sum::<u64>() != self.memory_bytes {
             return Err(format!("the nodes have other memory than {} bytes", self.memory_bytes));
         }
+        if self.threads == 0 || self.nodes.iter().any(|node| node.cpus % self.threads != 0) {
+            return Err(format!("cores have {} threads", self.threads));
+        }
         match self.history_bits {
             Some(bits) if bits == 0 || bits > 24 => Err(format!("the predictor looks back {bits} branches")),
             _ => Ok(()),
@@ -123,15 +128,26 @@ impl Machine {
     }
 
     /// The guest's CPUs are numbered from node to node.
-    pub fn place(&self, core: usize) -> Place {
-        let mut index = core;
+    pub fn place(&self, cpu: usize) -> Place {
+        let mut index = cpu;
         for (number, node) in self.nodes.iter().enumerate() {
             if index < node.cpus {
                 return Place { node: number, index };
             }
             index -= node.cpus;
         }
-        Place { node: 0, index: core }
+        Place { node: 0, index: cpu }
+    }
+
+    /// The core that a CPU is a thread of: its number in the machine.
+    pub fn core(&self, cpu: usize) -> usize {
+        cpu / self.threads
+    }
+
+    /// Where the core is that a CPU is the first thread of; none if it is another one.
+    pub fn place_of_core(&self, cpu: usize) -> Option<Place> {
+        let Place { node, index } = self.place(cpu);
+        (cpu % self.threads == 0).then_some(Place { node, index: index / self.threads })
     }
 
     /// Where memory of each node ends.
@@ -158,7 +174,7 @@ pub mod tests {
         "l1d": {"sets": 2, "ways": 2}, "l2": null,
         "llc": {"sets": 4, "ways": 4, "contents": "non-inclusive", "cores": 2},
         "itlb": {"sets": 1, "ways": 4}, "dtlb": {"sets": 1, "ways": 4}, "l2_itlb": null,
-        "l2_dtlb": null, "l2_tlb": {"sets": 4, "ways": 4}, "history_bits": 4, "nodes": [], "distances": []}"#;
+        "l2_dtlb": null, "l2_tlb": {"sets": 4, "ways": 4}, "history_bits": 4, "threads": 1, "nodes": [], "distances": []}"#;
 
     /// Two such machines: cores 0 and 1 with 256 KiB, core 2 with the rest.
     pub fn of_two_nodes() -> Machine {
@@ -177,6 +193,18 @@ pub mod tests {
     }
 
     #[test]
+    fn threads_are_of_the_core_of_the_first() {
+        let machine = Machine { threads: 2, ..small() };
+        assert_eq!([0, 1, 2, 5].map(|cpu| machine.core(cpu)), [0, 0, 1, 2]);
+        assert_eq!(machine.place_of_core(1), None);
+        assert_eq!(machine.place_of_core(4), Some(Place { node: 0, index: 2 }));
+        let nodes = vec![Node { cpus: 2, memory_bytes: 1 << 18 }, Node { cpus: 2, memory_bytes: 3 << 18 }];
+        let machine = Machine { nodes, ..Machine { threads: 2, ..of_two_nodes() } };
+        assert_eq!(machine.check(), Ok(()));
+        assert_eq!(machine.place_of_core(2), Some(Place { node: 1, index: 0 }));
+    }
+
+    #[test]
     fn a_description_that_makes_no_sense_is_refused() {
         assert_eq!(small().check(), Ok(()));
         let wrong = [
@@ -184,6 +212,8 @@ pub mod tests {
             Machine { l1d: Geometry { sets: 0, ways: 1 }, ..small() },
             Machine { itlb: Geometry { sets: 1 << 40, ways: 1 << 40 }, ..small() },
             Machine { history_bits: Some(60), ..small() },
+            Machine { threads: 0, ..small() },
+            Machine { threads: 2, ..of_two_nodes() },
             Machine { distances: vec![vec![10, 31]], ..of_two_nodes() },
             Machine { distances: vec![vec![10, 9], vec![20, 10]], ..of_two_nodes() },
             Machine { memory_bytes: 1 << 21, ..of_two_nodes() },

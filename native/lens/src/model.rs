@@ -30,8 +30,11 @@ pub struct Fetch {
     pub in_kernel: bool,
 }
 
-struct Core {
+/// A CPU: a thread of a core, whose caches it shares. The rest it has to itself.
+struct Cpu {
     node: usize,
+    /// In the hierarchy.
+    core: usize,
     translations: Translations,
     predictor: Option<Predictor>,
     /// The jump at the end of the block that was begun last.
@@ -51,7 +54,7 @@ pub struct Model {
     ends: Vec<u64>,
     line_bits: u32,
     hierarchy: Hierarchy,
-    cores: Vec<Core>,
+    cpus: Vec<Cpu>,
     is_on: bool,
 }
 
@@ -60,7 +63,7 @@ const NOTHING_FETCHED: (u64, u64) = (u64::MAX, u64::MAX);
 impl Model {
     pub fn new(machine: Machine) -> Model {
         let (line_bits, hierarchy) = (machine.line_bytes.trailing_zeros(), Hierarchy::new(&machine));
-        Model { ends: machine.ends(), machine, line_bits, hierarchy, cores: Vec::new(), is_on: false }
+        Model { ends: machine.ends(), machine, line_bits, hierarchy, cpus: Vec::new(), is_on: false }
     }
 
     pub fn machine(&self) -> &Machine {
@@ -81,65 +84,66 @@ impl Model {
     }
 
     #[inline(never)]
-    fn make_room_for(&mut self, core: usize) {
-        for number in self.cores.len()..=core {
-            let place = self.machine.place(number);
-            self.hierarchy.add(place);
-            self.cores.push(Core::new(&self.machine, place.node));
+    fn make_room_for(&mut self, cpu: usize) {
+        for number in self.cpus.len()..=cpu {
+            if let Some(place) = self.machine.place_of_core(number) {
+                self.hierarchy.add(place);
+            }
+            self.cpus.push(Cpu::new(&self.machine, number));
         }
     }
 
     #[inline(always)]
-    fn core(&mut self, core: usize) -> &mut Core {
-        if core >= self.cores.len() {
-            self.make_room_for(core);
+    fn cpu(&mut self, cpu: usize) -> &mut Cpu {
+        if cpu >= self.cpus.len() {
+            self.make_room_for(cpu);
         }
-        &mut self.cores[core]
+        &mut self.cpus[cpu]
     }
 
-    /// What a core did so far.
-    pub fn modelled(&mut self, core: usize) -> BySpace {
-        self.core(core).modelled
+    /// What a CPU did so far.
+    pub fn modelled(&mut self, cpu: usize) -> BySpace {
+        self.cpu(cpu).modelled
     }
 
-    /// What a core missed since that was asked for the last time.
-    pub fn missed(&mut self, core: usize) -> Option<Misses> {
-        let core = self.core(core);
-        if core.told_news == core.news {
+    /// What a CPU missed since that was asked for the last time.
+    pub fn missed(&mut self, cpu: usize) -> Option<Misses> {
+        let cpu = self.cpu(cpu);
+        if cpu.told_news == cpu.news {
             return None;
         }
-        let sum = core.modelled[0].misses + core.modelled[1].misses;
-        let more = sum - core.told;
-        (core.told_news, core.told) = (core.news, sum);
+        let sum = cpu.modelled[0].misses + cpu.modelled[1].misses;
+        let more = sum - cpu.told;
+        (cpu.told_news, cpu.told) = (cpu.news, sum);
         Some(more)
     }
 
-    pub fn flush(&mut self, core: usize, flush: Flush) {
-        let core = self.core(core);
-        core.translations.flush(flush);
-        core.fetched = NOTHING_FETCHED;
+    pub fn flush(&mut self, cpu: usize, flush: Flush) {
+        let cpu = self.cpu(cpu);
+        cpu.translations.flush(flush);
+        cpu.fetched = NOTHING_FETCHED;
     }
 
     /// Instructions are fetched.
     pub fn fetch(&mut self, number: usize, fetch: &Fetch) {
         let line = fetch.physical >> self.line_bits;
         let space = usize::from(fetch.in_kernel);
-        let core = self.core(number);
+        let cpu = self.cpu(number);
         if fetch.begins_block {
-            core.branch(fetch);
+            cpu.branch(fetch);
         }
         let fetched = (line, fetch.address >> 12);
-        if core.fetched == fetched && !fetch.goes_on {
+        if cpu.fetched == fetched && !fetch.goes_on {
             return;
         }
-        core.fetched = fetched;
-        let known = core.translations.find(Side::Instructions, fetch.address, || Some(fetch.physical));
+        cpu.fetched = fetched;
+        let known = cpu.translations.find(Side::Instructions, fetch.address, || Some(fetch.physical));
         if let Some((_, known)) = known {
-            core.translated(known, space);
+            cpu.translated(known, space);
         }
         self.look_for(number, line, Access::Fetch, space);
         if fetch.goes_on {
-            self.cores[number].fetched = (line + 1, fetched.1);
+            self.cpus[number].fetched = (line + 1, fetched.1);
             self.look_for(number, line + 1, Access::Fetch, space);
         }
     }
@@ -155,31 +159,31 @@ impl Model {
     ) {
         let space = usize::from(in_kernel);
         let line_bits = self.line_bits;
-        let core = self.core(number);
+        let cpu = self.cpu(number);
         let access = if is_store {
-            core.modelled[space].stores += 1;
+            cpu.modelled[space].stores += 1;
             Access::Store
         } else {
-            core.modelled[space].loads += 1;
+            cpu.modelled[space].loads += 1;
             Access::Load
         };
-        let Some((physical, known)) = core.translations.find(Side::Data, address, || ask(address)) else { return };
+        let Some((physical, known)) = cpu.translations.find(Side::Data, address, || ask(address)) else { return };
         if known != Known::First {
-            core.translated(known, space);
+            cpu.translated(known, space);
         }
         let (first, last) = (physical >> line_bits, (physical + bytes - 1) >> line_bits);
         self.look_for(number, first, access, space);
         if last != first {
-            let (begin, core) = (address.wrapping_add(bytes - 1) >> line_bits << line_bits, self.core(number));
-            let Some((physical, known)) = core.translations.find(Side::Data, begin, || ask(begin)) else { return };
-            core.translated(known, space);
+            let (begin, cpu) = (address.wrapping_add(bytes - 1) >> line_bits << line_bits, self.cpu(number));
+            let Some((physical, known)) = cpu.translations.find(Side::Data, begin, || ask(begin)) else { return };
+            cpu.translated(known, space);
             self.look_for(number, physical >> line_bits, access, space);
         }
     }
 
     #[inline(always)]
     fn look_for(&mut self, number: usize, line: u64, access: Access, space: usize) {
-        let found = self.hierarchy.access(number, line, access);
+        let found = self.hierarchy.access(self.cpus[number].core, line, access);
         if found != Found::First {
             self.missed_line(number, line, found, (access, space));
         }
@@ -187,11 +191,11 @@ impl Model {
 
     #[inline(never)]
     fn missed_line(&mut self, number: usize, line: u64, found: Found, (access, space): (Access, usize)) {
-        let further = if found == Found::Memory { self.distance(self.cores[number].node, line) - NEAREST } else { 0 };
+        let further = if found == Found::Memory { self.distance(self.cpus[number].node, line) - NEAREST } else { 0 };
         let was_lost = u64::from(self.hierarchy.was_lost());
-        let core = &mut self.cores[number];
-        core.news += 1;
-        let misses = &mut core.modelled[space].misses;
+        let cpu = &mut self.cpus[number];
+        cpu.news += 1;
+        let misses = &mut cpu.modelled[space].misses;
         if access == Access::Fetch {
             misses.l1i += 1;
         } else {
@@ -212,10 +216,11 @@ impl Model {
     }
 }
 
-impl Core {
-    fn new(machine: &Machine, node: usize) -> Core {
-        Core {
-            node,
+impl Cpu {
+    fn new(machine: &Machine, number: usize) -> Cpu {
+        Cpu {
+            node: machine.place(number).node,
+            core: machine.core(number),
             translations: Translations::new(machine),
             predictor: machine.history_bits.map(Predictor::new),
             ahead: None,
@@ -328,6 +333,38 @@ mod tests {
         // What a cache has is not fetched again.
         model.access(0, (1 << 18, 8), (false, false), Some);
         assert_eq!(model.missed(0), None);
+    }
+
+    /// Two CPUs take turns to load 4 lines each, as many as L1 holds: what both miss.
+    fn taking_turns(threads: usize) -> u64 {
+        let mut model = Model::new(Machine { threads, ..small() });
+        for _ in 0..100 {
+            for cpu in 0..2 {
+                (0..4).for_each(|line| model.access(cpu, ((cpu as u64) << 12 | line << 6, 8), (false, false), Some));
+            }
+        }
+        (0..2).map(|cpu| model.modelled(cpu)[0].misses.l1d).sum()
+    }
+
+    #[test]
+    fn threads_share_the_caches_of_their_core() {
+        // Each has room for its own lines in a core of its own. In one core, each drives the other's out.
+        assert_eq!(taking_turns(1), 2 * 4);
+        assert_eq!(taking_turns(2), 2 * 4 * 100);
+    }
+
+    #[test]
+    fn what_a_thread_fetched_its_sibling_finds() {
+        let found = |threads| {
+            let mut model = Model::new(Machine { threads, ..small() });
+            [0, 1, 1].map(|cpu| {
+                model.access(cpu, (64, 8), (true, false), Some);
+                model.missed(cpu).map_or((0, 0, 0), |missed| (missed.l1d, missed.lost, missed.walks))
+            })
+        };
+        // Each has translations of its own, and a sibling's store takes no line away.
+        assert_eq!(found(2), [(1, 0, 1), (0, 0, 1), (0, 0, 0)]);
+        assert_eq!(found(1), [(1, 0, 1), (1, 0, 1), (0, 0, 0)]);
     }
 
     #[test]

@@ -32,7 +32,8 @@ from ajuste.study.command_line.request import Request, kernels_between_commas
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import Where, relocated, with_parameters, without_levels
 from ajuste.study.read import read_study
-from ajuste.study.schema import Study, TargetTable
+from ajuste.study.schema import Study
+from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
     from ajuste.executor.cluster.channel import Channel

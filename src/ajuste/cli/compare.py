@@ -36,6 +36,7 @@ from ajuste.cli.options import (
     SeedOfOrder,
     Setup,
     Timeout,
+    Topology,
     Verbose,
     Vm,
     Workers,
@@ -116,6 +117,7 @@ def compare(
     clock: Clock = None,
     memory: Memory = None,
     machine: Machine = None,
+    topology: Topology = None,
     one_at_a_time: Annotated[
         bool, option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")
     ] = False,
@@ -188,6 +190,7 @@ def compare(
         clock=clock,
         memory=memory,
         machine=machine,
+        topology=topology,
         one_at_a_time=one_at_a_time,
         screen=screen,
         baseline=tuple(baseline or ()),

@@ -93,6 +93,14 @@ Machine = Annotated[
     str | None,
     option("Model this machine's caches and TLBs: zen4-8c, skylake-server, textbook, or a TOML file.", "NAME|FILE"),
 ]
+Topology = Annotated[
+    str | None,
+    option(
+        "Sockets of the guest, cores of each, threads of each core: sockets=2,cores=4,threads=2; also dies and "
+        "llc_groups of each socket.",
+        "NAME=NUMBER,...",
+    ),
+]
 Setup = Annotated[str | None, option("Run this once before all trials.", "COMMAND")]
 Prepare = Annotated[str | None, option("Run this before each trial.", "COMMAND")]
 Cleanup = Annotated[str | None, option("Run this once after all trials.", "COMMAND")]

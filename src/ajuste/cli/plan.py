@@ -8,7 +8,7 @@ import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_study, require_disk_wanted
-from ajuste.cli.options import Disk, Json, Kernel, Parameter, Seed, StudyName, Target, Without, example
+from ajuste.cli.options import Disk, Json, Kernel, Parameter, Seed, StudyName, Target, Topology, Without, example
 from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.current import current_values
 from ajuste.executor.host.disk import disk_in_plan
@@ -20,6 +20,7 @@ from ajuste.report.terminal import print_report
 from ajuste.run.experiment import resolved_study
 from ajuste.run.planning import planned_study
 from ajuste.run.testbed import RunOptions
+from ajuste.study.overrides import with_topology
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 
@@ -37,6 +38,7 @@ def plan(
     target: Target = None,
     parameter: Parameter = None,
     without: Without = None,
+    topology: Topology = None,
     disk: Disk = None,
     as_json: Json = False,
 ) -> None:
@@ -44,6 +46,8 @@ def plan(
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk), without)
     require_disk_wanted(chosen, disk)
+    if topology is not None:
+        chosen = with_topology(chosen, topology, known)
     show_plan(chosen, known, RunOptions(home()), as_json=as_json)
 
 

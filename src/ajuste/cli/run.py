@@ -28,6 +28,7 @@ from ajuste.cli.options import (
     Seed,
     StudyName,
     Target,
+    Topology,
     Verbose,
     Without,
     Workers,
@@ -40,7 +41,7 @@ from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import seconds
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import with_machine, with_time
+from ajuste.study.overrides import with_machine, with_time, with_topology
 
 
 @example(
@@ -56,6 +57,7 @@ def run(
     parameter: Parameter = None,
     without: Without = None,
     machine: Machine = None,
+    topology: Topology = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not.", "DURATION")] = None,
     disk: Disk = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's run.")] = False,
@@ -84,6 +86,7 @@ def run(
         "--parameter": parameter,
         "--without": without,
         "--machine": [machine] if machine is not None else None,
+        "--topology": [topology] if topology is not None else None,
         "--max-time": [max_time] if max_time is not None else None,
     }
     with ExitStack() as stack:
@@ -95,6 +98,8 @@ def run(
         require_disk_wanted(chosen, disk)
         if machine is not None:
             chosen = with_machine(chosen, machine, known)
+        if topology is not None:
+            chosen = with_topology(chosen, topology, known)
         if max_time is not None:
             chosen = with_time(chosen, seconds("--max-time", max_time))
         measure(

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ajuste.model.plan import NEAREST, MemoryNode
+from ajuste.model.topology import Topology
 
 _KIB: Final = 1024
 _Few = Annotated[int, Field(ge=1, le=1_000)]
@@ -174,13 +175,43 @@ class ModelledMachine(_Table):
                 found[name] = one_tlb.problem
         return [f"{name}: {problem}" for name, problem in found.items() if problem]
 
-    def problem_with(self, cpus: int, nodes: Sequence[MemoryNode] = ()) -> str:
-        """Why it does not fit a guest with so many CPUs; "" if it does. Each of the ``nodes`` is one such machine."""
+    def problem_with(self, cpus: int, nodes: Sequence[MemoryNode] = (), topology: Topology | None = None) -> str:
+        """Why it does not fit a guest with so many CPUs; "" if it does. Each socket of a ``topology`` is one such
+        machine; without one, each of the ``nodes``.
+        """
+        if topology is not None:
+            return self._problem_with_socket(topology)
         return (
             next(filter(None, (self._problem_with(node.cpus) for node in nodes)), "")
             if nodes
             else (self._problem_with(cpus))
         )
+
+    def cores_of_caches(self, topology: Topology | None) -> dict[str, int]:
+        """How many cores share one cache of each outer level, as the ``topology`` has it, if there is one."""
+        own = {name: one.cores for name, one in (("l2", self.l2), ("llc", self.llc)) if one}
+        if topology is None:
+            return own
+        group = topology.cores_of_group
+        return {name: group if name == "llc" else min(cores, group) for name, cores in own.items()}
+
+    def _problem_with_socket(self, topology: Topology) -> str:
+        if topology.cores > self.cores:
+            return f"the topology's cores is {topology.cores}; expected at most {self.cores}, as the machine has"
+        group = topology.cores_of_group
+        if self.llc and group > self.llc.cores:
+            fits = (
+                number
+                for number in range(topology.dies, topology.cores + 1, topology.dies)
+                if topology.cores % number == 0 and topology.cores // number <= self.llc.cores
+            )
+            return (
+                f"the topology's llc_groups is {topology.groups}, so {group} cores share an LLC; expected at least "
+                f"{next(fits)}, because the machine's LLC is for {self.llc.cores} at most"
+            )
+        if self.l2 and group > self.l2.cores and group % self.l2.cores:
+            return f"{self.l2.cores} cores share one l2, which does not divide the {group} cores of an LLC group"
+        return ""
 
     def _problem_with(self, cpus: int) -> str:
         if self.cores < cpus:

@@ -31,7 +31,7 @@ from ajuste.profile.placing import Placed, PlacedProfile, place, wishes
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.run.testbed import RunOptions
-from ajuste.study.schema import TargetTable
+from ajuste.study.target import TargetTable
 
 Read = Callable[[Sequence[Tunable]], Mapping[str, PlacedProfile]]
 
@@ -154,6 +154,7 @@ def _guest(table: TargetTable, _: Catalogue, means: RunOptions) -> Iterator[_Ask
         kernel_arguments=table.kernel_arguments,
         nodes=table.nodes,
         turn_us=table.turn_us,
+        topology=table.topology,
         say=means.say,
     )
     means.say(f"checking what a guest with {table.kernel} supports")

@@ -100,7 +100,9 @@ def _looked_at(study: Study) -> tuple[str, ...]:
     own = next((factor.prove for factor in study.factors if factor.name == KERNEL_FACTOR), {})
     said = [", ".join(study.target.prove), *(f"{kernel}: {', '.join(claims)}" for kernel, claims in own.items())]
     claims = "; ".join(filter(None, said))
-    return (f"Before the first trial, each kernel boots to check its features: {claims}.",) if claims else ()
+    features = (f"Before the first trial, each kernel boots to check its features: {claims}.",) if claims else ()
+    topology = ("Before the first trial, each kernel boots to check that it shows the topology.",)
+    return features + (topology if study.target.topology else ())
 
 
 def _further(resolved: ResolvedStudy, made: Sequence[Configuration]) -> tuple[str, ...]:
@@ -124,8 +126,9 @@ def _place(study: Study) -> str:
     if target.kind == "host":
         return "this machine"
     cpus = "1 CPU" if target.cpus == 1 else f"{target.cpus} CPUs"
+    where = f" ({target.topology.in_words})" if target.topology else ""
     nodes = f" on {len(target.nodes)} nodes" if target.nodes else ""
-    return f"a virtual machine with {' or '.join(study.kernels)}, {cpus}, {target.memory_mib} MiB{nodes}"
+    return f"a virtual machine with {' or '.join(study.kernels)}, {cpus}{where}, {target.memory_mib} MiB{nodes}"
 
 
 def _configuration(

@@ -189,7 +189,8 @@ class GuestTestbed(Testbed):
 
         check_claims(study)
         images = {spec: fetch_kernel(spec, self.means.home, say=self.means.say) for spec in study.kernels}
-        emulator = choose_emulator(study.target.clock, study.target.cpus, self.means.home, self.means.say)
+        target, home = study.target, self.means.home
+        emulator = choose_emulator(target.clock, target.cpus, home, self.means.say, topology=target.topology)
         marks = _marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
         modules = built_modules(resolved, images, self.means.home, self.means.say)
         marks |= {
@@ -212,15 +213,20 @@ class GuestTestbed(Testbed):
 
     def proof(self, experiment: Experiment, machine: Machine) -> Proof | None:
         from ajuste.run.proofs.prove import claims_on, prove, require
+        from ajuste.run.proofs.topology import prove_topology
 
         study = experiment.resolved.study
         claims = claims_on(study, machine.kernel, experiment.images)
-        if not claims:
-            return None
-        arguments = (*study.target.kernel_arguments, *machine.arguments)
-        proof = prove(experiment.images[machine.kernel], claims, self.means.home, self.means.say, arguments)
-        require(proof)
-        return proof
+        proofs = []
+        if claims:
+            arguments = (*study.target.kernel_arguments, *machine.arguments)
+            proofs.append(prove(experiment.images[machine.kernel], claims, self.means.home, self.means.say, arguments))
+            require(proofs[0])
+        if study.target.topology is not None:
+            image, _, options = self._guest(experiment, machine)
+            proofs.append(prove_topology(image, study.target.topology, options))
+        features = tuple(feature for proof in proofs for feature in proof.features)
+        return proofs[0].model_copy(update={"features": features}) if proofs else None
 
     def _guest(self, experiment: Experiment, machine: Machine) -> tuple[KernelImage, GuestFiles, GuestOptions]:
         from ajuste.executor.guest.initramfs import GuestFiles
@@ -245,6 +251,7 @@ class GuestTestbed(Testbed):
             "kernel_arguments": (*table.kernel_arguments, *machine.arguments),
             "nodes": table.nodes,
             "turn_us": table.turn_us,
+            "topology": table.topology,
             "say": self.means.say,
         }
         return experiment.images[machine.kernel], files, options

@@ -30,9 +30,10 @@ from ajuste.study.measures import (
     share_metrics,
 )
 from ajuste.study.problem import MOST_SOUGHT, Problem, nearest
-from ajuste.study.schema import FactorTable, Study, TargetTable
+from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
 from ajuste.study.site import PREFIX
+from ajuste.study.target import TargetTable
 from ajuste.study.tune import check_tune
 
 OF_A_GUEST = (
@@ -42,6 +43,7 @@ OF_A_GUEST = (
     "memory_mib",
     "nodes",
     "turn_us",
+    "topology",
     "modules",
     "prove",
     "kernel_arguments",

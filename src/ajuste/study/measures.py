@@ -18,6 +18,7 @@ from ajuste.study.files import study_directory
 from ajuste.study.job import BackgroundTable, PatternTable, SamplerTable, TimelineTable
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import Study
+from ajuste.study.target import TargetTable
 
 
 @dataclass(frozen=True)
@@ -204,8 +205,9 @@ def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
         else:
             if not can_count_instructions(study):
                 yield Problem(where, "a machine can be modelled only in a guest with the virtual clock")
-            elif machine and (problem := machine.problem_with(study.target.cpus, study.target.nodes)):
-                yield Problem(where, f"{machine.name} does not fit the guest: {problem}")
+            elif machine and (problem := _misfit(machine, study.target)):
+                place = where if study.target.topology is None else ("target", "topology")
+                yield Problem(place, f"{machine.name} does not fit the guest: {problem}")
         return
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
         for index, name in enumerate(names):
@@ -216,6 +218,10 @@ def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
                     "name one with --machine NAME, or model = NAME in [target.machine]: "
                     f"{', '.join(catalogue.machines)}, or a TOML file of your own",
                 )
+
+
+def _misfit(machine: ModelledMachine, target: TargetTable) -> str:
+    return machine.problem_with(target.cpus, target.nodes, target.topology)
 
 
 def _asked(study: Study, names: Collection[str]) -> Iterator[bool]:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Final, Literal
+
+from pydantic import ValidationError
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue, absolute_machine
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import split_percentile
+from ajuste.model.topology import Topology, parse_topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.base import MODELLED_METRICS
+from ajuste.study.check import check
 from ajuste.study.factors import no_parameter
 from ajuste.study.job import DiskTable, MachineTable
 from ajuste.study.measures import check_modelled
 from ajuste.study.problem import nearest
-from ajuste.study.schema import AnalysisTable, FactorTable, Study, TargetTable
+from ajuste.study.schema import AnalysisTable, FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, names_set, varies
+from ajuste.study.target import TargetTable
+
+_TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,threads=2; cores are those of a socket"
 
 
 def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue) -> Study:
@@ -59,6 +66,34 @@ def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
     machine = MachineTable(model=absolute_machine(name))
     changed = study.model_copy(update={"target": study.target.model_copy(update={"machine": machine})})
     for problem in check_modelled(changed, catalogue):
+        raise RequestError(problem.message, hint=problem.hint, place=place)
+    return changed
+
+
+def read_topology(text: str) -> dict[str, int]:
+    """What ``--topology`` says, as a study file has it. Raises RequestError."""
+    try:
+        return parse_topology(text)
+    except ValueError as failure:
+        raise RequestError(str(failure), hint=_TOPOLOGY_HINT, place=Place(f"--topology {text}")) from None
+
+
+def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
+    """``study`` with another topology for its guests, which decides how many CPUs they have. Raises RequestError for
+    one that there cannot be, or that does not fit the rest of the study.
+    """
+    place = Place(f"--topology {text}")
+    if study.target.kind == "host":
+        raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
+    table = read_topology(text)
+    try:
+        topology = Topology.model_validate(table)
+        target = study.target.model_dump() | {"topology": topology, "cpus": topology.cpus}
+        changed = study.model_copy(update={"target": TargetTable.model_validate(target)})
+    except ValidationError as failure:
+        said = failure.errors()[0]["msg"].removeprefix("Value error, ")
+        raise RequestError(said, hint=_TOPOLOGY_HINT, place=place) from None
+    for problem in check(changed, catalogue):
         raise RequestError(problem.message, hint=problem.hint, place=place)
     return changed
 

@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from ajuste.design.blocks import Allocation, Order
 from ajuste.design.combinations import Combine
 from ajuste.design.search.goal import DEFAULT_TRIALS
 from ajuste.design.search.sampler import SamplerName
 from ajuste.model.error import Place, RequestError
-from ajuste.model.plan import MemoryNode, problem_of
-from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.study.job import (
-    Argument,
     Claimed,
     DiskTable,
     Level,
-    MachineTable,
     Name,
     Real,
     ScratchTable,
@@ -35,6 +31,7 @@ from ajuste.study.job import (
     WorkloadTable,
 )
 from ajuste.study.location import StudyOrigin
+from ajuste.study.target import TargetTable
 
 DEFAULT_POINTS: Final = 6
 """Levels that are made from a range where nobody says how many."""
@@ -138,89 +135,6 @@ class FactorTable(StudyTable):
             return self.levels
         settings = (self.settings[level] for level in self.levels if self.settings)
         return tuple(dict.fromkeys(own[KERNEL_FACTOR] for own in settings if KERNEL_FACTOR in own))
-
-
-class TargetTable(StudyTable):
-    """Where it is measured."""
-
-    kind: Literal["vm", "host"] = Field(
-        default="vm", description="vm: a virtual machine; host: this machine, with its kernel, CPUs and clock."
-    )
-    kernel: str | None = Field(
-        default=None,
-        description="debian:5.10, debian:6.12/rt, build:debian:6.1+NUMA=n, path:VMLINUZ …; conflicts with a factor "
-        "kernel.",
-    )
-    clock: Clock = Field(
-        default="virtual", description="virtual: instructions counted, bit-exact; wall: the host's time."
-    )
-    instruction_ns: InstructionNs = Field(
-        default=DEFAULT_INSTRUCTION_NS,
-        description="Nanoseconds per instruction under the virtual clock: 1, 2, 4, 8 or 16. A slower guest CPU makes "
-        "trials faster.",
-    )
-    cpus: Whole = Field(default=1, ge=1, le=64, description="CPUs of the machine.")
-    memory_mib: Whole = Field(default=256, ge=64, le=1048576, description="Memory of the machine, in MiB.")
-    nodes: tuple[MemoryNode, ...] = Field(
-        default=(),
-        alias="node",
-        max_length=16,
-        description="Nodes of memory (NUMA), which share out the machine's cpus and memory_mib; these are then sums.",
-    )
-    turn_us: TurnUs | None = Field(
-        default=None,
-        exclude_if=lambda turn: turn is None,
-        description="Several CPUs take turns: all of them one in at most so many µs (default: until the next timer).",
-    )
-    modules: tuple[Argument, ...] = Field(
-        default=(),
-        description="Kernel modules to load before the trials, with parameters if need be: 'null_blk memory_backed=1'.",
-    )
-    prove: tuple[Claimed, ...] = Field(
-        default=(),
-        description="Features to prove of every kernel before measuring (ajuste kernel prove): numa; no-numa for "
-        "absence; hz=250 for a value.",
-    )
-    kernel_arguments: tuple[Argument, ...] = Field(default=(), description="More words for the kernel's command line.")
-    machine: MachineTable | None = Field(
-        default=None,
-        exclude_if=lambda machine: machine is None,
-        description="A machine to model. It changes nothing in the guest, and no other metric.",
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _clock_of_host(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("kind") == "host":
-            return {"clock": "wall", **data}
-        return data
-
-    @model_validator(mode="before")
-    @classmethod
-    def _size_of_nodes(cls, data: Any) -> Any:
-        """The machine's CPUs and memory are those of its nodes, where the study does not say them as well."""
-        if not isinstance(data, dict) or not (nodes := data.get("node", data.get("nodes"))):
-            return data
-        try:
-            checked = TypeAdapter(tuple[MemoryNode, ...]).validate_python(nodes)
-        except ValidationError:
-            return data
-        cpus = max(1, sum(node.cpus for node in checked))
-        return {"cpus": cpus, "memory_mib": sum(node.memory_mib for node in checked), **data}
-
-    @model_validator(mode="after")
-    def _nodes_make_up_the_machine(self) -> Self:
-        if problem := problem_of(self.nodes, self.cpus, self.memory_mib):
-            raise ValueError(problem)
-        return self
-
-    @model_validator(mode="after")
-    def _clock_suits_the_machine(self) -> Self:
-        if self.kind == "host" and self.clock != "wall":
-            raise ValueError('the virtual clock is not supported on the host; use kind = "vm"')
-        if self.turn_us is not None and (self.clock != "virtual" or self.cpus < 2):
-            raise ValueError("turn_us requires the virtual clock and at least 2 cpus")
-        return self
 
 
 class AnalysisTable(StudyTable):

@@ -5,10 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.command_line import Channels, GuestMachine, Lens, command_line, kernel_line
+from ajuste.executor.guest.command_line import (
+    Channels,
+    GuestLayout,
+    GuestMachine,
+    Lens,
+    checked_layout,
+    command_line,
+    kernel_line,
+)
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.model.error import RequestError
 from ajuste.model.plan import MemoryNode
+from ajuste.model.topology import Topology
 
 EMULATOR = Emulator(binary=Path("/usr/bin/qemu-system-x86_64"), version="7.2.22")
 CHANNELS = Channels(plan=Path("/s/plan"), console=Path("/s/console"), events=Path("/s/events"), monitor=7)
@@ -125,3 +134,48 @@ def test_nodes_share_out_cpus_and_memory_in_their_order() -> None:
         "dist,src=0,dst=1,val=31",
         "dist,src=1,dst=0,val=31",
     ]
+
+
+def test_a_topology_is_all_that_changes_a_machines_board_and_cpu() -> None:
+    """qemu(1): cores are those of a die, or of a module; docs/system/i386/cpu.rst and the machine's smp-cache."""
+    plain = command_line(machine(cpus=8), CHANNELS, restored=False)
+    assert (option(plain, "-smp"), option(plain, "-M")) == ("8", "pc")
+    assert option(plain, "-cpu") == "max,-rdrand,-rdseed,-erms,-fsrm"
+    shaped = machine(cpus=8, topology=Topology(sockets=2, cores=2, threads=2))
+    given = command_line(shaped, CHANNELS, restored=False)
+    assert option(given, "-smp") == "8,sockets=2,dies=1,cores=2,threads=2"
+    assert option(given, "-M") == "pc"
+    assert {"vendor=GenuineIntel", "-monitor"} <= set(option(given, "-cpu").split(","))
+    assert set(option(given, "-append").split()) - set(option(plain, "-append").split()) == {"pti=off"}
+    same = [word for word in given if word not in (option(given, name) for name in ("-smp", "-cpu", "-append"))]
+    assert same == [word for word in plain if word not in (option(plain, name) for name in ("-smp", "-cpu", "-append"))]
+    assert "topology" in shaped.in_words
+    assert "topology" not in machine(cpus=8).in_words
+
+
+def test_groups_of_a_die_are_modules_that_share_their_llc() -> None:
+    parts = machine(cpus=8, topology=Topology(dies=2, llc_groups=4, cores=8))
+    arguments = command_line(parts, CHANNELS, restored=False)
+    assert option(arguments, "-smp") == "8,sockets=1,dies=2,modules=2,cores=2,threads=1"
+    assert option(arguments, "-M") == "pc,smp-cache.0.cache=l3,smp-cache.0.topology=module"
+    whole = machine(cpus=8, topology=Topology(dies=2, cores=8))
+    assert option(command_line(whole, CHANNELS, restored=False), "-M") == "pc"
+
+
+def test_hardware_has_no_need_of_what_only_an_emulated_cpu_lacks() -> None:
+    on_kvm = machine(cpus=2, clock="wall", accelerator="kvm", topology=Topology(cores=1, threads=2))
+    arguments = command_line(on_kvm, CHANNELS, restored=False)
+    assert (option(arguments, "-cpu"), option(arguments, "-smp")) == ("host", "2,sockets=1,dies=1,cores=1,threads=2")
+    assert "pti=off" not in option(arguments, "-append")
+
+
+@pytest.mark.parametrize(
+    ("layout", "cpus", "words"),
+    [
+        (GuestLayout(256, topology=Topology(cores=2)), 3, "cpus is 3; expected 2, as the topology"),
+        (GuestLayout(256, (MemoryNode(cpus=2, memory_mib=256),)), 2, "two at least"),
+    ],
+)
+def test_a_layout_of_another_machine_is_refused(layout: GuestLayout, cpus: int, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        checked_layout(layout, cpus)

@@ -10,6 +10,7 @@ from ajuste.executor.guest.emulator import PROGRAM, choose_emulator, installed_e
 from ajuste.kernel.qemu import QemuImage
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.topology import Topology
 
 
 @pytest.fixture
@@ -85,6 +86,8 @@ def test_the_named_one_is_taken_or_refused(place: Home, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.2\.0; 2 CPUs .* require 10\.0"):
         choose_emulator("virtual", 2, place, print, named)
     assert choose_emulator("wall", 2, place, print, named).version == "8.2.0"
+    with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.2\.0; a topology requires 10\.0 or later"):
+        choose_emulator("wall", 2, place, print, named, topology=Topology(cores=2))
     named = {"AJUSTE_QEMU": str(pretended(tmp_path, "8.0.5"))}
     with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.0\.5; 2 CPUs under the wall clock require 8\.1"):
         choose_emulator("wall", 2, place, print, named)

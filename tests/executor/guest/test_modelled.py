@@ -18,7 +18,8 @@ from ajuste.model.cost import CostModelled, Costs
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledMachine
-from ajuste.model.plan import Command, MemoryNode, Plan
+from ajuste.model.plan import Attributes, Command, MemoryNode, Plan
+from ajuste.model.topology import Topology
 from ajuste.model.trial import Observation
 
 TEXTBOOK = catalogue().machines["textbook"]
@@ -161,6 +162,41 @@ def test_lines_of_another_nodes_memory_are_as_many_as_the_kernel_has_pages_there
             # Some more of the kernel's own are there, such as page tables.
             expected = int(there[1]) * lines_of_page
             assert expected <= remote <= 1.1 * expected + 1_000
+
+
+@pytest.mark.vm
+def test_threads_of_a_core_drive_each_others_lines_out_and_cores_do_not(
+    place: Home, kernel: Callable[[str], KernelImage], accesses: Path
+) -> None:
+    """L1 has room for the 48 lines of one program. Turns of 5 µs are some dozens of its rounds."""
+    cores = {"cores": 2, "llc": TEXTBOOK.llc.model_copy(update={"cores": 2}) if TEXTBOOK.llc else None}
+    machine = TEXTBOOK.model_copy(update=cores)
+    shape = Topology(cores=2, threads=2)
+    files = GuestFiles(study_files={"accesses": accesses})
+
+    def on(cpu: int, rounds: int) -> Command:
+        argv = ("/study/accesses", *words("chase", 3, rounds))
+        return Command(argv=argv, attributes=Attributes(affinity=(cpu,)))
+
+    def missed(guest: GuestExecutor, other: int) -> float:
+        """Of each round."""
+        plans = (Plan(id="model", workload=on(0, rounds), background=(on(other, 9999),)) for rounds in (200, 600))
+        few, many = (in_user_space(costs_of(guest.count(plan, "counts", machine))) for plan in plans)
+        assert many.loads - few.loads == 400 * 48
+        return (many.misses.l1d - few.misses.l1d) / 400
+
+    with GuestExecutor(
+        kernel("debian:6.12"),
+        clock="virtual",
+        cpus=shape.cpus,
+        topology=shape,
+        turn_us=5,
+        files=files,
+        home=place,
+    ) as guest:
+        apart, together = missed(guest, 2), missed(guest, 1)
+    assert apart < 1
+    assert together > 10
 
 
 def test_a_machine_that_does_not_fit_the_guest_is_refused(place: Home) -> None:

@@ -22,6 +22,7 @@ from ajuste.machine.installation import ajuste_version
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import MemoryNode
 from ajuste.model.results import Clock, InstructionNs, TurnUs
+from ajuste.model.topology import Topology
 from ajuste.model.wording import visible_line
 
 # What a worker is told of the machine that trials run on: checksums and versions, no places on a disk.
@@ -69,6 +70,7 @@ class GuestJob(BaseModel):
     kernel_arguments: Annotated[tuple[Word, ...], Field(max_length=200)] = ()
     nodes: Annotated[tuple[MemoryNode, ...], Field(max_length=64)] = ()
     turn_us: TurnUs | None = None
+    topology: Topology | None = None
     snapshot: bool = True
 
     @property
@@ -100,7 +102,9 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
     archive = build_initramfs(files, image, directory / "initramfs", quiet_gate=guest["clock"] == "virtual")
     parcel = GuestJob(
         ajuste=ajuste_version(),
-        qemu=choose_emulator(guest["clock"], guest["cpus"], guest["home"], guest["say"]).version,
+        qemu=choose_emulator(
+            guest["clock"], guest["cpus"], guest["home"], guest["say"], topology=guest["topology"]
+        ).version,
         spec=image.spec,
         release=image.release,
         package=image.package,
@@ -114,6 +118,7 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
         kernel_arguments=guest["kernel_arguments"],
         nodes=guest["nodes"],
         turn_us=guest["turn_us"],
+        topology=guest["topology"],
         snapshot=guest["snapshot"],
     )
     return PackedGuest(parcel, {image.sha256: image.vmlinuz, archive.sha256: archive.path})

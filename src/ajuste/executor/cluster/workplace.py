@@ -34,6 +34,7 @@ from ajuste.model.error import AjusteError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Plan
 from ajuste.model.results import Clock
+from ajuste.model.topology import Topology
 from ajuste.model.wording import visible_line
 
 # Files by their content: what was sent once is there for every later study.
@@ -232,7 +233,7 @@ class Workplace:
             return f"its Ajuste {ajuste_version()} cannot read the request", None
         if parcel.ajuste != ajuste_version():
             return f"it has Ajuste {ajuste_version()} instead of {parcel.ajuste}", None
-        if parcel.qemu != (own := _version_of(parcel.clock, parcel.cpus > 1, self._home)):
+        if parcel.qemu != (own := _version_of(parcel.clock, parcel.cpus > 1, parcel.topology, self._home)):
             return f"it has QEMU {own} instead of {parcel.qemu}", None
         return "", parcel
 
@@ -258,6 +259,7 @@ class Workplace:
             kernel_arguments=parcel.kernel_arguments,
             nodes=parcel.nodes,
             turn_us=parcel.turn_us,
+            topology=parcel.topology,
         )
 
     def _file(self, digest: str) -> Path:
@@ -276,5 +278,5 @@ def _name(text: str) -> str:
 
 
 @cache
-def _version_of(clock: Clock, several_cpus: bool, home: Home) -> str:
-    return choose_emulator(clock, 2 if several_cpus else 1, home, lambda _: None).version
+def _version_of(clock: Clock, several_cpus: bool, topology: Topology | None, home: Home) -> str:
+    return choose_emulator(clock, 2 if several_cpus else 1, home, lambda _: None, topology=topology).version

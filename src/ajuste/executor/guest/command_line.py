@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,7 @@ from ajuste.executor.guest.initramfs import EVENT_PORT
 from ajuste.model.error import RequestError
 from ajuste.model.plan import MemoryNode, nodes_in_words, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
+from ajuste.model.topology import Topology
 
 PLAN_ITEM = "opt/ajuste/plan"
 """The name under which the agent finds its plan in the firmware configuration device (fw_cfg)."""
@@ -29,8 +30,8 @@ class GuestMachine(BaseModel):
     """A machine to be. ``seed`` is QEMU's own; ``kernel_arguments`` are added to the kernel's command line.
 
     ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
-    share out its CPUs and memory. A turn of all CPUs takes ``turn_us`` µs at most. ``lens`` is the plugin of QEMU that
-    keeps the clock right where several CPUs halt.
+    share out its CPUs and memory; a ``topology``, if any, says where its CPUs are. A turn of all CPUs takes ``turn_us``
+    µs at most. ``lens`` is the plugin of QEMU that keeps the clock right where several CPUs halt.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -46,6 +47,7 @@ class GuestMachine(BaseModel):
     kernel_arguments: tuple[str, ...] = ()
     nodes: tuple[MemoryNode, ...] = ()
     turn_us: TurnUs | None = None
+    topology: Topology | None = None
     lens: Path | None = None
 
     @property
@@ -55,6 +57,7 @@ class GuestMachine(BaseModel):
         return {
             "clock": virtual if self.clock == "virtual" else self.clock,
             "CPUs": str(self.cpus),
+            **({"topology": self.topology.in_words} if self.topology else {}),
             "memory": f"{self.memory_mib} MiB",
             **({"turn of all CPUs": f"{self.turn_us} µs"} if self.turn_us else {}),
             **({"nodes": nodes_in_words(self.nodes)} if self.nodes else {}),
@@ -96,10 +99,10 @@ def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -
     return [
         str(machine.emulator.binary),
         *(("-L", str(firmware)) if firmware else ()),
-        *("-M", "pc", "-nodefaults", "-display", "none", "-nic", "none", "-no-reboot"),
+        *("-M", _board(machine.topology), "-nodefaults", "-display", "none", "-nic", "none", "-no-reboot"),
         *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny"),
         *_clock(machine, restored=restored),
-        *("-smp", str(machine.cpus), "-m", str(machine.memory_mib), "-seed", str(machine.seed)),
+        *("-smp", _cpus(machine), "-m", str(machine.memory_mib), "-seed", str(machine.seed)),
         *node_options(machine.nodes),
         *("-chardev", f"file,id=console,path={_escaped(channels.console)}", "-serial", "chardev:console"),
         *("-chardev", f"file,id=events,path={_escaped(channels.events)}"),
@@ -132,7 +135,8 @@ def kernel_line(machine: GuestMachine) -> str:
         if not argument or not argument.isascii() or not argument.isprintable() or " " in argument:
             raise RequestError(f"kernel argument {argument!r}: expected one word such as isolcpus=1")
     # An emulated CPU's time stamp counter is exact; with several CPUs the kernel would not believe that.
-    clock = () if machine.accelerator == "kvm" else ("tsc=reliable",)
+    emulated = ("tsc=reliable", *(_FOR_INTEL if machine.topology else ()))
+    clock = () if machine.accelerator == "kvm" else emulated
     # Tests of ciphers that no trial uses would be a quarter of the boot.
     words = ("console=ttyS0", "quiet", "panic=-1", "nokaslr", "cryptomgr.notests", *clock, *machine.kernel_arguments)
     line = " ".join(words)
@@ -147,7 +151,7 @@ def _clock(machine: GuestMachine, *, restored: bool) -> tuple[str, ...]:
     # A real time of day would be an input from the host; so would the CPU's random numbers. Emulation carries out a
     # "fast" string instruction byte by byte, each of them counted: without those the kernel copies words.
     date = ("-rtc", "base=2020-01-01T00:00:00,clock=vm")
-    emulated = ("-cpu", "max,-rdrand,-rdseed,-erms,-fsrm")
+    emulated = ("-cpu", "max,-rdrand,-rdseed,-erms,-fsrm" + (_SHOWING_ITS_PLACE if machine.topology else ""))
     if machine.clock == "virtual":
         # QEMU's main thread moves the clock on when the CPU halts, and may see that before the last instructions are
         # counted. While QEMU records, the two wait for each other; the recording itself is of no use here. A machine
@@ -184,8 +188,48 @@ def node_options(nodes: Sequence[MemoryNode]) -> Iterator[str]:
                 yield from ("-numa", f"dist,src={number},dst={other},val={distance}")
 
 
-def checked_nodes(nodes: tuple[MemoryNode, ...], cpus: int, memory_mib: int) -> tuple[MemoryNode, ...]:
-    """``nodes``, if they are those of such a machine. Raises RequestError."""
-    if problem := problem_of(nodes, cpus, memory_mib):
+@dataclass(frozen=True)
+class GuestLayout:
+    """A guest's memory, and how its ``nodes`` share it, if it has any; and where its CPUs are, if that is said."""
+
+    memory_mib: int
+    nodes: tuple[MemoryNode, ...] = ()
+    topology: Topology | None = None
+
+
+def checked_layout(layout: GuestLayout, cpus: int) -> GuestLayout:
+    """``layout``, if it is one of a machine with so many CPUs. Raises RequestError."""
+    problem = layout.topology.problem_with(cpus, layout.nodes) if layout.topology else ""
+    if problem := problem or problem_of(layout.nodes, cpus, layout.memory_mib):
         raise RequestError(problem)
-    return nodes
+    return layout
+
+
+# Options of QEMU for a machine whose topology is given.
+#
+# Only as an Intel CPU does an emulated one show threads, dies, and who shares a cache (CPUID leaves 4 and 0x1f;
+# target/i386/cpu.c). ``level`` is above all leaves that it has: what asks for one that is not there, as the firmware
+# does, is given the highest, and QEMU 10.0 ends itself where that is 0x1f. As an Intel CPU it would wait for
+# interrupts by MWAIT, which emulation never ends, and be taken for one with the flaw Meltdown: the kernel would empty
+# the TLBs at each system call.
+
+
+_SHOWING_ITS_PLACE: Final = ",-monitor,vendor=GenuineIntel,family=6,model=85,stepping=4,level=32"
+_FOR_INTEL: Final = ("pti=off",)
+
+
+def _cpus(machine: GuestMachine) -> str:
+    topology = machine.topology
+    if topology is None:
+        return str(machine.cpus)
+    sizes = {"sockets": topology.sockets, "dies": topology.dies}
+    if topology.groups_of_die > 1:
+        sizes["modules"] = topology.groups_of_die
+    sizes |= {"cores": topology.cores_of_group, "threads": topology.threads}
+    return ",".join((str(machine.cpus), *(f"{name}={size}" for name, size in sizes.items())))
+
+
+def _board(topology: Topology | None) -> str:
+    """A die has one LLC, unless it is said otherwise."""
+    several = topology is not None and topology.groups_of_die > 1
+    return "pc,smp-cache.0.cache=l3,smp-cache.0.topology=module" if several else "pc"

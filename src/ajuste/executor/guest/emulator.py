@@ -18,6 +18,7 @@ from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.results import Clock
+from ajuste.model.topology import Topology
 from ajuste.model.wording import Say
 
 PROGRAM = "qemu-system-x86_64"
@@ -25,6 +26,7 @@ PROGRAM = "qemu-system-x86_64"
 _HINT = "install QEMU again, or set AJUSTE_QEMU to another qemu-system-x86_64"
 _OLDEST = (7, 2)
 _OLDEST_FOR_SEVERAL_CPUS: dict[Clock, tuple[int, int]] = {"virtual": (10, 0), "wall": (8, 1)}
+_OLDEST_FOR_A_TOPOLOGY = (10, 0)
 
 
 class Emulator(BaseModel):
@@ -50,7 +52,13 @@ class Emulator(BaseModel):
 
 
 def choose_emulator(
-    clock: Clock, cpus: int, home: Home, say: Say, environment: Mapping[str, str] = os.environ
+    clock: Clock,
+    cpus: int,
+    home: Home,
+    say: Say,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    topology: Topology | None = None,
 ) -> Emulator:
     """The QEMU for such a machine: ``AJUSTE_QEMU`` if that is set, else the installed one if it is new enough, else a
     fetched one.
@@ -58,14 +66,17 @@ def choose_emulator(
     Several CPUs under the virtual clock need QEMU 10: older ones never get to user space. By the wall clock they need
     8.1: where one CPU changes code while another one's is translated, older ones keep the old translation, and a guest
     whose kernel patches itself can hang for good (QEMU's commit deba78709ae8, "Always lock pages before translation").
+    Who shares a cache can be chosen since 9.2; a ``topology`` is tested with 10.0.
     """
     oldest = _OLDEST_FOR_SEVERAL_CPUS[clock] if cpus > 1 else _OLDEST
+    if topology is not None:
+        oldest = max(oldest, _OLDEST_FOR_A_TOPOLOGY)
     chosen = environment.get("AJUSTE_QEMU")
     if chosen:
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
         if emulator.release < oldest:
             raise RequestError(
-                f"AJUSTE_QEMU is QEMU {emulator.version}; {cpus} CPUs under the {clock} clock require "
+                f"AJUSTE_QEMU is QEMU {emulator.version}; {_said(clock, cpus, topology)} "
                 f"{oldest[0]}.{oldest[1]} or later",
                 hint="unset AJUSTE_QEMU to fetch one that fits",
             )
@@ -83,6 +94,10 @@ def choose_emulator(
     return Emulator(
         binary=fetched.binary, version=fetched.version, firmware=fetched.firmware, libraries=fetched.libraries
     )
+
+
+def _said(clock: Clock, cpus: int, topology: Topology | None) -> str:
+    return f"{cpus} CPUs under the {clock} clock require" if topology is None else "a topology requires"
 
 
 def installed_emulator(binary: Path) -> Emulator:

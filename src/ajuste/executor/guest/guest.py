@@ -17,12 +17,11 @@ import psutil
 from ajuste.executor.executor import NOTES, Depth, Executor
 from ajuste.executor.guest import snapshot as booted
 from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, what_went_wrong
-from ajuste.executor.guest.command_line import GuestMachine, checked_nodes
+from ajuste.executor.guest.command_line import GuestLayout, GuestMachine, checked_layout
 from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
 from ajuste.executor.guest.lens import (
     Counting,
-    GuestMemory,
     lens_for,
     lens_of_turns,
     read_counted,
@@ -43,6 +42,7 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import MemoryNode, Plan
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
+from ajuste.model.topology import Topology
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 
@@ -79,6 +79,7 @@ class GuestOptions(TypedDict):
     kernel_arguments: tuple[str, ...]
     nodes: tuple[MemoryNode, ...]
     turn_us: TurnUs | None
+    topology: Topology | None
     say: Say
 
 
@@ -88,8 +89,8 @@ class GuestExecutor(Executor):
     ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
     bit. ``wall``: the time of this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with
     the same result. ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and
-    memory. With ``turn_us`` several CPUs take shorter turns. ``jobs`` limits how many run at once. Entering raises
-    RequestError for a kernel that does not boot and for files that a guest cannot be given.
+    memory; a ``topology`` says where the CPUs are. With ``turn_us`` several take shorter turns. ``jobs`` limits how
+    many run at once. Entering raises RequestError for a kernel that does not boot, or files that it cannot be given.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class GuestExecutor(Executor):
         kernel_arguments: tuple[str, ...] = (),
         nodes: tuple[MemoryNode, ...] = (),
         turn_us: TurnUs | None = None,
+        topology: Topology | None = None,
         say: Say = lambda _: None,
     ) -> None:
         self._image = image
@@ -122,7 +124,7 @@ class GuestExecutor(Executor):
         self._jobs = jobs
         self._kernel_arguments = kernel_arguments
         self._turn_us = turn_us
-        self._nodes = checked_nodes(nodes, cpus, memory_mib)
+        self._layout = checked_layout(GuestLayout(memory_mib, nodes, topology), cpus)
         self._say = say
         self._stack = ExitStack()
         self._ready: _Ready | None = None
@@ -149,7 +151,7 @@ class GuestExecutor(Executor):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            emulator = choose_emulator(self._clock, self._cpus, self._home, self._say)
+            emulator = choose_emulator(self._clock, self._cpus, self._home, self._say, topology=self._layout.topology)
             session = stack.enter_context(MachineSession(self._home))
             hold(stack, self._home, self._image.vmlinuz, emulator.binary)
             initramfs = self._pack(session)
@@ -174,11 +176,11 @@ class GuestExecutor(Executor):
         if self._clock == "wall":
             return super().count(plan, depth, machine)
         if machine is not None:
-            require_fit(machine, self._cpus, self._nodes)
+            require_fit(machine, self._cpus, self._layout)
         ready = self._entered
         require_plugins(ready.machine.emulator)
         directory = ready.session.directory
-        lens = lens_for(depth, self._image, self._home, directory, machine, GuestMemory(self._memory_mib, self._nodes))
+        lens = lens_for(depth, self._image, self._home, directory, machine, self._layout)
         return self._run(plan, Counting(lens, machine))
 
     def named(self, costs: Costs) -> NamedCosts:
@@ -301,7 +303,8 @@ class GuestExecutor(Executor):
             seed=self._seed,
             instruction_ns=self._instruction_ns,
             kernel_arguments=self._kernel_arguments,
-            nodes=self._nodes,
+            nodes=self._layout.nodes,
+            topology=self._layout.topology,
             turn_us=self._turn_us,
             lens=lens_of_turns(emulator, self._turn_us) if self._clock == "virtual" and self._cpus > 1 else None,
         )

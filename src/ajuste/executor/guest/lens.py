@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ajuste.executor.guest.command_line import Lens
+from ajuste.executor.guest.command_line import GuestLayout, Lens
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.machine import RunningMachine
 from ajuste.kernel.symbols import kernel_symbols
@@ -25,7 +25,7 @@ from ajuste.model.decision import Decisions
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledCache, ModelledMachine, OuterCache, Translations
-from ajuste.model.plan import MemoryNode, distances_of
+from ajuste.model.plan import distances_of
 
 LARGEST_BYTES: Final = 64 << 20
 """As much is read of what the lens has written."""
@@ -33,14 +33,6 @@ LARGEST_BYTES: Final = 64 << 20
 _Document = TypeVar("_Document", bound=BaseModel)
 _KERNEL_SPACE: Final = 1 << 63
 _LOAD_SECONDS: Final = 60
-
-
-@dataclass(frozen=True)
-class GuestMemory:
-    """A guest's: how much, and how its nodes share it, if it has any."""
-
-    mib: int
-    nodes: tuple[MemoryNode, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +44,7 @@ class Counting:
 
 
 def lens_for(
-    depth: str, image: KernelImage, home: Home, directory: Path, machine: ModelledMachine | None, memory: GuestMemory
+    depth: str, image: KernelImage, home: Home, directory: Path, machine: ModelledMachine | None, layout: GuestLayout
 ) -> Lens:
     """The lens for guests with that kernel, whose symbols are put into ``directory``, and which models ``machine``, if
     any. Raises RequestError where a part of it is missing.
@@ -65,7 +57,7 @@ def lens_for(
     description = None
     if machine is not None:
         description = directory / f"machine-{machine.name}.json"
-        _put(description, machine_text(machine, memory))
+        _put(description, machine_text(machine, layout))
     return Lens(native_program(LENS), depth=deep, symbols=symbols, decides=decides, machine=description)
 
 
@@ -76,14 +68,16 @@ def _put(file: Path, text: str) -> None:
     new.replace(file)
 
 
-def machine_text(machine: ModelledMachine, memory: GuestMemory) -> str:
+def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
     """What the lens has to know of a machine (native/lens/src/machine.rs): no times."""
 
     def cache(one: ModelledCache) -> dict[str, Any]:
         return {"sets": one.sets(machine.line_bytes), "ways": one.ways}
 
-    def outer(one: OuterCache | None) -> dict[str, Any] | None:
-        return None if one is None else {**cache(one), "contents": one.contents, "cores": one.cores}
+    cores = machine.cores_of_caches(layout.topology)
+
+    def outer(name: str, one: OuterCache | None) -> dict[str, Any] | None:
+        return None if one is None else {**cache(one), "contents": one.contents, "cores": cores[name]}
 
     def pages(one: Translations | None) -> dict[str, Any] | None:
         return None if one is None else {"sets": one.sets, "ways": one.in_a_set}
@@ -91,19 +85,20 @@ def machine_text(machine: ModelledMachine, memory: GuestMemory) -> str:
     return json.dumps(
         {
             "line_bytes": machine.line_bytes,
-            "memory_bytes": memory.mib << 20,
+            "memory_bytes": layout.memory_mib << 20,
+            "threads": layout.topology.threads if layout.topology else 1,
             "l1i": cache(machine.l1i),
             "l1d": cache(machine.l1d),
-            "l2": outer(machine.l2),
-            "llc": outer(machine.llc),
+            "l2": outer("l2", machine.l2),
+            "llc": outer("llc", machine.llc),
             "itlb": pages(machine.itlb),
             "dtlb": pages(machine.dtlb),
             "l2_itlb": pages(machine.l2_itlb),
             "l2_dtlb": pages(machine.l2_dtlb),
             "l2_tlb": pages(machine.l2_tlb),
             "history_bits": machine.branches.history_bits if machine.branches else None,
-            "nodes": [{"cpus": node.cpus, "memory_bytes": node.memory_mib << 20} for node in memory.nodes],
-            "distances": distances_of(memory.nodes),
+            "nodes": [{"cpus": node.cpus, "memory_bytes": node.memory_mib << 20} for node in layout.nodes],
+            "distances": distances_of(layout.nodes),
         }
     )
 
@@ -114,9 +109,9 @@ def _symbols(image: KernelImage, home: Home) -> str:
     return "".join(f"{one.address:x} {one.name}\n" for one in functions)
 
 
-def require_fit(machine: ModelledMachine, cpus: int, nodes: tuple[MemoryNode, ...]) -> None:
+def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> None:
     """Raises RequestError for a guest that the modelled machine cannot be."""
-    problem = machine.problem_with(cpus, nodes)
+    problem = machine.problem_with(cpus, layout.nodes, layout.topology)
     if problem:
         raise RequestError(
             f"the modelled machine {machine.name} does not fit the guest: {problem}",

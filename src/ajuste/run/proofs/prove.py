@@ -61,14 +61,14 @@ def look_at(
         say=say,
     ) as guest:
         say(f"checking {image.spec}")
-        facts = _read(guest, _each(feature.reads for feature in wanted))
+        facts = read_facts(guest, _each(feature.reads for feature in wanted))
         schedulers = _each(feature.schedulers for feature in wanted) if facts.disk else ()
         runs = _each(feature.runs for feature in wanted)
         plans = [*(_choosing(name, facts.disk) for name in schedulers), *map(_running, runs)]
         with ThreadPoolExecutor(guest.parallel) as pool:
             answers = list(pool.map(guest.run, plans))
     chosen, refused = _sorted(zip(schedulers, answers[: len(schedulers)], strict=True), _choice_of)
-    output, failed = _sorted(zip(runs, answers[len(schedulers) :], strict=True), _output_of)
+    output, failed = _sorted(zip(runs, answers[len(schedulers) :], strict=True), output_of)
     return replace(facts, chosen=chosen, refused=refused, output=output, failed=failed)
 
 
@@ -92,7 +92,8 @@ def _built_with(image: KernelImage, features: Iterable[KernelFeature]) -> tuple[
     return tuple(name for name in _each(feature.bpf for feature in features) if folder and (folder / name).is_file())
 
 
-def _read(guest: GuestExecutor, paths: Sequence[str]) -> KernelFacts:
+def read_facts(guest: GuestExecutor, paths: Sequence[str]) -> KernelFacts:
+    """The content of the files ``paths`` of a guest. Raises RunError where it is lost."""
     plan = Plan(id="read", reads=tuple(Read(tunable=path, location=FileLocation(path=path)) for path in paths))
     observation = guest.run(plan)
     if observation.problem:
@@ -123,7 +124,8 @@ def _choice_of(answer: Observation) -> tuple[str | None, str]:
     return (written[0] if written else None), _failure_of(answer)
 
 
-def _output_of(answer: Observation) -> tuple[str | None, str]:
+def output_of(answer: Observation) -> tuple[str | None, str]:
+    """What a program printed, if it did its work; why not otherwise."""
     outputs = {event.stream: event.text for event in answer.events if isinstance(event, Output)}
     done = any(isinstance(event, Exited) and event.exit_code == 0 for event in answer.events)
     words = outputs.get("stderr", "").strip().splitlines()

@@ -33,6 +33,7 @@ class Request:
     clock: str | None = None
     memory: str | None = None
     machine: str | None = None
+    topology: str | None = None
     one_at_a_time: bool = False
     screen: bool = False
     baseline: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from ajuste.study.command_line.job import argv, job, names, read_metric, split
 from ajuste.study.command_line.request import HINT, CommandLine, Request, block_range, mebibytes, seconds, share
 from ajuste.study.factors import ParseKernel
 from ajuste.study.location import KeyPath as Keys
+from ajuste.study.overrides import read_topology
 from ajuste.study.read import checked_study
 from ajuste.study.schema import BudgetTable, Study
 
@@ -154,12 +155,12 @@ def _workload(
 
 def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str, Any]:
     if not request.in_guest:
-        for option, given in (("--clock", request.clock), ("--memory", request.memory), ("--machine", request.machine)):
-            if given is not None:
+        for name in ("clock", "memory", "machine", "topology"):
+            if getattr(request, name) is not None:
                 raise RequestError(
                     "applies only to guests",
                     hint="add --vm to measure in a guest, or remove the option",
-                    place=Place(option),
+                    place=Place(f"--{name}"),
                 )
         return {"kind": "host"}
     said["target", "kernel"] = request.kernel_words if request.kernel else "--vm"
@@ -173,6 +174,9 @@ def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str
     if request.machine is not None:
         target["machine"] = {"model": absolute_machine(request.machine)}
         said["target", "machine"] = f"--machine {request.machine}"
+    if request.topology is not None:
+        said["target", "topology"] = f"--topology {request.topology}"
+        return target | {"topology": read_topology(request.topology)}
     needed = _last_cpu(found.tables) + 1
     return target | ({"cpus": needed} if needed > 1 else {})
 

@@ -1,0 +1,131 @@
+"""Where the CPUs of a guest are: sockets, dies, groups that share a last-level cache, cores and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
+
+from ajuste.model.plan import MemoryNode
+
+MOST_CPUS: Final = 16
+_Whole = Annotated[int, Strict(), Field(ge=1, le=MOST_CPUS)]
+_THREADS: Final = (1, 2, 4, 8)
+
+CpuSet = tuple[int, ...]
+"""Numbers of CPUs, ascending."""
+
+
+class Topology(BaseModel):
+    """All sockets are alike. CPUs are numbered from socket to socket, and the threads of a core one after the other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    sockets: _Whole = Field(default=1, description="Sockets of the machine.")
+    dies: _Whole = Field(default=1, description="Dies of each socket.")
+    llc_groups: _Whole | None = Field(
+        default=None,
+        description="Groups of cores of each socket; each group shares a last-level cache (default: one for each die).",
+    )
+    cores: _Whole = Field(default=1, description="Cores of each socket.")
+    threads: _Whole = Field(default=1, description="Threads of each core: 1, 2, 4 or 8. They share its L1 and L2.")
+
+    @property
+    def cpus(self) -> int:
+        """Of the whole machine."""
+        return self.sockets * self.cores * self.threads
+
+    @property
+    def groups(self) -> int:
+        """Of each socket."""
+        return self.dies if self.llc_groups is None else self.llc_groups
+
+    @property
+    def groups_of_die(self) -> int:
+        return self.groups // self.dies
+
+    @property
+    def cores_of_group(self) -> int:
+        return self.cores // self.groups
+
+    @property
+    def in_words(self) -> str:
+        """For people: ``2 sockets × 2 cores × 2 threads; 2 cores share an LLC``."""
+        counts = [(self.sockets, "socket"), (self.dies, "die"), (self.cores // self.dies, "core")]
+        counts += [(self.threads, "thread")]
+        told = [f"{count} {name}{'' if count == 1 else 's'}" for count, name in counts if count > 1 or name == "core"]
+        sharing = self.cores_of_group
+        shared = f"{sharing} cores share an LLC" if sharing > 1 else "each core has an LLC"
+        return f"{' × '.join(told)}; {shared}"
+
+    @property
+    def by_core(self) -> tuple[CpuSet, ...]:
+        return tuple(self._split(self.threads))
+
+    @property
+    def by_group(self) -> tuple[CpuSet, ...]:
+        return tuple(self._split(self.threads * self.cores_of_group))
+
+    @property
+    def by_die(self) -> tuple[CpuSet, ...]:
+        return tuple(self._split(self.threads * self.cores // self.dies))
+
+    @property
+    def by_socket(self) -> tuple[CpuSet, ...]:
+        return tuple(self._split(self.threads * self.cores))
+
+    def _split(self, size: int) -> Iterator[CpuSet]:
+        return (tuple(range(first, first + size)) for first in range(0, self.cpus, size))
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if problem := self._problem():
+            raise ValueError(problem)
+        return self
+
+    def _problem(self) -> str:
+        if self.threads not in _THREADS:
+            return f"threads is {self.threads}; expected 1, 2, 4 or 8"
+        if self.cores % self.dies:
+            return f"dies is {self.dies}; expected a divisor of the socket's {_cores(self.cores)}"
+        if self.cores % self.groups:
+            return f"llc_groups is {self.groups}; expected a divisor of the socket's {_cores(self.cores)}"
+        if self.groups % self.dies:
+            return f"llc_groups is {self.groups}; expected a multiple of the socket's {self.dies} dies"
+        if self.cpus > MOST_CPUS:
+            return f"there are {self.cpus} CPUs in all; expected at most {MOST_CPUS}"
+        return ""
+
+    def problem_with(self, cpus: int, nodes: Sequence[MemoryNode]) -> str:
+        """What is wrong with a machine of so many CPUs and these nodes, or nothing."""
+        if cpus != self.cpus:
+            return f"cpus is {cpus}; expected {self.cpus}, as the topology ({self.in_words}), or leave cpus out"
+        size, end = self.threads * self.cores_of_group, 0
+        for number, node in enumerate(nodes):
+            end += node.cpus
+            if end % size:
+                return (
+                    f"cpus of node {number} is {node.cpus}, which splits an LLC group of the topology; expected a "
+                    f"multiple of {size}, or more llc_groups"
+                )
+        return ""
+
+
+def parse_topology(text: str) -> dict[str, int]:
+    """The table that ``sockets=2,cores=4,threads=2`` stands for. Raises ValueError."""
+    known = tuple(Topology.model_fields)
+    table: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, value = (word.strip() for word in part.partition("="))
+        if name not in known:
+            raise ValueError(f"found {part.strip()!r}; expected NAME=NUMBER with one of {', '.join(known)}")
+        if name in table:
+            raise ValueError(f"{name} is given twice; expected it once")
+        if not (value.isascii() and value.isdigit() and len(value) <= len(str(MOST_CPUS)) and int(value)):
+            raise ValueError(f"{name} is {value!r}; expected a number between 1 and {MOST_CPUS}")
+        table[name] = int(value)
+    return table
+
+
+def _cores(count: int) -> str:
+    return "1 core" if count == 1 else f"{count} cores"

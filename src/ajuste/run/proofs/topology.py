@@ -1,0 +1,227 @@
+"""The topology that a study gives its guests, as the guest's own kernel shows it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ajuste.model.cpus import cpu_list, cpus_said, parse_mask
+from ajuste.model.error import RunError
+from ajuste.model.kernel import KernelImage, Proof, Sight
+from ajuste.model.plan import Command, MemoryNode, Plan, distances_of
+from ajuste.model.topology import CpuSet, Topology
+from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
+from ajuste.run.proofs.prove import Claim, judged, output_of, read_facts
+
+if TYPE_CHECKING:
+    from ajuste.executor.guest.guest import GuestOptions
+
+_CPUS: Final = "/sys/devices/system/cpu"
+_NODES: Final = "/sys/devices/system/node"
+_ONLINE: Final = f"{_CPUS}/online"
+_ISOLATED: Final = f"{_CPUS}/isolated"
+_NODES_ONLINE: Final = f"{_NODES}/online"
+_SIBLINGS: Final = "topology/core_siblings_list"
+_DIES: Final = "topology/die_cpus_list"
+_THREADS: Final = "topology/thread_siblings_list"
+_OWN_CACHES: Final = tuple(f"cache/index{index}/shared_cpu_list" for index in range(3))
+_LLC: Final = "cache/index3/shared_cpu_list"
+DOMAINS: Final = "/proc/schedstat"
+
+_EXPECTED: Final = "; expected "
+_FEWER_CPUS: Final = ("nosmt", "nosmp", "maxcpus=", "nr_cpus=", "possible_cpus=")
+_NO_NODES: Final = "numa=off"
+_LOOK_NS: Final = 60_000_000_000
+
+
+@dataclass(frozen=True)
+class GuestPlaces:
+    """Where the CPUs of a guest are meant to be. ``arguments`` are words of its kernel's command line, some of which
+    turn CPUs or nodes off. The kernel was built without scheduling domains of the levels ``without`` (SMT, MC).
+    """
+
+    topology: Topology
+    nodes: tuple[MemoryNode, ...] = ()
+    arguments: tuple[str, ...] = ()
+    without: frozenset[str] = frozenset()
+
+    @property
+    def by_node(self) -> tuple[CpuSet, ...]:
+        """All CPUs in one, where there are no nodes."""
+        if not self.nodes:
+            return (tuple(range(self.topology.cpus)),)
+        ends = [sum(node.cpus for node in self.nodes[: number + 1]) for number in range(len(self.nodes))]
+        return tuple(tuple(range(end - node.cpus, end)) for node, end in zip(self.nodes, ends, strict=True))
+
+    def domains(self, balanced: Iterable[int]) -> dict[int, tuple[CpuSet, ...]]:
+        """The spans of each CPU's scheduling domains, the smallest first, with only the CPUs ``balanced``: siblings,
+        those with the same LLC, those of the node, and of nodes within each distance. The kernel leaves out what adds
+        nothing (kernel/sched/topology.c).
+        """
+        among = frozenset(balanced)
+        return {cpu: tuple(self._spans(cpu, among)) for cpu in sorted(among)}
+
+    def _spans(self, cpu: int, among: frozenset[int]) -> Iterator[CpuSet]:
+        before = 1
+        for level in self._levels(cpu):
+            span = tuple(other for other in _with(cpu, level) if other in among)
+            if len(span) > before:
+                before = len(span)
+                yield span
+
+    def _levels(self, cpu: int) -> Iterator[Sequence[CpuSet]]:
+        if "SMT" not in self.without:
+            yield self.topology.by_core
+        if "MC" not in self.without:
+            yield self.topology.by_group
+        yield self.by_node
+        if not self.nodes:
+            return
+        rows, homes = distances_of(self.nodes), self.by_node
+        home = next(number for number, cpus in enumerate(homes) if cpu in cpus)
+        for distance in sorted({distance for row in rows for distance in row}):
+            near = (homes[number] for number, own in enumerate(rows[home]) if own <= distance)
+            yield (tuple(sorted(one for cpus in near for one in cpus)),)
+
+
+def topology_feature(places: GuestPlaces) -> KernelFeature:
+    """As a feature of the kernel, which has it if it shows all of it."""
+    files = (_SIBLINGS, _DIES, _THREADS, *_OWN_CACHES, _LLC)
+    return KernelFeature(
+        name="topology",
+        title="Topology of the CPUs",
+        judge=partial(_judge, places),
+        options=("SCHED_SMT", "SCHED_MC", "NUMA"),
+        reads=(
+            *(_ONLINE, _ISOLATED, _NODES_ONLINE),
+            *(f"{_CPUS}/cpu{cpu}/{file}" for file in files for cpu in range(places.topology.cpus)),
+            *(_of_node(number, file) for number in range(len(places.nodes)) for file in ("cpulist", "distance")),
+        ),
+    )
+
+
+def prove_topology(image: KernelImage, topology: Topology, options: GuestOptions) -> Proof:
+    """Boot the guest that ``options`` describe, and look.
+
+    Raises RunError where the kernel does not show it, RequestError where it does not boot.
+    """
+    from ajuste.executor.guest.guest import GuestExecutor  # takes long to load, and few studies have a topology
+    from ajuste.executor.guest.initramfs import GuestFiles
+
+    arguments = options["kernel_arguments"]
+    places = GuestPlaces(topology, options["nodes"], arguments, _levels_without(image.config))
+    feature, reader = topology_feature(places), shutil.which("cat") or "/bin/cat"
+    look = Plan(id="domains", workload=Command(argv=(reader, DOMAINS)), timeout_ns=_LOOK_NS)
+    with GuestExecutor(image, files=GuestFiles(programs=(Path(reader),)), **options) as guest:
+        options["say"](f"checking the topology that {image.spec} shows")
+        facts = read_facts(guest, feature.reads)
+        domains, why = output_of(guest.run(look))
+    if domains is None:
+        facts = replace(facts, unreadable={**facts.unreadable, DOMAINS: why})
+    else:
+        facts = replace(facts, reads={**facts.reads, DOMAINS: domains})
+    proof = judged(image, [feature], [Claim(feature)], facts, arguments)
+    if proof.broken:
+        wrong = [f"{sight.what}: {sight.found}" for sight in proof.broken[0].evidence if _EXPECTED in sight.found]
+        raise RunError(
+            f"{image.spec} ({image.release}) does not show the topology ({topology.in_words}): {'. '.join(wrong)}",
+            hint="change [target.topology] or --topology, or use another kernel",
+        )
+    return proof
+
+
+def _levels_without(config: Path | None) -> frozenset[str]:
+    """Scheduling domains that the kernel was built without."""
+    text = config.read_text(errors="replace") if config is not None and config.is_file() else ""
+    return frozenset(re.findall(r"^# CONFIG_SCHED_(SMT|MC) is not set$", text, re.MULTILINE))
+
+
+def _judge(places: GuestPlaces, facts: KernelFacts) -> ProofFinding:
+    topology = places.topology
+    online = cpus_said(facts.reads.get(_ONLINE, ""))
+    wanted: Sequence[int] = range(topology.cpus)
+    if any(word.startswith(_FEWER_CPUS) for word in places.arguments):
+        wanted = online
+    sights = [_sight(_ONLINE, cpu_list(online), cpu_list(wanted))]
+    sharing = [(_SIBLINGS, topology.by_socket), (_DIES, _dies(topology, facts, online)), (_THREADS, topology.by_core)]
+    sharing += [*((file, topology.by_core) for file in _OWN_CACHES), (_LLC, topology.by_group)]
+    for file, groups in sharing:
+        found = {cpu: _said(facts, f"{_CPUS}/cpu{cpu}/{file}") for cpu in online}
+        expected = {cpu: cpu_list(set(_with(cpu, groups)) & set(online)) for cpu in online}
+        sights.append(_sight(f"{_CPUS}/cpu*/{file}", _distinct(found), _distinct(expected)))
+    has_nodes = _NODES_ONLINE in facts.reads and _NO_NODES not in places.arguments
+    seen = places if has_nodes else replace(places, nodes=())
+    sights += _nodes(seen, facts, online)
+    sights.append(_domains(seen, facts, set(online) - set(cpus_said(facts.reads.get(_ISOLATED, "")))))
+    return ProofFinding(present=not any(_EXPECTED in sight.found for sight in sights), evidence=tuple(sights))
+
+
+def _dies(topology: Topology, facts: KernelFacts, online: Sequence[int]) -> Sequence[CpuSet]:
+    """Before 6.9 Linux does not know that a die can have parts, and takes those for dies."""
+    parts = _distinct({cpu: cpu_list(set(_with(cpu, topology.by_group)) & set(online)) for cpu in online})
+    found = _distinct({cpu: _said(facts, f"{_CPUS}/cpu{cpu}/{_DIES}") for cpu in online})
+    return topology.by_group if found == parts else topology.by_die
+
+
+def _nodes(places: GuestPlaces, facts: KernelFacts, online: Sequence[int]) -> Iterator[Sight]:
+    for number, (cpus, row) in enumerate(zip(places.by_node, distances_of(places.nodes), strict=False)):
+        path = _of_node(number, "cpulist")
+        yield _sight(path, _said(facts, path), cpu_list(set(cpus) & set(online)))
+        path = _of_node(number, "distance")
+        yield _sight(path, facts.sight(path), " ".join(map(str, row)))
+
+
+def _domains(places: GuestPlaces, facts: KernelFacts, balanced: Iterable[int]) -> Sight:
+    what = f"{DOMAINS}, scheduling domains"
+    if DOMAINS not in facts.reads:
+        return Sight(what=what, found=f"not checked: {facts.sight(DOMAINS)}")
+    expected, found = places.domains(balanced), domains_in(facts.reads[DOMAINS])
+    return _sight(what, _chains(found), _chains(expected))
+
+
+def domains_in(schedstat: str) -> dict[int, tuple[CpuSet, ...]]:
+    """The spans of each CPU's scheduling domains in /proc/schedstat, the smallest first; none for a CPU without.
+
+    From version 17 on each has a name before its mask (Documentation/scheduler/sched-stats.rst).
+    """
+    found: dict[int, tuple[CpuSet, ...]] = {}
+    cpu = -1
+    for line in schedstat.splitlines():
+        if start := re.match(r"cpu(\d+) ", line):
+            cpu = int(start[1])
+            found[cpu] = ()
+        elif domain := re.match(r"domain\d+ (?:[A-Z]\S* )?([0-9a-f,]+) ", line):
+            found[cpu] = (*found.get(cpu, ()), parse_mask(domain[1]))
+    return found
+
+
+def _chains(domains: Mapping[int, Sequence[CpuSet]]) -> str:
+    """As ``0-1 in 0-3; 2-3 in 0-3``."""
+    return _distinct({cpu: " in ".join(map(cpu_list, spans)) for cpu, spans in domains.items() if spans}) or "none"
+
+
+def _said(facts: KernelFacts, path: str) -> str:
+    """A list of CPUs as we write it, or why there is none."""
+    cpus = cpus_said(facts.reads.get(path, ""))
+    return cpu_list(cpus) if cpus or path in facts.reads else facts.sight(path)
+
+
+def _with(cpu: int, groups: Iterable[CpuSet]) -> CpuSet:
+    return next(group for group in groups if cpu in group)
+
+
+def _distinct(found: Mapping[int, str]) -> str:
+    return "; ".join(dict.fromkeys(found.values()))
+
+
+def _of_node(number: int, file: str) -> str:
+    return f"{_NODES}/node{number}/{file}"
+
+
+def _sight(what: str, found: str, expected: str) -> Sight:
+    return Sight(what=what, found=found if found == expected else f"{found or 'nothing'}{_EXPECTED}{expected}")
