@@ -100,7 +100,7 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequ
         raise RequestError("--name: found an empty name; expected a name for each file")
     wanted = asked or FileRequest()
     require_runs(wanted.runs, files[0])
-    chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names([*map(_label, files)])]
+    chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names(files)]
     groups: dict[str, list[Path]] = {}
     for given, name in zip(files, chosen, strict=True):
         groups.setdefault(name, []).extend(files_of(given))
@@ -173,10 +173,10 @@ def _decoded(data: bytes, file: Path) -> str:
 
 def _names(files: Sequence[Path]) -> list[str]:
     """The files' names without their endings; with them, or with their folders, where they would be equal."""
-    for name in (lambda file: file.stem, lambda file: file.name, str):
-        names = [str(name(file)) for file in files]
+    labels = [_label(file) for file in files]
+    for names in ([one.stem for one in labels], [one.name for one in labels], labels, files):
         if len(set(names)) == len(names):
-            return names
+            return [str(name) for name in names]
     raise RequestError("a file is given twice; expected different files", hint="give each its own name with --name")
 
 

@@ -80,6 +80,8 @@ class Row:
 
 @dataclass(frozen=True)
 class PrintedFigure:
+    """What a line says; ``again`` as of its row."""
+
     metric: Metric
     value: float
     line: int
@@ -111,8 +113,8 @@ class Report:
     """The report of a program: where a run ``begins``, what it must have (``needed``), and its rows.
 
     ``ends`` is the last line of a run, where reports of intervals come before the last one, which counts. ``heading``
-    has a group with the name of a section. ``failed`` are lines that say that a run is no result, and why. ``zeros`` are
-    figures that are printed only if they are not 0.
+    has a group with the name of a section. ``failed`` are lines that say that a run is no result, and why. ``zeros``
+    are figures that are printed only if they are not 0. ``main`` is a pattern of the names that decide.
     """
 
     name: str
@@ -120,6 +122,7 @@ class Report:
     begins: str
     needed: tuple[str, ...]
     rows: tuple[Row, ...]
+    main: str
     heading: str = ""
     ends: str = ""
     failed: tuple[tuple[str, str], ...] = ()
@@ -139,6 +142,8 @@ class Report:
         for run in self._runs(source.text, source.file):
             for one in run:
                 found.add(source.name, one.metric, one.value, line=one.line)
+                if re.fullmatch(self.main, one.metric.name):
+                    found.main.add(one.metric.name)
         return found.table()
 
     def parse(self, output: str) -> dict[str, float]:
@@ -196,9 +201,7 @@ class Report:
     def _refuse_failed(self, line: str, place: Place) -> None:
         for pattern, words in self.failed:
             if found := re.search(pattern, line):
-                raise RequestError(
-                    words.format(*found.groups()), place=place, hint="fix the failure and measure again"
-                )
+                raise RequestError(words.format(*found.groups()), place=place, hint="fix the failure and measure again")
 
     def _complete(self, run: _Run, file: Path) -> Sequence[PrintedFigure]:
         for name in self.needed:

@@ -1,7 +1,7 @@
 """airspeed velocity's results: of each benchmark and its parameters the samples, or one result where there are none.
 
-Source: asv 0.6, asv/results.py: result_columns, results (version 2); ``asv run --record-samples`` keeps the samples. The
-units of what is tracked are in another file, benchmarks.json.
+Source: asv 0.6, asv/results.py: result_columns, results (version 2); ``asv run --record-samples`` keeps the samples.
+The units of what is tracked are in another file, benchmarks.json.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def recognise_estimates(document: DocumentNode) -> bool:
     return isinstance(whole, dict) and isinstance(whole.get("mean"), dict) and "point_estimate" in whole["mean"]
 
 
-def refuse_estimates(document: DocumentNode, _name: str, file: Path) -> MeasuredTable:
-    """Raises RequestError: they do not say how many samples they are of."""
+def refuse_estimates(_document: DocumentNode, _name: str, file: Path) -> MeasuredTable:
+    """Raise RequestError: they do not say how many samples they are of."""
     raise RequestError(
         "found estimates only; expected the samples that they are of",
         place=Place(file),
@@ -91,9 +91,7 @@ def read_messages(source: ResultSource) -> MeasuredTable:
     return found.table()
 
 
-def _add(
-    found: Collector, name: str, title: str, counts: DocumentNode, times: DocumentNode, factor: float
-) -> None:
+def _add(found: Collector, name: str, title: str, counts: DocumentNode, times: DocumentNode, factor: float) -> None:
     metric = Metric(name=title, title=title, unit="s", direction="lower", what="Time of one iteration in each sample.")
     iterations, measured = counts.items(), times.items()
     if len(iterations) != len(measured):

@@ -13,8 +13,8 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
-from ajuste.outputs.base import excerpt, figure
-from ajuste.outputs.collector import LOOKED_AT, Collector
+from ajuste.outputs.base import excerpt
+from ajuste.outputs.collector import LOOKED_AT, Collector, number_at
 from ajuste.outputs.format import ResultSource, TextFormat
 
 FORMAT: Final = "go test -bench"
@@ -84,7 +84,7 @@ def _results(source: ResultSource, better: dict[str, Direction]) -> Iterator[_Re
             if result is None:
                 raise RequestError(f"found {excerpt(line)}; expected figures, each with its unit", place=place)
             for text, unit in _FIGURE.findall(result["figures"]):
-                yield _Result(package, result["name"] or "Benchmark", unit, figure(text, unit), number)
+                yield _Result(package, result["name"] or "Benchmark", unit, number_at(text, unit, place), number)
 
 
 def _metric(name: str, unit: str, better: dict[str, Direction]) -> tuple[Metric, float]:

@@ -31,6 +31,7 @@ REPORT: Final = Report(
     title="h2load",
     begins=r"^starting benchmark\.\.\.",
     needed=("requests-per-second", "request-time", "client-rate"),
+    main=r"requests-per-second|request-time",
     rows=(
         Row(
             r"finished in ",

@@ -25,7 +25,11 @@ _PRINTED: Final = {"50.0": "p50", "90.0": "p90", "95.0": "p95", "99.0": "p99", "
 def recognise(document: DocumentNode) -> bool:
     """Whether a document is of this kind."""
     whole = document.value
-    return isinstance(whole, list) and bool(whole) and all(isinstance(one, dict) and "primaryMetric" in one for one in whole)
+    return (
+        isinstance(whole, list)
+        and bool(whole)
+        and all(isinstance(one, dict) and "primaryMetric" in one for one in whole)
+    )
 
 
 def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
@@ -41,6 +45,7 @@ def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
             title = f"{title} ({mode})"
         primary = result.need("primaryMetric")
         _add(found, name, title, primary, "higher" if mode == "thrpt" else "lower")
+        found.main.add(title)
         if primary.get("rawDataHistogram") is not None:
             _add_percentiles(found, name, title, primary)
         secondary = result.get("secondaryMetrics")

@@ -39,6 +39,7 @@ REPORT: Final = Report(
     title="pgbench",
     begins=r"^transaction type: ",
     needed=("latency", "tps"),
+    main=r"tps|latency",
     heading=r"^SQL script (\d{1,4}): ",
     rows=(
         Row(
@@ -69,7 +70,9 @@ REPORT: Final = Report(
             ),
             factor=_MS,
         ),
-        _time("initial connection time", printed_metric("connection-time", "Time to connect all clients", "s", "lower")),
+        _time(
+            "initial connection time", printed_metric("connection-time", "Time to connect all clients", "s", "lower")
+        ),
         _time("average connection time", printed_metric("connection-time", "Mean time to connect", "s", "lower")),
         _rate("without initial connection time", "tps", "Transactions a second"),
         _rate("including reconnection times", "tps", "Transactions a second"),
@@ -109,7 +112,8 @@ parse = REPORT.parse
 
 LOG: Final = "pgbench -l"
 _LINE: Final = re.compile(
-    r"\d{1,9} \d{1,12} (?P<us>\d{1,15}|skipped|failed|serialization|deadlock|other) \d{1,6} \d{9,12} \d{1,6}(?: \d{1,15}){0,2}",
+    r"\d{1,9} \d{1,12} (?P<us>\d{1,15}|skipped|failed|serialization|deadlock|other) \d{1,6} \d{9,12} \d{1,6}"
+    r"(?: \d{1,15}){0,2}",
     re.ASCII,
 )
 _LOOKED_AT_LINES: Final = 3
@@ -145,6 +149,7 @@ def read_log(source: ResultSource) -> MeasuredTable:
     figures |= {f"latency-p{share:g}": _quantile(latencies, share) for share in _QUANTILES}
     for name, value in figures.items():
         found.add(source.name, printed_metric(name, f"Log, {name}", "s", "lower", step=1e-6), value)
+    found.main |= {"latency", "latency-p99"}
     count = printed_metric("failed", "Failed or skipped transactions", "", "lower", step=1, can_be_0=True)
     found.add(source.name, count, lost)
     return found.table()

@@ -50,6 +50,7 @@ REPORT: Final = Report(
     title="schbench",
     begins=r"^(?:Wakeup|Request|RPS)\b.{0,20} percentiles \(",
     needed=("wakeup-latency-p99", "average-rps"),
+    main=r"average-rps|(?:wakeup|request)-latency-p99",
     heading=r"^(Wakeup|Request|RPS)\b.{0,20} percentiles \(",
     ends=r"^average rps: ",
     rows=(

@@ -24,7 +24,9 @@ def _latency(label: str, name: str, title: str) -> Row:
 
 def _counted(label: str, name: str, title: str, *, good: bool) -> Row:
     """A count and what it is a second."""
-    rate = printed_metric(f"{name}-per-second", f"{title} a second", "1/s", "higher" if good else "lower", can_be_0=True)
+    rate = printed_metric(
+        f"{name}-per-second", f"{title} a second", "1/s", "higher" if good else "lower", can_be_0=True
+    )
     count = printed_metric(name, title, "", "none", step=1, can_be_0=True)
     return Row(rf"\s+{label}:\s*", rf"({NUMBER})\s+\(({NUMBER}) per sec\.\)", (count, rate))
 
@@ -127,6 +129,7 @@ REPORT: Final = Report(
     title="sysbench",
     begins=r"^sysbench \d",
     needed=("duration", "events", "latency", "thread-time"),
+    main=r"(?:events|operations|transactions)-per-second|transfer|reads|writes|latency(?:-p.*)?",
     rows=(*_RATES, *_MEMORY, *_FILES, *_DATABASE, *_LATENCIES, *_FAIRNESS),
     heading=r"^(\w+)\b.*:$",
     failed=((r"^FATAL: (.{1,200})", "sysbench failed: {}"),),

@@ -14,13 +14,16 @@ _SOCKET_ERRORS: Final = tuple(
     printed_metric(f"{name}-errors", f"Errors of sockets: {name}", "", "lower", step=1, can_be_0=True)
     for name in ("connect", "read", "write", "timeout")
 )
-_STATUS: Final = printed_metric("error-responses", "Responses other than 2xx and 3xx", "", "lower", step=1, can_be_0=True)
+_STATUS: Final = printed_metric(
+    "error-responses", "Responses other than 2xx and 3xx", "", "lower", step=1, can_be_0=True
+)
 
 REPORT: Final = Report(
     name="wrk",
     title="wrk",
     begins=r"^Running \S{1,9} test @ ",
     needed=("requests-per-second", "transfer"),
+    main=r"requests-per-second|latency(?:-p.*)?",
     rows=(
         Row(
             r"\s+Latency\s+(?=[\d-])",
@@ -29,7 +32,9 @@ REPORT: Final = Report(
                 printed_metric("latency", "Mean latency", "s", "lower"),
                 printed_metric("latency-sd", "Spread of the latency", "s", "none", can_be_0=True),
                 printed_metric("latency-max", "Longest latency", "s", "lower"),
-                printed_metric("latency-within-sd", "Latencies within a standard deviation", "%", "none", can_be_0=True),
+                printed_metric(
+                    "latency-within-sd", "Latencies within a standard deviation", "%", "none", can_be_0=True
+                ),
             ),
         ),
         Row(
@@ -39,7 +44,9 @@ REPORT: Final = Report(
                 printed_metric("thread-rate", "Requests a second of a thread", "1/s", "higher"),
                 printed_metric("thread-rate-sd", "Spread of a thread's rate", "1/s", "none", can_be_0=True),
                 printed_metric("thread-rate-max", "Highest rate of a thread", "1/s", "higher"),
-                printed_metric("thread-rate-within-sd", "Rates within a standard deviation", "%", "none", can_be_0=True),
+                printed_metric(
+                    "thread-rate-within-sd", "Rates within a standard deviation", "%", "none", can_be_0=True
+                ),
             ),
         ),
         Row(
