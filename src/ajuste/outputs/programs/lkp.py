@@ -27,9 +27,9 @@ _NUMBER: Final = r"-?\d{1,20}(?:\.\d{1,9})?(?:e[+-]\d{1,3})?"
 _CELL: Final = rf"({_NUMBER})(?: ±\s*(\d{{1,6}})%)?"
 _FIRST: Final = re.compile(rf"\s*{_CELL}")
 _NEXT: Final = re.compile(rf"\s+[+-]?{_NUMBER}%?\s+{_CELL}")
-_STATISTIC: Final = re.compile(r"\s+(?P<name>[^\s\d±+-]\S{0,150})\s*")
+_STATISTIC: Final = re.compile(r"[ \t]+(?P<name>[^\s\d±+-]\S{0,150})\s*")
 _FAILURES: Final = re.compile(r"\s*\d{0,9}:\d{1,9}\s")
-_HEAD: Final = re.compile(r"^\s*%stddev(?:\s+%change\s+%stddev)+\s*$", re.MULTILINE)
+_HEAD: Final = re.compile(r"^[ \t]*%stddev(?:[ \t]+%change[ \t]+%stddev)+[ \t]*$", re.MULTILINE)
 _RULE: Final = re.compile(r"-{8,}(?:\s+-{8,})+\s*")
 _LONGEST: Final = 1000
 

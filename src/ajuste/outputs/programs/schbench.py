@@ -5,17 +5,21 @@ Source: schbench.c (show_latencies, write_json_stats). Reports of intervals come
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
+from ajuste.outputs.base import ParseError, finite
 from ajuste.outputs.collector import Collector
-from ajuste.outputs.document import DocumentNode
+from ajuste.outputs.document import DocumentNode, parse_document
 from ajuste.outputs.format import DocumentFormat
 from ajuste.outputs.printed import NUMBER, Report, Row, printed_metric
 
 _US: Final = 1e-6
+_MAIN_OF_JSON: Final = ("rps-p50", "wakeup-latency-p99", "request-latency-p99")
 
 
 def _figure(kind: str, which: str) -> Metric:
@@ -64,7 +68,6 @@ REPORT: Final = Report(
         ),
     ),
 )
-parse = REPORT.parse
 TEXTS: Final = REPORT.texts()
 
 
@@ -80,14 +83,31 @@ def recognise(document: DocumentNode) -> bool:
 def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """The members of ``int``, named as the text calls them."""
     found = Collector("schbench JSON", file)
+    for metric, value in _json_figures(document):
+        found.add(name, metric, value)
+        if metric.name in _MAIN_OF_JSON:
+            found.main.add(metric.name)
+    return found.table()
+
+
+def _json_figures(document: DocumentNode) -> Iterator[tuple[Metric, float]]:
     for key, value in document.need("int").members():
         kind, _, which = key.rpartition("_")
         kind = kind.removesuffix("_latency")
-        if kind not in ("wakeup", "request", "rps"):
-            continue
-        metric = _figure(kind, which.replace("pct", "p").removesuffix(".0"))
-        found.add(name, metric, value.number() * (1.0 if kind == "rps" else _US))
-    return found.table()
+        if kind in ("wakeup", "request", "rps"):
+            factor = 1.0 if kind == "rps" else _US
+            yield _figure(kind, which.replace("pct", "p").removesuffix(".0")), value.number() * factor
+
+
+def parse(output: str) -> dict[str, float]:
+    """The figures of its JSON on standard output (``-j -``), or of its report, which it prints to standard error."""
+    if not output.lstrip().startswith("{"):
+        return REPORT.parse(output)
+    try:
+        document = parse_document(output, Path("stdout"))
+        return {f"schbench.{metric.name}": finite(value, metric.name) for metric, value in _json_figures(document)}
+    except RequestError as error:
+        raise ParseError(f"schbench printed no complete report: {error}") from None
 
 
 DOCUMENTS: Final = (DocumentFormat("schbench", "schbench -j", recognise, read),)
