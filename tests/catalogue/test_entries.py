@@ -23,7 +23,8 @@ from ajuste.outputs.registry import parser, parsers
 
 TUNABLES = list(catalogue().tunables.values())
 RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]
-QUICK_KINDS = [kind for kind in RUNNING_KINDS if kind.name not in ("fio", "fio-patterns", "glxgears", "h2load", "pgbench", "wrk")]
+SLOW = ("fio", "fio-patterns", "glxgears", "h2load", "pgbench", "wrk")
+QUICK_KINDS = [kind for kind in RUNNING_KINDS if kind.name not in SLOW]
 """Those that need no file, server or display, and not long."""
 
 
@@ -179,7 +180,8 @@ def run(kind: WorkloadKind, given: dict[str, str]) -> set[str]:
     assert program is not None
     ended = subprocess.run([program, *arguments(kind, given)], capture_output=True, text=True, timeout=120)
     if any(words in ended.stderr for words in ("(sch_netem)", "(it takes root)", "cannot be run as root")):
-        pytest.skip(ended.stderr)  # This kernel may have no such queue, or give nobody a network; PostgreSQL wants no root.
+        # This machine's kernel may have no such queue, or give nobody a network. PostgreSQL refuses root.
+        pytest.skip(ended.stderr)
     assert ended.returncode == 0, ended.stderr
     return set(parser(kind.parser)(ended.stdout)) if kind.parser else set()
 

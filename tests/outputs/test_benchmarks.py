@@ -88,9 +88,8 @@ def test_the_samples_of_criterion_are_named_as_the_file_beside_them_says(tmp_pat
         (folder / "sample.json").write_text((OUTPUTS / "criterion-sample.json").read_text())
         (folder / "benchmark.json").write_text('{"full_id": "sort/of 64"}')
     table = read_files([tmp_path / "**/base/sample.json", tmp_path / "**/new/sample.json"])
-    assert len(table.configurations) == 2
-    assert table.configurations[0].endswith("**/base/sample.json")
-    found = values(table, "sort/of 64", table.configurations[0])
+    assert table.configurations == ("base", "new")
+    found = values(table, "sort/of 64", "base")
     assert fmean(found) == pytest.approx(947.242489291225e-9), "mean.point_estimate of estimates.json"
     (folder / "benchmark.json").write_text("[")
     assert [one.name for one in read_files([folder / "sample.json"]).metrics] == ["of 64"]

@@ -1,4 +1,4 @@
-"""Files of every format, cut and mangled in any way: each is read, or refused with its place; never another exception."""
+"""Files of every format, cut and mangled in any way: each is read, or refused with its place."""
 
 from __future__ import annotations
 
@@ -40,12 +40,15 @@ FILES: Final = [(name, file) for name, files in FORMATS.items() for file in file
 
 def judge(text: str, chosen: str | None) -> None:
     """Read it, in the format that it seems to have or in the ``chosen`` one, or see it refused with its place."""
-    try:
-        with bounded():
+    refused = table = None
+    with bounded():
+        try:
             table = read_source(ResultSource(text, "it", Path("file"), 3), chosen)
-    except RequestError as error:
-        assert error.message
-        assert error.place is not None
+        except RequestError as error:
+            refused = error
+    if table is None:
+        assert refused is not None
+        assert refused.place is not None
     else:
         assert table.samples
         assert table.main <= {one.name for one in table.metrics}

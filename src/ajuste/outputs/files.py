@@ -172,11 +172,21 @@ def _decoded(data: bytes, file: Path) -> str:
 
 
 def _names(files: Sequence[Path]) -> list[str]:
-    """The files' names without their endings; with them, or with their folders, where they would be equal."""
+    """The files' names without their endings; with them, or with their folders, where they would be equal; of
+    patterns the first part in which all differ.
+    """
     labels = [_label(file) for file in files]
-    for names in ([one.stem for one in labels], [one.name for one in labels], labels, files):
+    parts = zip(*(file.parts for file in files), strict=False) if files != labels else ()
+    candidates = (
+        [one.stem for one in labels],
+        [one.name for one in labels],
+        [str(one) for one in labels],
+        *(list(part) for part in parts if not any(map(has_magic, part))),
+        [str(file) for file in files],
+    )
+    for names in candidates:
         if len(set(names)) == len(names):
-            return [str(name) for name in names]
+            return names
     raise RequestError("a file is given twice; expected different files", hint="give each its own name with --name")
 
 

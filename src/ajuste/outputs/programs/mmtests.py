@@ -28,7 +28,7 @@ _LONGEST: Final = 2000
 
 
 COMPARED: Final = "mmtests' comparison"
-_STATISTIC: Final = r"(?:Min|Max|[ABHG]{0,2}[Mm]ean|Stddev|CoeffVar|[123](?:st|nd|rd)-qrtle|Lat)\S{0,40}"
+_STATISTIC: Final = r"(?:Min|Max|[ABHG]{0,2}[Mm]ean|Stddev|CoeffVar|[123][a-z]{2}-qrtle|Lat)\S{0,40}"
 _PAIR: Final = re.compile(rf"({_NUMBER})\s+[(*]\s*([+-]?\d{{1,9}}\.\d\d)%[)*]")
 _ROW: Final = re.compile(
     rf"(?P<statistic>{_STATISTIC})\s+(?P<operation>\S.{{0,100}}?)??\s+(?P<pairs>{_NUMBER}\s+[(*]\s*[+-]?[\d.]{{1,12}}%[)*].*)"
