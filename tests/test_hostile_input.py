@@ -28,7 +28,8 @@ from ajuste.kernel.kconfig.config_file import parse_config
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.plan import Command, Plan
 from ajuste.model.wording import shortened
-from ajuste.outputs.files import ResultSource, read_source
+from ajuste.outputs.files import read_source
+from ajuste.outputs.format import ResultSource
 from ajuste.outputs.registry import parsers
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile

@@ -21,7 +21,8 @@ from ajuste.analysis.analysed import Wanted, analyse_table
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.model.results import Results
-from ajuste.outputs.files import ResultSource, read_source
+from ajuste.outputs.files import read_source
+from ajuste.outputs.format import ResultSource
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
 from mutation import bounded, mutated
 

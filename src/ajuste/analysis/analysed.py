@@ -46,8 +46,8 @@ MOST_SAID: Final = 3
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person asks of a table. Without ``baseline`` the first configuration is it; without ``metrics`` all
-    decide, otherwise the others are only described. ``smallest_effect`` is a share of the baseline.
+    """What a person asks of a table. Without ``baseline`` the first configuration is it; without ``metrics``
+    the table's main ones decide, and the others are only described. ``smallest_effect`` is a share of the baseline.
     """
 
     baseline: str | None = None
@@ -134,7 +134,9 @@ def _deciding(table: MeasuredTable, wanted: Wanted) -> list[Metric]:
     for name in wanted.metrics:
         if name not in known:
             raise RequestError(f"--metric {name}: metric not found; expected one of {_some(list(known))}")
-    return [known[name] for name in dict.fromkeys(wanted.metrics)] or list(table.metrics)
+    return [known[name] for name in dict.fromkeys(wanted.metrics)] or [
+        metric for metric in table.metrics if metric.name in table.deciding
+    ]
 
 
 def _some(names: Sequence[str]) -> str:

@@ -34,8 +34,8 @@ def analyse(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="CSV, JSON of Ajuste, or output of hyperfine, fio, perf stat, hackbench, LINPACK, …; a directory or "
-            "pattern of such files is a group.",
+            help="CSV, JSON of Ajuste, or output of hyperfine, fio, perf stat, pgbench, wrk, go test, JMH, …; a "
+            "directory or pattern of such files is a group.",
         ),
     ],
     name: Annotated[
@@ -50,7 +50,9 @@ def analyse(
     ] = None,
     metric: Annotated[
         Names,
-        typer.Option(metavar="METRIC", help="Metrics that decide (default: all; repeatable, or separated by commas)."),
+        typer.Option(
+            metavar="METRIC", help="Metrics that decide (default: the main ones; repeatable, or separated by commas)."
+        ),
     ] = None,
     difference: Annotated[
         Names,
@@ -61,7 +63,7 @@ def analyse(
         typer.Option("--format", metavar="FORMAT", help=f"File format, if not detected: {', '.join(NAMES)}."),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(metavar="N", help="The N of perf stat -r N, if the file lacks it.")
+        int | None, typer.Option(metavar="N", help="Runs behind each mean: the N of perf stat -r N, or of lkp.")
     ] = None,
     min_effect: Annotated[str, typer.Option(metavar="SHARE", help="The smallest effect that matters.")] = "2%",
     confidence: Annotated[str, typer.Option(metavar="SHARE", help="Confidence of all verdicts together.")] = "95%",

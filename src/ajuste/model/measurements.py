@@ -251,7 +251,7 @@ Sample = Values | Summarised
 @dataclass(frozen=True)
 class MeasuredTable:
     """``samples`` by configuration and metric name. ``format`` is what kind of file it was read from; ``notes`` are
-    sentences on what of the file is in no sample.
+    sentences on what of the file is in no sample. ``main`` are the metrics that decide where a person names none.
     """
 
     format: str
@@ -259,3 +259,9 @@ class MeasuredTable:
     metrics: tuple[Metric, ...]
     samples: Mapping[tuple[str, str], Sample] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    main: frozenset[str] = frozenset()
+
+    @property
+    def deciding(self) -> frozenset[str]:
+        """The main metrics, or all if it has none."""
+        return self.main or frozenset(metric.name for metric in self.metrics)

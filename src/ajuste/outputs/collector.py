@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
+from ajuste.outputs.base import excerpt
 
 LARGEST: Final = 1e100
 """Larger values, and smaller ones than its reciprocal, have squares that no float can hold."""
@@ -42,6 +44,7 @@ class Collector:
     _configurations: dict[str, None] = field(default_factory=dict)
     _metrics: dict[str, Metric] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    main: set[str] = field(default_factory=set)
 
     def add(
         self, configuration: str, metric: Metric, value: float, *, block: str | None = None, line: int | None = None
@@ -101,6 +104,7 @@ class Collector:
             tuple(self._metrics.values()),
             samples | self._summaries,
             tuple(self.notes),
+            frozenset(self.main & self._metrics.keys()),
         )
 
 
@@ -163,6 +167,16 @@ def require_computable(value: float, name: str, place: Place) -> None:
         raise RequestError(f"{name} is {value:g}; expected a number between 1e-100 and 1e100", place=place)
 
 
+_FIGURE: Final = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,4})?", re.ASCII)
+
+
+def number_at(text: str, what: str, place: Place) -> float:
+    """The number that ``text`` is. Raises RequestError that names ``what`` it should be."""
+    if not _FIGURE.fullmatch(text.strip()):
+        raise RequestError(f"{excerpt(text)} is not a number for {what}; expected one, such as 12.5", place=place)
+    return float(text)
+
+
 def apart(groups: Sequence[tuple[str, MeasuredTable]]) -> list[MeasuredTable]:
     """The tables of several groups, each with its name, in which no configuration has the name of another group's."""
     counted = Counter(name for _, table in groups for name in table.configurations)
@@ -192,17 +206,26 @@ def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
     metrics: dict[str, Metric] = {}
     formats: dict[str, None] = {}
     notes: list[str] = []
+    main: set[str] = set()
     for number, (file, table) in enumerate(tables, 1):
         formats.setdefault(table.format)
         configurations |= dict.fromkeys(table.configurations)
         notes += table.notes
+        main |= table.deciding
         require_so_many(len(configurations), len(metrics | {one.name: one for one in table.metrics}), Place(file))
         for metric in table.metrics:
             _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
         for cell, own in table.samples.items():
             sample = own if number == 1 else _of_file(own, number)
             samples[cell] = _both(samples[cell], sample, cell, file) if cell in samples else sample
-    return MeasuredTable(" and ".join(formats), tuple(configurations), tuple(metrics.values()), samples, tuple(notes))
+    return MeasuredTable(
+        " and ".join(formats),
+        tuple(configurations),
+        tuple(metrics.values()),
+        samples,
+        tuple(notes),
+        frozenset(main),
+    )
 
 
 def _of_file(sample: Sample, number: int) -> Sample:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from pathlib import Path
@@ -12,71 +12,26 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
-from ajuste.outputs import comma_separated, google_benchmark, hyperfine, own_results, own_trials, perf, pyperf
+from ajuste.outputs import comma_separated, own_results, own_trials
 from ajuste.outputs.collector import apart, joined, utf8
-from ajuste.outputs.document import DocumentNode, parse_document
-from ajuste.outputs.perf import require_runs
-from ajuste.outputs.programs import fio, hackbench, linpack
+from ajuste.outputs.document import parse_document
+from ajuste.outputs.format import DocumentFormat, ResultSource, TextFormat, require_runs
+from ajuste.outputs.registry import document_formats, text_formats
 
 # The formats that are known, and which of them a file is in.
 
 
-@dataclass(frozen=True)
-class ResultSource:
-    """A file: its content, the name of its configuration if it names none itself, and the N of ``perf stat -r N``
-    where the person said it.
-    """
-
-    text: str
-    name: str
-    file: Path
-    runs: int | None = None
-
-
-@dataclass(frozen=True)
-class Format:
-    """``recognise`` tells from the text whether a file is of this format, ``read`` raises RequestError."""
-
-    name: str
-    title: str
-    recognise: Callable[[str], bool]
-    read: Callable[[ResultSource], MeasuredTable]
-
-
-@dataclass(frozen=True)
-class DocumentFormat:
-    """As ``Format``, for one JSON document."""
-
-    name: str
-    title: str
-    recognise: Callable[[DocumentNode], bool]
-    read: Callable[[DocumentNode, str, Path], MeasuredTable]
-
-
-TEXTS: Final[tuple[Format, ...]] = (
-    Format("perf", "perf stat -j", perf.recognise_json, lambda s: perf.read_json(s.text, s.name, s.file, s.runs)),
-    Format("perf", "perf stat", perf.recognise_text, lambda s: perf.read_text(s.text, s.name, s.file, s.runs)),
-    Format("perf", "perf stat -x", perf.recognise_lines, lambda s: perf.read_lines(s.text, s.name, s.file, s.runs)),
-    Format("fio", "fio", fio.recognise_beside_text, lambda s: fio.read_beside_text(s.text, s.name, s.file)),
-    Format("linpack", "LINPACK's table", linpack.recognise, lambda s: linpack.read(s.text, s.name, s.file)),
-    Format("hackbench", "hackbench", hackbench.recognise, lambda s: hackbench.read(s.text, s.name, s.file)),
-    Format("ajuste", "Ajuste's own CSV", own_trials.recognise, lambda s: own_trials.read(s.text, s.name, s.file)),
-    Format("csv", "CSV", lambda text: True, lambda s: comma_separated.read(s.text, s.name, s.file)),
+OWN_TEXTS: Final = (
+    TextFormat("ajuste", "Ajuste's own CSV", own_trials.recognise, lambda s: own_trials.read(s.text, s.name, s.file)),
+    TextFormat("csv", "CSV", lambda text: True, lambda s: comma_separated.read(s.text, s.name, s.file)),
 )
+OWN_DOCUMENTS: Final = (DocumentFormat("ajuste", "Ajuste's JSON", own_results.recognise, own_results.read),)
+TEXTS: Final[tuple[TextFormat, ...]] = (*text_formats(), *OWN_TEXTS)
 """Asked in this order; the last takes what no other knows."""
-DOCUMENTS: Final[tuple[DocumentFormat, ...]] = (
-    DocumentFormat("ajuste", "Ajuste's JSON", own_results.recognise, own_results.read),
-    DocumentFormat("hyperfine", "hyperfine --export-json", hyperfine.recognise, hyperfine.read),
-    DocumentFormat("fio", "fio --output-format=json", fio.recognise, fio.read),
-    DocumentFormat("google-benchmark", "Google Benchmark's JSON", google_benchmark.recognise, google_benchmark.read),
-    DocumentFormat("pyperf", "pyperf's JSON", pyperf.recognise, pyperf.read),
-)
-NAMES: Final = tuple(dict.fromkeys((*(one.name for one in reversed(TEXTS)), *(one.name for one in DOCUMENTS))))
+DOCUMENTS: Final[tuple[DocumentFormat, ...]] = (*OWN_DOCUMENTS, *document_formats())
+NAMES: Final = ("csv", *sorted({*(one.name for one in TEXTS), *(one.name for one in DOCUMENTS)} - {"csv"}))
 """What ``--format`` takes."""
-KNOWN: Final = (
-    "give CSV, the JSON of hyperfine, fio, pyperf and Google Benchmark, perf stat (text, -j or -x), a LINPACK "
-    "table, hackbench"
-)
+KNOWN: Final = f"give CSV, or a file of another known format: {', '.join(NAMES[1:])}"
 
 
 def read_source(source: ResultSource, chosen: str | None = None) -> MeasuredTable:
@@ -100,7 +55,7 @@ def _is_document(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def _document(source: ResultSource, documents: list[DocumentFormat]) -> MeasuredTable:
+def _document(source: ResultSource, documents: Sequence[DocumentFormat]) -> MeasuredTable:
     document = parse_document(source.text, source.file)
     for one in documents:
         if one.recognise(document):
@@ -145,7 +100,7 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequ
         raise RequestError("--name: found an empty name; expected a name for each file")
     wanted = asked or FileRequest()
     require_runs(wanted.runs, files[0])
-    chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names([*map(_label, files)])]
+    chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names(files)]
     groups: dict[str, list[Path]] = {}
     for given, name in zip(files, chosen, strict=True):
         groups.setdefault(name, []).extend(files_of(given))
@@ -217,9 +172,19 @@ def _decoded(data: bytes, file: Path) -> str:
 
 
 def _names(files: Sequence[Path]) -> list[str]:
-    """The files' names without their endings; with them, or with their folders, where they would be equal."""
-    for name in (lambda file: file.stem, lambda file: file.name, str):
-        names = [str(name(file)) for file in files]
+    """The files' names without their endings; with them, or with their folders, where they would be equal; of
+    patterns the first part in which all differ.
+    """
+    labels = [_label(file) for file in files]
+    parts = zip(*(file.parts for file in files), strict=False) if files != labels else ()
+    candidates = (
+        [one.stem for one in labels],
+        [one.name for one in labels],
+        [str(one) for one in labels],
+        *(list(part) for part in parts if not any(map(has_magic, part))),
+        [str(file) for file in files],
+    )
+    for names in candidates:
         if len(set(names)) == len(names):
             return names
     raise RequestError("a file is given twice; expected different files", hint="give each its own name with --name")

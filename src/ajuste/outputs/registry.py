@@ -1,4 +1,4 @@
-"""The parsers by the name that the catalogue gives them: the name of their file in ``outputs/programs``."""
+"""What the files in ``outputs/programs`` read: their parsers by name, and the formats of their files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import MappingProxyType
 from ajuste.model.error import RequestError
 from ajuste.model.plug_in import modules_of
 from ajuste.outputs import programs
+from ajuste.outputs.format import DocumentFormat, TextFormat
 
 Parser = Callable[[str], dict[str, float]]
 """From the standard output of a program to its metrics. Raises ParseError."""
@@ -16,8 +17,9 @@ Parser = Callable[[str], dict[str, float]]
 
 @cache
 def parsers() -> Mapping[str, Parser]:
-    """All parsers: the function ``parse`` of each file."""
-    return MappingProxyType({name: module.parse for name, module in modules_of(programs).items()})
+    """The function ``parse`` of each file that has one, by the file's name, as the catalogue gives it."""
+    found = modules_of(programs).items()
+    return MappingProxyType({name: module.parse for name, module in found if hasattr(module, "parse")})
 
 
 def parser(name: str) -> Parser:
@@ -26,3 +28,14 @@ def parser(name: str) -> Parser:
         return parsers()[name]
     except KeyError:
         raise RequestError(f'parser "{name}" not found; expected one of {", ".join(parsers())}') from None
+
+
+def text_formats() -> tuple[TextFormat, ...]:
+    """``TEXTS`` of each file that has some, in the order in which they are asked."""
+    found = (one for module in modules_of(programs).values() for one in getattr(module, "TEXTS", ()))
+    return tuple(sorted(found, key=lambda one: not one.around))
+
+
+def document_formats() -> tuple[DocumentFormat, ...]:
+    """``DOCUMENTS`` of each file that has some."""
+    return tuple(one for module in modules_of(programs).values() for one in getattr(module, "DOCUMENTS", ()))

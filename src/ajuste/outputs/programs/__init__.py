@@ -1,1 +1,5 @@
-"""Readers of the output of workloads, one file each, named as the catalogue calls it (``parser``)."""
+"""Readers of what programs write, one file each, which nothing lists.
+
+``parse`` reads the output of a workload; the catalogue calls it by the file's name (``parser``). ``TEXTS`` and
+``DOCUMENTS`` are the formats of files that ``ajuste analyse`` reads.
+"""

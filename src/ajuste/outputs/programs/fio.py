@@ -20,6 +20,7 @@ from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import ParseError, excerpt
 from ajuste.outputs.collector import LOOKED_AT, Collector
 from ajuste.outputs.document import DocumentNode, parse_document
+from ajuste.outputs.format import DocumentFormat, TextFormat
 
 DIRECTIONS: Final = ("read", "write", "trim")
 LATENCIES: Final = {"latency": "lat_ns", "submission": "slat_ns", "completion": "clat_ns"}
@@ -338,3 +339,7 @@ def _percentile(part: DocumentNode, key: str) -> DocumentNode | None:
 
 def _file_metric(name: str, unit: str, direction: Direction) -> Metric:
     return Metric(name=name, title=f"fio {name.replace('.', ' ')}", unit=unit, direction=direction)
+
+
+TEXTS: Final = (TextFormat("fio", "fio", recognise_beside_text, lambda s: read_beside_text(s.text, s.name, s.file)),)
+DOCUMENTS: Final = (DocumentFormat("fio", "fio --output-format=json", recognise, read),)

@@ -11,6 +11,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, excerpt, figure
 from ajuste.outputs.collector import LOOKED_AT, Collector
+from ajuste.outputs.format import TextFormat
 
 _TIME = re.compile(r"^Time:[ \t]*(\S{1,40})[ \t]*$", re.MULTILINE)
 
@@ -52,3 +53,6 @@ def read(text: str, name: str, file: Path) -> MeasuredTable:
         elif _BEGUN.match(line):
             raise RequestError(f"found {line.strip()[:60]!r}; expected a time", place=Place(file, number))
     return found.table()
+
+
+TEXTS: Final = (TextFormat("hackbench", "hackbench", recognise, lambda s: read(s.text, s.name, s.file)),)

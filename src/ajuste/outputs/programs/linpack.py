@@ -11,6 +11,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, excerpt, figure
 from ajuste.outputs.collector import LOOKED_AT, Collector
+from ajuste.outputs.format import TextFormat
 
 _SHARE = r"[\d.]{1,20}%[ \t]+"
 _ROW = re.compile(
@@ -85,3 +86,6 @@ def read(text: str, name: str, file: Path) -> MeasuredTable:
                 f"found {line.strip()[:60]!r}; expected a complete row of the table", place=Place(file, number)
             )
     return found.table()
+
+
+TEXTS: Final = (TextFormat("linpack", "LINPACK's table", recognise, lambda s: read(s.text, s.name, s.file)),)

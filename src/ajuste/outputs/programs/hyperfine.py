@@ -12,6 +12,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
 from ajuste.outputs.document import DocumentNode
+from ajuste.outputs.format import DocumentFormat
 
 FORMAT = "hyperfine JSON"
 TIME = Metric(name="time", title="Time", unit="s", direction="lower", what="Wall-clock time of a run, by hyperfine.")
@@ -47,3 +48,6 @@ def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
         for time in times.items():
             found.add(command, TIME, time.number())
     return found.table()
+
+
+DOCUMENTS = (DocumentFormat("hyperfine", "hyperfine --export-json", recognise, read),)

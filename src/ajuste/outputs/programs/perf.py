@@ -12,6 +12,7 @@ from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.collector import Collector, utf8
 from ajuste.outputs.document import DocumentNode, parse_document
+from ajuste.outputs.format import TextFormat
 
 FORMAT: Final = "perf stat"
 _SECONDS: Final = {"sec": 1.0, "seconds": 1.0, "msec": 1e-3, "usec": 1e-6, "ns": 1e-9}
@@ -85,12 +86,6 @@ def add_event(
 
 def _direction(event: str) -> Direction:
     return "lower" if event in _LOWER else "none"
-
-
-def require_runs(runs: int | None, file: Path) -> None:
-    """Raises RequestError for a number of runs that no summary can have."""
-    if runs is not None and runs < 2:
-        raise RequestError(f"--runs {runs}: expected at least 2", place=Place(file))
 
 
 # The text of ``perf stat``, also of ``-r N``, in whatever way the locale writes numbers.
@@ -342,3 +337,14 @@ def _add_document(
         runs=runs,
         line=line,
     )
+
+
+TEXTS: Final = (
+    TextFormat(
+        "perf", "perf stat -j", recognise_json, lambda s: read_json(s.text, s.name, s.file, s.runs), around=True
+    ),
+    TextFormat("perf", "perf stat", recognise_text, lambda s: read_text(s.text, s.name, s.file, s.runs), around=True),
+    TextFormat(
+        "perf", "perf stat -x", recognise_lines, lambda s: read_lines(s.text, s.name, s.file, s.runs), around=True
+    ),
+)

@@ -11,6 +11,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
 from ajuste.outputs.document import DocumentNode
+from ajuste.outputs.format import DocumentFormat
 
 FORMAT = "pyperf JSON"
 _UNITS = {"second": "s", "byte": "bytes", "integer": ""}
@@ -41,3 +42,6 @@ def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
 def _said(metadata: DocumentNode | None, name: str) -> str:
     found = metadata.get(name) if metadata else None
     return found.text() if found else ""
+
+
+DOCUMENTS = (DocumentFormat("pyperf", "pyperf's JSON", recognise, read),)

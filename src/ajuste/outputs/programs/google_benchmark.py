@@ -13,6 +13,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
 from ajuste.outputs.document import DocumentNode
+from ajuste.outputs.format import DocumentFormat
 
 FORMAT = "Google Benchmark JSON"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -54,3 +55,6 @@ def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
             hint="measure without --benchmark_report_aggregates_only",
         )
     return found.table()
+
+
+DOCUMENTS = (DocumentFormat("google-benchmark", "Google Benchmark's JSON", recognise, read),)

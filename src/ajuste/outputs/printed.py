@@ -1,0 +1,224 @@
+"""Reports that programs print: rows with figures, known by how they begin; a file can have those of several runs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NoReturn
+
+from ajuste.model.error import Place, RequestError
+from ajuste.model.measurements import MeasuredTable
+from ajuste.model.metric import Direction, Metric
+from ajuste.outputs.base import ParseError, excerpt
+from ajuste.outputs.collector import LOOKED_AT, Collector
+from ajuste.outputs.format import ResultSource, TextFormat
+
+NUMBER: Final = r"\d{1,18}(?:\.\d{1,18})?"
+QUANTITY: Final = rf"{NUMBER}[A-Za-z]{{0,3}}"
+"""A number, perhaps with its unit, such as 12.3ms."""
+LONGEST_LINE: Final = 400
+LONGEST_PART: Final = 80
+"""Characters of a line that a metric is named after."""
+
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES: Final = {"B": 1.0, "KB": 1024.0, "MB": 1024.0**2, "GB": 1024.0**3, "TB": 1024.0**4}
+_COUNTS: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_QUANTITY: Final = re.compile(rf"({NUMBER})([A-Za-z]{{0,3}})")
+_DECIMAL: Final = re.compile(r"\d{1,9}\.\d{1,9}", re.ASCII)
+_UNITS: Final = {"s": _SECONDS, "bytes": _BYTES, "bytes/s": _BYTES}
+"""What a suffix stands for in a metric of that unit: K is 1024 bytes; any other unit has counts, with k for 1000."""
+
+
+def quantity(text: str, unit: str) -> float | None:
+    """The number that ``text`` is, in ``unit``: ``12.3ms`` is 0.0123 s. ``None`` if its suffix is no such unit.
+
+    A number without a suffix is in ``unit`` already.
+    """
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        return None
+    factor = 1.0 if not found[2] else _UNITS.get(unit, _COUNTS).get(found[2])
+    return None if factor is None else float(found[1]) * factor
+
+
+def printed_metric(
+    name: str, title: str, unit: str, direction: Direction, *, step: float = 0.0, can_be_0: bool = False
+) -> Metric:
+    """A figure of a report; ``step`` is the last place that is printed."""
+    scale = "difference" if can_be_0 else "ratio"
+    return Metric(name=name, title=title, unit=unit, direction=direction, scale=scale, resolution=step)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line that begins with ``label``; then ``rest`` has a group for each of ``metrics``, in their order.
+
+    A group that is named ``which`` replaces ``{}`` in their names and titles, the heading before it ``{section}``.
+    ``section`` is that heading where the same label is in several. ``factor`` turns a printed figure without unit into
+    the metric's unit. With ``again`` the same row may come several times, and is numbered.
+    """
+
+    label: str
+    rest: str
+    metrics: tuple[Metric, ...]
+    section: str = ""
+    factor: float = 1.0
+    again: bool = False
+
+    @cached_property
+    def begins(self) -> re.Pattern[str]:
+        return re.compile(self.label)
+
+    @cached_property
+    def whole(self) -> re.Pattern[str]:
+        return re.compile(f"{self.label}{self.rest}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class PrintedFigure:
+    """What a line says; ``again`` as of its row."""
+
+    metric: Metric
+    value: float
+    line: int
+    again: bool = False
+
+
+@dataclass
+class _Run:
+    """What a run printed so far."""
+
+    begun: int
+    figures: dict[str, PrintedFigure] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, figure: PrintedFigure, place: Place, *, last: bool) -> None:
+        """The ``last`` of figures with the same name counts, or else there must be one."""
+        name = figure.metric.name
+        self.counts[name] += 1
+        if figure.again and self.counts[name] > 1:
+            name = f"{name} ({self.counts[name]})"
+            figure = replace(figure, metric=figure.metric.model_copy(update={"name": name, "title": name}))
+        elif name in self.figures and not last:
+            _refuse(f"{name} is given twice in a run", "it once", place)
+        self.figures[name] = figure
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of a program: where a run ``begins``, what it must have (``needed``), and its rows.
+
+    ``ends`` is the last line of a run, where reports of intervals come before the last one, which counts. ``heading``
+    has a group with the name of a section. ``failed`` are lines that say that a run is no result, and why. ``zeros``
+    are figures that are printed only if they are not 0. ``main`` is a pattern of the names that decide.
+    """
+
+    name: str
+    title: str
+    begins: str
+    needed: tuple[str, ...]
+    rows: tuple[Row, ...]
+    main: str
+    heading: str = ""
+    ends: str = ""
+    failed: tuple[tuple[str, str], ...] = ()
+    zeros: tuple[Metric, ...] = ()
+
+    def texts(self) -> tuple[TextFormat, ...]:
+        """The format of its files."""
+        return (TextFormat(self.name, self.title, self.recognise, self.read),)
+
+    def recognise(self, text: str) -> bool:
+        """Whether a text has such a report."""
+        return re.search(self.begins, text[:LOOKED_AT], re.MULTILINE) is not None
+
+    def read(self, source: ResultSource) -> MeasuredTable:
+        """Each run is a value of each figure."""
+        found = Collector(self.title, source.file)
+        for run in self._runs(source.text, source.file):
+            for one in run:
+                found.add(source.name, one.metric, one.value, line=one.line)
+                if re.fullmatch(self.main, one.metric.name):
+                    found.main.add(one.metric.name)
+        return found.table()
+
+    def parse(self, output: str) -> dict[str, float]:
+        """The figures of a live workload by the program's name and theirs. Raises ParseError unless it ran once."""
+        try:
+            runs = list(self._runs(output, Path("stdout")))
+        except RequestError as error:
+            raise ParseError(f"{self.name} printed no complete report: {error}") from None
+        if len(runs) != 1:
+            raise ParseError(f"{self.name} printed {len(runs)} reports instead of one: {excerpt(output)}")
+        return {f"{self.name}.{one.metric.name}": one.value for one in runs[0]}
+
+    def _runs(self, text: str, file: Path) -> Iterator[Sequence[PrintedFigure]]:
+        begins = re.compile(self.begins)
+        heading = re.compile(self.heading or r"(?!)")
+        ends = re.compile(self.ends or r"(?!)")
+        run: _Run | None = None
+        section = ""
+        for number, whole in enumerate(text.splitlines(), 1):
+            line = whole[:LONGEST_LINE].rstrip()
+            if begins.search(line) and (run is None or not self.ends):
+                if run is not None:
+                    yield self._complete(run, file)
+                run = _Run(number)
+            if run is None:
+                continue
+            if titled := heading.search(line):
+                section = titled[1]
+            self._refuse_failed(line, Place(file, number))
+            for one in self._figures(line, section, Place(file, number)):
+                run.add(one, Place(file, number), last=bool(self.ends))
+            if ends.search(line):
+                yield self._complete(run, file)
+                run = None
+        if run is not None:
+            yield self._complete(run, file)
+
+    def _figures(self, line: str, section: str, place: Place) -> Iterator[PrintedFigure]:
+        row = next((row for row in self.rows if row.section in ("", section) and row.begins.match(line)), None)
+        if row is None:
+            return
+        found = row.whole.fullmatch(line)
+        if found is None:
+            _refuse(f"found {excerpt(line)}", "its figure", place)
+        named = set(row.whole.groupindex.values())
+        texts = [text for index, text in enumerate(found.groups(), 1) if index not in named]
+        for metric, text in zip(row.metrics, texts, strict=True):
+            value = quantity(text, metric.unit)
+            if value is None:
+                _refuse(f"found {excerpt(text)} in {excerpt(line)}", f"a number in {metric.unit or 'no unit'}", place)
+            which = found.groupdict().get("which", "")
+            scaled = value * row.factor if text[-1].isdigit() else value
+            yield PrintedFigure(_called(metric, which, section), scaled, place.line or 0, row.again)
+
+    def _refuse_failed(self, line: str, place: Place) -> None:
+        for pattern, words in self.failed:
+            if found := re.search(pattern, line):
+                raise RequestError(words.format(*found.groups()), place=place, hint="fix the failure and measure again")
+
+    def _complete(self, run: _Run, file: Path) -> Sequence[PrintedFigure]:
+        for name in self.needed:
+            if name not in run.figures:
+                _refuse(f"the run that begins here has no {name}", f"{self.title}, complete", Place(file, run.begun))
+        zeros = (PrintedFigure(one, 0.0, run.begun) for one in self.zeros if one.name not in run.figures)
+        return (*run.figures.values(), *zeros)
+
+
+def _called(metric: Metric, which: str, section: str) -> Metric:
+    """``metric`` with ``{}`` and ``{section}`` in its name replaced; 99.90 is 99.9."""
+    if "{" not in metric.name:
+        return metric
+    plain = which.rstrip("0").rstrip(".") if _DECIMAL.fullmatch(which) else which[:LONGEST_PART]
+    name, title = (text.format(plain, section=section) for text in (metric.name, metric.title))
+    return metric.model_copy(update={"name": name, "title": title})
+
+
+def _refuse(found: str, expected: str, place: Place) -> NoReturn:
+    raise RequestError(f"{found}; expected {expected}", place=place)

@@ -1,0 +1,76 @@
+"""airspeed velocity's results: of each benchmark and its parameters the samples, or one result where there are none.
+
+Source: asv 0.6, asv/results.py: result_columns, results (version 2); ``asv run --record-samples`` keeps the samples.
+The units of what is tracked are in another file, benchmarks.json.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice, product
+from pathlib import Path
+from typing import Final
+
+from ajuste.model.measurements import MeasuredTable
+from ajuste.model.metric import Metric
+from ajuste.outputs.collector import MOST_METRICS, Collector, utf8
+from ajuste.outputs.document import DocumentNode
+from ajuste.outputs.format import DocumentFormat
+
+FORMAT: Final = "asv results"
+_UNITS: Final = {"time": "s", "timeraw": "s", "mem": "bytes", "peakmem": "bytes"}
+
+
+def recognise(document: DocumentNode) -> bool:
+    """Whether a document is of this kind."""
+    whole = document.value
+    return isinstance(whole, dict) and isinstance(whole.get("results"), dict) and "result_columns" in whole
+
+
+def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
+    """Each benchmark is a metric for each of its parameters' values."""
+    found = Collector(FORMAT, file)
+    columns = [column.text() for column in document.need("result_columns").items()]
+    failed = 0
+    for benchmark, entry in document.need("results").members():
+        values = dict(zip(columns, entry.items(), strict=False))
+        if "result" not in values or values["result"].value is None:
+            failed += 1
+            continue
+        results = values["result"].items()
+        samples = _listed(values.get("samples"))
+        titles = list(islice(_titles(utf8(benchmark), values.get("params")), MOST_METRICS + 1))
+        if len(titles) != len(results):
+            raise values["result"].wrong(f"{len(titles)} results, one for each of the parameters' values")
+        for number, (title, result) in enumerate(zip(titles, results, strict=True)):
+            if result.value is None or (isinstance(result.value, float) and math.isnan(result.value)):
+                failed += 1
+                continue
+            own = samples[number].value if number < len(samples) else None
+            measured = samples[number].items() if own else [result]
+            for value in measured:
+                found.add(name, _metric(benchmark, title), value.number())
+    if failed:
+        found.notes.append(f"{utf8(file.name)}: left out {failed} results that failed or were skipped.")
+    return found.table()
+
+
+def _listed(samples: DocumentNode | None) -> list[DocumentNode]:
+    return samples.items() if samples is not None and samples.value is not None else []
+
+
+def _titles(benchmark: str, params: DocumentNode | None) -> Iterator[str]:
+    """The names of the metrics, in the order of asv's results."""
+    values = [[one.text() for one in values.items()] for values in _listed(params)]
+    for chosen in product(*values):
+        yield f"{benchmark}({', '.join(chosen)})" if chosen else benchmark
+
+
+def _metric(benchmark: str, title: str) -> Metric:
+    """asv takes less as better in all benchmarks."""
+    kind = benchmark.rsplit(".", 1)[-1].split("_", 1)[0]
+    return Metric(name=title, title=title, unit=_UNITS.get(kind, ""), direction="lower")
+
+
+DOCUMENTS: Final = (DocumentFormat("asv", FORMAT, recognise, read),)
