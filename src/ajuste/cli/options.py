@@ -106,6 +106,15 @@ IgnoreFailure = Annotated[bool, option("Also measure trials that fail.", None, "
 KeepOutput = Annotated[
     bool, option("Keep all output of the trials; otherwise long output and binary data are cut.", None, "--keep-output")
 ]
+FailOn = Annotated[
+    list[str] | None,
+    option(
+        "Exit with 3 if a configuration is proved to worsen: on any deciding metric or this one, by more than LIMIT "
+        "such as 2% (repeatable).",
+        "worsens[:METRIC][:LIMIT]",
+        "--fail-on",
+    ),
+]
 Save = Annotated[Path | None, option("Write an equivalent study file.", "FILE")]
 DryRun = Annotated[bool, option("Show the plan; change and measure nothing.", None, "--dry-run")]
 Fresh = Annotated[bool, option("Start a new run; do not resume an interrupted one.", None, "--fresh")]

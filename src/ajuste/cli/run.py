@@ -17,6 +17,7 @@ from ajuste.cli.options import (
     ClusterAddress,
     ClusterKeys,
     Disk,
+    FailOn,
     Insecure,
     Jobs,
     Json,
@@ -67,10 +68,11 @@ def run(
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
     accept_risk: AcceptRisk = False,
+    fail_on: FailOn = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Run STUDY to a verdict and a report.
 
     Boots its kernel, measures in randomised blocks, and stops when the answer is known.
@@ -97,7 +99,7 @@ def run(
             chosen = with_machine(chosen, machine, known)
         if max_time is not None:
             chosen = with_time(chosen, seconds("--max-time", max_time))
-        measure(
+        return measure(
             chosen,
             known,
             Showing(report, quiet, as_json, verbose),
@@ -110,6 +112,7 @@ def run(
                 cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure),
             ),
             fresh=lambda *_: fresh,
+            fail_on=fail_on or (),
         )
 
 

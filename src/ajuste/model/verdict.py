@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -131,6 +132,20 @@ class FactorCell(BaseModel):
     estimate: float | None
     low: float | None
     high: float | None
+
+
+# What makes a command of a script fail.
+
+
+@dataclass(frozen=True)
+class FailCondition:
+    """``text`` as it was given: a configuration worsens on one of ``metrics``, by more than ``limit`` (a share of the
+    baseline) if there is one.
+    """
+
+    text: str
+    metrics: tuple[str, ...]
+    limit: float | None = None
 
 
 # Effects by machine, where a run was measured on several: whether one answer is right for all of them.
