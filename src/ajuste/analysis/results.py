@@ -20,6 +20,7 @@ from ajuste.analysis.points import points_of, tally
 from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.quantiles import with_quantile_columns, with_quantiles
+from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.summary import AsRun, as_run, measured, outlier_notes, with_intervals
 from ajuste.analysis.surface.blocks import blocks_of, correlations
@@ -35,7 +36,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Explained, History, Results, Tally
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Configuration, Trial
-from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Verdict
+from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import line_sets
@@ -247,6 +248,7 @@ def assemble(
         design=design_words(study, made),
         blocks=counted_blocks(clean, resolved.names, resolved.baseline),
         verdicts=found,
+        rankings=_rankings(resolved, made, clean, across),
         configurations=tuple(c for c in summaries if c.metrics) if study.allocation == "refine" else summaries,
         factors=resolved.factors,
         metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
@@ -302,6 +304,24 @@ def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, found: Seque
         _means_of(resolved.described),
         found,
         Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved)),
+    )
+
+
+def _rankings(
+    resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean, across: Sequence[AcrossMachines]
+) -> tuple[Ranking, ...]:
+    """None where configurations are not compared one by one, or most of them are not measured."""
+    analysis = resolved.study.analysis
+    if resolved.study.design.combine in ("screening", "ablation") or resolved.study.allocation == "refine":
+        return ()
+    return rankings(
+        made,
+        clean,
+        resolved.deciding,
+        confidence=analysis.confidence,
+        smallest_effect=analysis.smallest_effect,
+        order_matters=_order_matters(resolved),
+        across=across,
     )
 
 

@@ -61,6 +61,33 @@ class Verdict(Finding):
         return self.configuration
 
 
+class Ranked(Finding):
+    """A configuration against the winner of a ranking, from the blocks that have a clean trial of both. *worsens* is
+    worse for certain, *equivalent* as good for all that matters, *undecided* may be as good or better.
+    """
+
+    configuration: str
+
+    @property
+    def subject(self) -> str:
+        return self.configuration
+
+
+class Ranking(BaseModel):
+    """Which configuration is best on one metric. ``contenders`` cannot be distinguished from the ``winner``, which is
+    the first of them; ``others`` are all but the winner, the best first. The intervals of ``comparisons`` between any
+    two hold together with confidence ``level``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    metric: str
+    winner: str
+    contenders: tuple[str, ...]
+    others: tuple[Ranked, ...]
+    level: float
+    comparisons: int
+
+
 class FactorEffect(Finding):
     """What a factor does, averaged over the levels of all others, or how much it depends on another one.
 
