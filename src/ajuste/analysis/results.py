@@ -37,6 +37,7 @@ from ajuste.model.results import Explained, History, Results, Tally
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
+from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import line_sets
@@ -73,6 +74,7 @@ def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMac
             resolved.described,
             confidence=analysis.confidence,
             smallest_effect=analysis.smallest_effect,
+            precision=analysis.precision,
             order_matters=_order_matters(resolved),
         ),
         across,
@@ -177,7 +179,10 @@ def means(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
         return ()
     analysis = resolved.study.analysis
     return precisions(
-        trials, resolved.deciding, confidence=analysis.confidence, smallest_effect=analysis.smallest_effect
+        trials,
+        resolved.deciding,
+        confidence=analysis.confidence,
+        smallest_effect=analysis.precision or analysis.smallest_effect,
     )
 
 
@@ -274,7 +279,11 @@ def assemble(
         explained=tuple(_with_initial(e, columns) for e in resolved.explained),
         environment=dict(environment or {}),
         reproduce=tuple(reproduce),
-        notes=tuple(dict.fromkeys((*_notes(resolved, clean, counted), *_first(run_as.notes), *notes))),
+        notes=tuple(
+            dict.fromkeys(
+                (*_notes(resolved, clean, counted), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
+            )
+        ),
         created=created,
         ajuste=ajuste,
     )
@@ -370,3 +379,13 @@ def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally) -> list[str]:
             shown = "; ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
             notes.append(f"Trials {left}: {len(bad)} of {counted.trials} ({shown}).")
     return notes
+
+
+def _not_precise(resolved: ResolvedStudy, found: Sequence[Verdict]) -> list[str]:
+    """What is still wider than was asked for."""
+    precision = resolved.study.analysis.precision
+    wide = [f"{one.configuration} on {one.metric}" for one in found if one.deciding and one.precise is False]
+    if not wide or precision is None:
+        return []
+    more = [f"{len(wide) - MOST_NOTES} more"] if len(wide) > MOST_NOTES else []
+    return [f"Not as precise as requested (±{percent(precision)}): {listed([*wide[:MOST_NOTES], *more])}."]

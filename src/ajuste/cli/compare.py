@@ -30,6 +30,7 @@ from ajuste.cli.options import (
     Machine,
     Memory,
     MinEffect,
+    Precision,
     Prepare,
     Quiet,
     Report,
@@ -141,6 +142,7 @@ def compare(
         ),
     ] = None,
     min_effect: MinEffect = None,
+    precision: Precision = None,
     confidence: Confidence = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not (default: 5m).", "DURATION")] = None,
     blocks: Annotated[
@@ -201,6 +203,7 @@ def compare(
         file=tuple(file or ()),
         metric=tuple(metric or ()),
         min_effect=min_effect,
+        precision=precision,
         confidence=confidence,
         max_time=max_time,
         blocks=blocks,

@@ -98,6 +98,10 @@ Prepare = Annotated[str | None, option("Run this before each trial.", "COMMAND")
 Cleanup = Annotated[str | None, option("Run this once after all trials.", "COMMAND")]
 Files = Annotated[list[str] | None, option("Copy this file into the guest (repeatable).", "FILE")]
 MinEffect = Annotated[str | None, option("Smallest effect that matters (default: 2%).", "SHARE")]
+Precision = Annotated[
+    str | None,
+    option("Go on until each interval is at most this wide to each side, though it is decided: 1%.", "SHARE"),
+]
 Confidence = Annotated[str | None, option("Confidence of all verdicts together (default: 95%).", "SHARE")]
 Timeout = Annotated[str | None, option("Time limit of one trial.", "DURATION")]
 SeedOfOrder = Annotated[int | None, typer.Option(min=0, help="Seed of the order (default: 1).", show_default=False)]

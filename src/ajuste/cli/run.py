@@ -24,6 +24,7 @@ from ajuste.cli.options import (
     Kernel,
     Machine,
     Parameter,
+    Precision,
     Quiet,
     Report,
     Seed,
@@ -41,7 +42,7 @@ from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import seconds
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import with_machine, with_time
+from ajuste.study.overrides import with_machine, with_precision, with_time
 
 
 @example(
@@ -58,6 +59,7 @@ def run(
     without: Without = None,
     machine: Machine = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not.", "DURATION")] = None,
+    precision: Precision = None,
     disk: Disk = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's run.")] = False,
     report: Report = None,
@@ -86,6 +88,7 @@ def run(
         "--parameter": parameter,
         "--without": without,
         "--machine": [machine] if machine is not None else None,
+        "--precision": [precision] if precision is not None else None,
         "--max-time": [max_time] if max_time is not None else None,
     }
     with ExitStack() as stack:
@@ -97,6 +100,8 @@ def run(
         require_disk_wanted(chosen, disk)
         if machine is not None:
             chosen = with_machine(chosen, machine, known)
+        if precision is not None:
+            chosen = with_precision(chosen, precision)
         if max_time is not None:
             chosen = with_time(chosen, seconds("--max-time", max_time))
         return measure(

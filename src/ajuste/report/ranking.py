@@ -84,7 +84,7 @@ def _group(results: Results, metric: Metric, ranking: Ranking, labels: Labels) -
 
 def _summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
     """Such as ``b takes 2.31 (2.20 to 2.43) times as long as a; c takes 3.04 (2.95 to 3.13)``."""
-    said = []
+    said: list[str] = []
     for one in ranking.others:
         estimate, interval = _figures(one)
         if one.scale == "difference":

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
 COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
 """How a run is named that no study file is behind: by its whole command."""
-CHOICES: Final = ("--kernel", "--parameter", "--without", "--max-time")
-"""In how a run is named whose study was given several kernels, other parameters, fewer levels or another time: the
-words of the command, quoted for a shell.
+CHOICES: Final = ("--kernel", "--parameter", "--without", "--precision", "--max-time")
+"""In how a run is named whose study was given several kernels, other parameters, fewer levels, another precision or
+time: the words of the command, quoted for a shell.
 """
 TUNE: Final = "ajuste tune "
 """How a search is named: by its whole command."""

@@ -62,6 +62,15 @@ Levels = Annotated[
     Field(min_length=1),
     WithJsonSchema({"anyOf": [_LEVEL_SCHEMA, {"type": "array", "items": _LEVEL_SCHEMA, "minItems": 1}]}),
 ]
+Share = Annotated[Real, Field(gt=0, le=10)]
+Precision = Annotated[
+    Share | None,
+    Field(
+        exclude_if=lambda precision: precision is None,
+        description="Go on until no deciding interval is wider than this to each side of its estimate, relative to the "
+        "baseline (default: until all verdicts are decided).",
+    ),
+]
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Claimed = Annotated[str, StringConstraints(pattern=r"^(no-)?[a-z][a-z0-9_]*(=[a-z0-9]+)?$", max_length=40)]
 """What a kernel must have, in form: ``numa``, ``no-numa``, ``hz=250``."""

@@ -27,8 +27,10 @@ from ajuste.study.job import (
     Level,
     MachineTable,
     Name,
+    Precision,
     Real,
     ScratchTable,
+    Share,
     StudyTable,
     Switch,
     Whole,
@@ -235,12 +237,11 @@ class AnalysisTable(StudyTable):
         default=None, description="Metrics to describe only (default: all others)."
     )
     confidence: Real = Field(default=0.95, ge=0.5, le=0.9999, description="Confidence of all verdicts together.")
-    smallest_effect: Real = Field(
+    smallest_effect: Share = Field(
         default=0.05,
-        gt=0,
-        le=10,
         description="The smallest effect that matters, relative to the baseline; smaller effects are equivalent.",
     )
+    precision: Precision = None
     prediction: str | None = Field(
         default=None, description="A kernel rule that predicts a metric; shown beside the measurements."
     )
