@@ -108,7 +108,8 @@ class PatternTable(StudyTable):
         default=None,
         min_length=1,
         max_length=500,
-        description="A Python regular expression for each line; its first group is the number. The last match counts.",
+        description="A Python regular expression for each line; its first group is the number, which may have a unit "
+        "of its own (12.3ms, 1.5K): it is converted. The last match counts.",
     )
     pointer: str | None = Field(
         default=None,
@@ -116,7 +117,7 @@ class PatternTable(StudyTable):
         description="Instead of a pattern: a JSON pointer (RFC 6901) such as /jobs/0/read/iops into the one JSON "
         "document that the command prints.",
     )
-    unit: str = Field(default="", description="The unit to show; empty for a count.")
+    unit: str = Field(default="", description="The unit to show and convert to; empty for a count.")
     direction: Direction = Field(description="The better direction: lower, higher, or none.")
     title: str = Field(default="", description="The title to show (default: the name).")
     scale: Scale = Field(

@@ -233,9 +233,7 @@ class AnalysisTable(StudyTable):
         description="The metrics that get verdicts and decide when the study stops. elapsed@p95 is the 95 % quantile "
         "of all trials' values of elapsed.",
     )
-    describe: tuple[str, ...] | None = Field(
-        default=None, description="Metrics to describe only (default: all others)."
-    )
+    describe: tuple[str, ...] | None = Field(default=None, description="Metrics to describe (default: all others).")
     confidence: Real = Field(default=0.95, ge=0.5, le=0.9999, description="Confidence of all verdicts together.")
     smallest_effect: Share = Field(
         default=0.05,
