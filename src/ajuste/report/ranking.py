@@ -34,7 +34,8 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
         f"Each configuration against the best. {percent(first.level)} intervals for all "
         f"{first.comparisons} comparisons of any two together, so they hold although the figures chose the best."
     )
-    blocks: list[Block] = [Paragraph(_sentence(results, metric, ranking, labels)) for metric, ranking in chosen]
+    names = _names(results, labels)
+    blocks: list[Block] = [Paragraph(ranking_sentence(metric, ranking, names)) for metric, ranking in chosen]
     groups = tuple(_group(results, metric, ranking, labels) for metric, ranking in chosen)
     ratios = all(one.scale == "ratio" for _, ranking in chosen for one in ranking.others)
     columns = (
@@ -49,9 +50,8 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
     return (Section("Ranking", tuple(blocks), "ranking", "Ranking", about),)
 
 
-def _sentence(results: Results, metric: Metric, ranking: Ranking, labels: Labels) -> str:
-    """The best, and what cannot be distinguished from it."""
-    names = _names(results, labels)
+def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
+    """The best, and what cannot be distinguished from it; ``names`` are those that configurations are called by."""
     winner, rest = names[ranking.winner], [names[name] for name in ranking.contenders[1:]]
     title = in_sentence(visible_line(metric.title))
     if all(one.low is None and one.high is None for one in ranking.others):
