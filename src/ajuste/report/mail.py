@@ -149,7 +149,7 @@ class _Page:
         self._results = results
         self._metrics = metrics
         configurations = sorted(results.configurations, key=lambda one: not one.baseline)
-        self._names = [ascii_of(labels.short(one)) for one in configurations]
+        self._names = [ascii_of(labels.setting(one)) for one in configurations]
         self._lettered = any(len(name) > _LONGEST_HEAD or not name for name in self._names)
         self._heads = [_letters(place) for place in range(len(self._names))] if self._lettered else self._names
         self._columns = list(zip(configurations, self._heads, strict=True))

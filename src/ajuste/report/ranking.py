@@ -98,7 +98,7 @@ def _summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
 
 
 def _names(results: Results, labels: Labels) -> dict[str, str]:
-    return {one.name: labels.short(one) for one in results.configurations}
+    return {one.name: labels.setting(one) for one in results.configurations}
 
 
 def _badge(one: Ranked, smallest_effect: float) -> Badge:
