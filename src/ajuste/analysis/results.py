@@ -20,6 +20,7 @@ from ajuste.analysis.points import points_of, tally
 from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.quantiles import with_quantile_columns, with_quantiles
+from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.summary import AsRun, as_run, measured, outlier_notes, with_intervals
 from ajuste.analysis.surface.blocks import blocks_of, correlations
@@ -35,7 +36,8 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Explained, History, Results, Tally
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Configuration, Trial
-from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Verdict
+from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
+from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import line_sets
@@ -72,6 +74,7 @@ def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMac
             resolved.described,
             confidence=analysis.confidence,
             smallest_effect=analysis.smallest_effect,
+            precision=analysis.precision,
             order_matters=_order_matters(resolved),
         ),
         across,
@@ -176,7 +179,10 @@ def means(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
         return ()
     analysis = resolved.study.analysis
     return precisions(
-        trials, resolved.deciding, confidence=analysis.confidence, smallest_effect=analysis.smallest_effect
+        trials,
+        resolved.deciding,
+        confidence=analysis.confidence,
+        smallest_effect=analysis.precision or analysis.smallest_effect,
     )
 
 
@@ -247,6 +253,7 @@ def assemble(
         design=design_words(study, made),
         blocks=counted_blocks(clean, resolved.names, resolved.baseline),
         verdicts=found,
+        rankings=_rankings(resolved, made, clean, across),
         configurations=tuple(c for c in summaries if c.metrics) if study.allocation == "refine" else summaries,
         factors=resolved.factors,
         metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
@@ -272,7 +279,11 @@ def assemble(
         explained=tuple(_with_initial(e, columns) for e in resolved.explained),
         environment=dict(environment or {}),
         reproduce=tuple(reproduce),
-        notes=tuple(dict.fromkeys((*_notes(resolved, clean, counted), *_first(run_as.notes), *notes))),
+        notes=tuple(
+            dict.fromkeys(
+                (*_notes(resolved, clean, counted), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
+            )
+        ),
         created=created,
         ajuste=ajuste,
     )
@@ -302,6 +313,24 @@ def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, found: Seque
         _means_of(resolved.described),
         found,
         Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved)),
+    )
+
+
+def _rankings(
+    resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean, across: Sequence[AcrossMachines]
+) -> tuple[Ranking, ...]:
+    """None where configurations are not compared one by one, or most of them are not measured."""
+    analysis = resolved.study.analysis
+    if resolved.study.design.combine in ("screening", "ablation") or resolved.study.allocation == "refine":
+        return ()
+    return rankings(
+        made,
+        clean,
+        resolved.deciding,
+        confidence=analysis.confidence,
+        smallest_effect=analysis.smallest_effect,
+        order_matters=_order_matters(resolved),
+        across=across,
     )
 
 
@@ -350,3 +379,13 @@ def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally) -> list[str]:
             shown = "; ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
             notes.append(f"Trials {left}: {len(bad)} of {counted.trials} ({shown}).")
     return notes
+
+
+def _not_precise(resolved: ResolvedStudy, found: Sequence[Verdict]) -> list[str]:
+    """What is still wider than was asked for."""
+    precision = resolved.study.analysis.precision
+    wide = [f"{one.configuration} on {one.metric}" for one in found if one.deciding and one.precise is False]
+    if not wide or precision is None:
+        return []
+    more = [f"{len(wide) - MOST_NOTES} more"] if len(wide) > MOST_NOTES else []
+    return [f"Not as precise as requested (±{percent(precision)}): {listed([*wide[:MOST_NOTES], *more])}."]

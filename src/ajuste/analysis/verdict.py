@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,53 +58,86 @@ def judge(
     *,
     confidence: float = 0.95,
     smallest_effect: float = 0.05,
+    precision: float | None = None,
     order_matters: bool = True,
 ) -> tuple[Verdict, ...]:
     """The verdicts, metric by metric (deciding ones first), configuration by configuration.
 
     Described metrics that no pair of trials has give no verdict. ``confidence`` is that of the whole family of
-    deciding comparisons, at all numbers of blocks together. For ``order_matters`` see ``analysis.pairs``.
+    deciding comparisons, at all numbers of blocks together. ``precision`` is the half width that the intervals of
+    deciding metrics should have, relative to the baseline. For ``order_matters`` see ``analysis.pairs``.
     """
     baseline = next(c for c in configurations if c.baseline)
     others = [c for c in configurations if not c.baseline]
     clean = clean_trials(trials)
     alpha = family(configurations, deciding, confidence).alpha
     verdicts = []
+    wanted = _Wanted(confidence, alpha, smallest_effect)
     for metric in (*deciding, *described):
         is_deciding = metric in deciding
         for other in others:
             both = pairs(clean, baseline.name, other.name, metric.column, order_matters=order_matters)
             found = effect(both, metric, alpha)
             if found is not None:
-                verdicts.append(_verdict(found, other.name, metric, confidence, alpha, smallest_effect, is_deciding))
+                own = replace(wanted, precision=precision if is_deciding else None)
+                verdicts.append(_verdict(found, other.name, metric, own, is_deciding))
             elif is_deciding:
                 reason = _why_none(clean, (baseline.name, other.name), metric.column)
                 verdicts.append(unmeasured(other.name, metric, confidence, reason))
     return tuple(verdicts)
 
 
-def _verdict(
-    found: Effect,
-    configuration: str,
-    metric: Metric,
-    confidence: float,
-    alpha: float,
-    smallest_effect: float,
-    deciding: bool,
-) -> Verdict:
-    zone = margin(found, smallest_effect)
+@dataclass(frozen=True)
+class _Wanted:
+    """What is wanted of one interval: its error rate ``alpha``, and how narrow it should be, if that matters."""
+
+    confidence: float
+    alpha: float
+    smallest_effect: float
+    precision: float | None = None
+
+
+def _verdict(found: Effect, configuration: str, metric: Metric, wanted: _Wanted, deciding: bool) -> Verdict:
+    zone = margin(found, wanted.smallest_effect)
     word = word_of(found, metric, zone)
+    precise = None if wanted.precision is None else is_precise(found, wanted.precision)
+    more = [more_blocks(found, zone, wanted.alpha)] if word == "undecided" else []
+    more += [_more_to_narrow(found, wanted.precision, wanted.alpha)] if wanted.precision and not precise else []
+    known = [blocks for blocks in more if blocks is not None]
     return of_effect(
         found,
         configuration,
         metric,
         word,
-        level=confidence,
+        level=wanted.confidence,
         blocks=found.interval.n,
-        more_blocks=more_blocks(found, zone, alpha) if word == "undecided" else None,
+        more_blocks=max(known) if known and len(known) == len(more) else None,
         deciding=deciding,
-        reason=reason_of(word, found, metric, smallest_effect, _so_far(found, metric, alpha)),
+        precise=precise,
+        reason=reason_of(word, found, metric, wanted.smallest_effect, _so_far(found, metric, wanted.alpha)),
     )
+
+
+def half_width_of(found: Effect) -> float:
+    """Half the width of the interval, on its scale; infinite while nothing can be said."""
+    return (found.interval.high - found.interval.low) / 2
+
+
+def is_precise(found: Effect, precision: float) -> bool:
+    """Whether the interval reaches no further than ``precision`` to each side, as a share of the baseline. Ratios may
+    be wrong by a factor of 1 + ``precision``, and differences from a baseline of 0 by one step of the figure.
+    """
+    return half_width_of(found) <= margin(found, precision)
+
+
+def _more_to_narrow(found: Effect, precision: float, alpha: float) -> int | None:
+    """About how many more blocks make the interval so narrow, were the spread to stay as it is."""
+    n = found.interval.n
+    if n < 2 or math.isnan(found.interval.variance):
+        return None
+    variance = found.interval.variance * n / (n - 1)
+    needed = values_needed(variance, margin(found, precision), alpha, most=MOST_BLOCKS)
+    return None if needed is None else max(1, needed - n)
 
 
 def of_effect(found: Effect, configuration: str, metric: Metric, word: Word, **more: Any) -> Verdict:

@@ -20,6 +20,7 @@ from ajuste.cli.options import (
     ClusterKeys,
     Confidence,
     DryRun,
+    FailOn,
     Files,
     Fresh,
     IgnoreFailure,
@@ -29,6 +30,7 @@ from ajuste.cli.options import (
     Machine,
     Memory,
     MinEffect,
+    Precision,
     Prepare,
     Quiet,
     Report,
@@ -50,6 +52,7 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.profile.placing import Placed
 from ajuste.run.testbed import RunOptions
+from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.request import Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.overrides import with_kernels
@@ -141,6 +144,7 @@ def compare(
         ),
     ] = None,
     min_effect: MinEffect = None,
+    precision: Precision = None,
     confidence: Confidence = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not (default: 5m).", "DURATION")] = None,
     blocks: Annotated[
@@ -163,6 +167,7 @@ def compare(
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
     accept_risk: AcceptRisk = False,
+    fail_on: FailOn = None,
     save: Save = None,
     dry_run: DryRun = False,
     fresh: Fresh = False,
@@ -170,7 +175,7 @@ def compare(
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Measure a command, or compare commands or settings.
 
     Measures in randomised blocks until the answer is known, then restores all settings.
@@ -201,6 +206,7 @@ def compare(
         file=tuple(file or ()),
         metric=tuple(metric or ()),
         min_effect=min_effect,
+        precision=precision,
         confidence=confidence,
         max_time=max_time,
         blocks=blocks,
@@ -226,6 +232,7 @@ def compare(
         target = with_kernels(bare, names).target
         profiles = placed(specs, target, known, means, tell=not (silent or dry_run))
     study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
+    fail_conditions(fail_on or (), study, known)
     means = replace(means, cluster=chosen_cluster(study, cluster, workers, keys=cluster_keys, insecure=insecure))
     if not dry_run:
         names |= built_for(study, known, means, quiet=silent)
@@ -236,9 +243,9 @@ def compare(
         save_study(adhoc_document(savable(typed, names), known, profiles)[0], save, command)
     if dry_run:
         show_plan(study, known, means, as_json=as_json)
-        return
+        return 0
 
-    measure(
+    return measure(
         study,
         known,
         Showing(report, quiet, as_json, verbose),
@@ -246,4 +253,5 @@ def compare(
         means=means,
         fresh=unless_going_on(fresh),
         name_chosen=name is not None,
+        fail_on=fail_on or (),
     )

@@ -33,7 +33,8 @@ MOST_LINES: Final = 60
 def exit_code(work: Callable[[], object]) -> int:
     """Do ``work`` and say on stderr what went wrong, if anything did. Nothing that is said can move the cursor.
 
-    0 done, 1 the run failed, 2 the request was wrong, 130 interrupted (SIGINT, SIGTERM or SIGHUP).
+    0 done, 1 the run failed, 2 the request was wrong, 3 it worsens (``--fail-on``), 130 interrupted (SIGINT, SIGTERM
+    or SIGHUP).
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)

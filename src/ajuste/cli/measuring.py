@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.choice import built_for
+from ajuste.cli.failing import exit_code_of
 from ajuste.cli.showing import show_results
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.metric import Metric
@@ -16,6 +17,7 @@ from ajuste.run.experiment import conduct, goes_on, prepare, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
+from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.measures import measures
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
@@ -51,13 +53,15 @@ def measure(
     means: RunOptions,
     fresh: Callable[[Experiment, Store], bool],
     name_chosen: bool = False,
-) -> None:
-    """Carry out ``study`` and show what came out.
+    fail_on: Sequence[str] = (),
+) -> int:
+    """Carry out ``study`` and show what came out; returns the exit code.
 
     ``fresh`` says whether what is in the store is measured anew, ``name_chosen`` that no other question may have the
-    study's name. Raises RunError for a study that failed, after its
+    study's name, ``fail_on`` what the exit code is 3 for. Raises RunError for a study that failed, after its
     results were shown, if there are any.
     """
+    conditions = fail_conditions(fail_on, study, catalogue)
     check_report(showing.report)
     quiet = showing.quiet or showing.as_json
     study = with_kernels(study, built_for(study, catalogue, means, quiet=quiet))
@@ -88,6 +92,7 @@ def measure(
         show_results(results, path, as_json=showing.as_json, verbose=showing.verbose)
     if failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
+    return exit_code_of(conditions, results, as_json=showing.as_json) if conditions else 0
 
 
 def _first_metric(study: Study, catalogue: Catalogue) -> Metric:

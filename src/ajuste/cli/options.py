@@ -106,6 +106,10 @@ Prepare = Annotated[str | None, option("Run this before each trial.", "COMMAND")
 Cleanup = Annotated[str | None, option("Run this once after all trials.", "COMMAND")]
 Files = Annotated[list[str] | None, option("Copy this file into the guest (repeatable).", "FILE")]
 MinEffect = Annotated[str | None, option("Smallest effect that matters (default: 2%).", "SHARE")]
+Precision = Annotated[
+    str | None,
+    option("Go on until each interval is at most this wide to each side, though it is decided: 1%.", "SHARE"),
+]
 Confidence = Annotated[str | None, option("Confidence of all verdicts together (default: 95%).", "SHARE")]
 Timeout = Annotated[str | None, option("Time limit of one trial.", "DURATION")]
 SeedOfOrder = Annotated[int | None, typer.Option(min=0, help="Seed of the order (default: 1).", show_default=False)]
@@ -113,6 +117,15 @@ AsRoot = Annotated[bool, option("Run the command as root, not as the user who ca
 IgnoreFailure = Annotated[bool, option("Also measure trials that fail.", None, "--ignore-failure")]
 KeepOutput = Annotated[
     bool, option("Keep all output of the trials; otherwise long output and binary data are cut.", None, "--keep-output")
+]
+FailOn = Annotated[
+    list[str] | None,
+    option(
+        "Exit with 3 if a configuration is proved to worsen: on any deciding metric or this one, by more than LIMIT "
+        "such as 2% (repeatable).",
+        "worsens[:METRIC][:LIMIT]",
+        "--fail-on",
+    ),
 ]
 Save = Annotated[Path | None, option("Write an equivalent study file.", "FILE")]
 DryRun = Annotated[bool, option("Show the plan; change and measure nothing.", None, "--dry-run")]

@@ -134,6 +134,7 @@ def _document(
     "ajuste report messages --html messages.html",
     "ajuste report messages --pictures figures",
     "ajuste report messages --markdown messages.md",
+    "ajuste report messages --format lkml",
 )
 def report(
     runs: Annotated[
@@ -147,13 +148,19 @@ def report(
         Path | None, typer.Option(metavar="DIR", help="Write every picture of the report to this directory.")
     ] = None,
     form: Annotated[
-        Literal["svg", "png"], typer.Option("--format", help="Format of the pictures: svg or png.")
-    ] = "svg",
+        Literal["svg", "png", "lkml"] | None,
+        typer.Option(
+            "--format",
+            help="Format of the pictures: svg (the default) or png. lkml: print plain-text tables for a mail instead.",
+            show_default=False,
+        ),
+    ] = None,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the results to this file as Markdown.")
     ] = None,
     metric: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="With --markdown: show these metrics (repeatable).")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="With --markdown or --format lkml: show these metrics (repeatable)."),
     ] = None,
     trials: Annotated[bool, typer.Option("--trials", help="Show the output of every trial.")] = False,
     kernel: Annotated[
@@ -173,7 +180,9 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show a run from the store; without RUN, list all runs; with several, compare them."""
-    if pictures is not None:
+    if form == "lkml":
+        _check_mail(runs or (), pictures=pictures, trials=trials, as_json=as_json)
+    elif pictures is not None:
         require_extra("pictures")
     place = home()
     wanted = RunFilter(kernel or "", workload or "", tag or "", since_of(since), find or "")
@@ -195,12 +204,15 @@ def report(
 
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
+    if form == "lkml":
+        _print_mail(results, metric or [])
+        return
     show_results(results, html or place.reports / f"{results.run}.html", as_json=as_json, verbose=verbose)
     if pictures is not None:
         from ajuste.report.pictures.files import write_pictures
         from ajuste.report.results import report_of
 
-        written = write_pictures(report_of(results), pictures, form)
+        written = write_pictures(report_of(results), pictures, form or "svg")
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
@@ -248,9 +260,23 @@ def _listed(url: str) -> Iterable[Head]:
         return store.runs()
 
 
-def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
-    from ajuste.report.markdown import markdown as as_markdown
-    from ajuste.report.results import report_of
+def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_json: bool) -> None:
+    others = {"--pictures": pictures is not None, "--trials": trials, "--json": as_json}
+    given = next((name for name, is_given in others.items() if is_given), None)
+    if given is not None:
+        raise RequestError(f"--format lkml conflicts with {given}", hint="remove one of them")
+    if len(runs) != 1:
+        raise RequestError(f"--format lkml applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
+
+
+def _print_mail(results: Results, metrics: list[str]) -> None:
+    from ajuste.report.mail import mail
+
+    _check_metrics(results, metrics)
+    typer.echo(mail(results, metrics), nl=False)
+
+
+def _check_metrics(results: Results, metrics: Sequence[str]) -> None:
     from ajuste.study.problem import nearest
 
     known = [one.name for one in results.metrics]
@@ -260,6 +286,13 @@ def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
                 f"--metric: {visible(name)!r} was not measured{nearest(name, known)}",
                 hint=f"give one of {', '.join(map(visible, known))}",
             )
+
+
+def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
+    from ajuste.report.markdown import markdown as as_markdown
+    from ajuste.report.results import report_of
+
+    _check_metrics(results, metrics)
     try:
         write_text(path, as_markdown(report_of(results, metrics)))
     except OSError as error:

@@ -17,12 +17,14 @@ from ajuste.cli.options import (
     ClusterAddress,
     ClusterKeys,
     Disk,
+    FailOn,
     Insecure,
     Jobs,
     Json,
     Kernel,
     Machine,
     Parameter,
+    Precision,
     Quiet,
     Report,
     Seed,
@@ -41,7 +43,7 @@ from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import seconds
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import with_machine, with_time, with_topology
+from ajuste.study.overrides import with_machine, with_precision, with_time, with_topology
 
 
 @example(
@@ -59,6 +61,7 @@ def run(
     machine: Machine = None,
     topology: Topology = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not.", "DURATION")] = None,
+    precision: Precision = None,
     disk: Disk = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's run.")] = False,
     report: Report = None,
@@ -69,10 +72,11 @@ def run(
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
     accept_risk: AcceptRisk = False,
+    fail_on: FailOn = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Run STUDY to a verdict and a report.
 
     Boots its kernel, measures in randomised blocks, and stops when the answer is known.
@@ -87,6 +91,7 @@ def run(
         "--without": without,
         "--machine": [machine] if machine is not None else None,
         "--topology": [topology] if topology is not None else None,
+        "--precision": [precision] if precision is not None else None,
         "--max-time": [max_time] if max_time is not None else None,
     }
     with ExitStack() as stack:
@@ -100,9 +105,11 @@ def run(
             chosen = with_machine(chosen, machine, known)
         if topology is not None:
             chosen = with_topology(chosen, topology, known)
+        if precision is not None:
+            chosen = with_precision(chosen, precision)
         if max_time is not None:
             chosen = with_time(chosen, seconds("--max-time", max_time))
-        measure(
+        return measure(
             chosen,
             known,
             Showing(report, quiet, as_json, verbose),
@@ -115,6 +122,7 @@ def run(
                 cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure),
             ),
             fresh=lambda *_: fresh,
+            fail_on=fail_on or (),
         )
 
 

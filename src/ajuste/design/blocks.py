@@ -121,16 +121,17 @@ hold the baseline and what may be the best.
 def members(names: Sequence[str], baseline: str, findings: Sequence[Finding]) -> tuple[str, ...]:
     """The configurations of the blocks that follow ``findings``, in the order of ``names``.
 
-    The baseline, and what is undecided on a metric that decides. Where nothing is, and yet it goes on (for the least
-    time that was asked for), all of them: a block of the baseline alone would tell nothing.
+    The baseline, and what is undecided on a metric that decides, or less precise than was asked for. Where nothing is,
+    and yet it goes on (for the least time that was asked for), all of them: a block of the baseline alone would tell
+    nothing.
 
     Every comparison is a confidence sequence of its own over the blocks that hold its pair. Up to when it is measured
     depends on its past only, and the sequence holds at every such time: a comparison that ended stays as it was then.
     """
-    undecided = {v.subject for v in findings if v.deciding and v.verdict == "undecided" and not v.depends_on_machine}
-    if not undecided:
+    still_open = {v.subject for v in findings if v.deciding and v.is_open}
+    if not still_open:
         return tuple(names)
-    return tuple(name for name in names if name == baseline or name in undecided)
+    return tuple(name for name in names if name == baseline or name in still_open)
 
 
 # What the seed of a block changes in the machine, so that replicates under a virtual clock are not one trial.

@@ -75,11 +75,13 @@ def stop(
 ) -> Stop | None:
     """Whether to stop after ``blocks`` measured blocks and ``minutes``; ``None`` means: go on.
 
-    The deciding ones of ``findings`` count. ``means`` are given where there is one configuration only, and so nothing
-    to find out by comparing. Looking after every block is what the intervals are made for (see ``analysis.sequence``).
+    The deciding ones of ``findings`` count: each must be decided, and precise if that was asked for. ``means`` are
+    given where there is one configuration only, and so nothing to find out by comparing. Looking after every block is
+    what the intervals are made for (see ``analysis.sequence``): they hold at all numbers of blocks together, so also
+    at the one at which they are narrow enough.
     """
     deciding = [v for v in findings if v.deciding]
-    open_ones = [v for v in deciding if v.verdict == "undecided" and not v.depends_on_machine]
+    open_ones = [v for v in deciding if v.is_open]
     unknown = [mean for mean in means if not mean.known]
     if blocks >= limits.min_blocks:
         if not open_ones and not unknown and 60 * minutes >= limits.min_seconds:
@@ -161,7 +163,8 @@ def _decided(findings: Sequence[Finding], blocks: int) -> str:
     if not findings:
         return f"measured {_blocks(blocks)}; there is nothing to compare"
     said = "all verdicts decided" if len(findings) > 1 else "the verdict is decided"
-    return f"{said} after {_blocks(blocks)}{_spread(findings)}"
+    precise = " with the requested precision" if any(one.precise for one in findings) else ""
+    return f"{said}{precise} after {_blocks(blocks)}{_spread(findings)}"
 
 
 def _spread(findings: Sequence[Finding]) -> str:
@@ -188,7 +191,14 @@ def _time(minutes: float) -> str:
 def _still(open_ones: list[Finding]) -> str:
     if not open_ones:
         return "all verdicts decided, but with fewer than the minimum of blocks"
-    return "one verdict is undecided" if len(open_ones) == 1 else f"{len(open_ones)} verdicts are undecided"
+    undecided = sum(one.verdict == "undecided" for one in open_ones)
+    wide = len(open_ones) - undecided
+    said = []
+    if undecided:
+        said.append("one verdict is undecided" if undecided == 1 else f"{undecided} verdicts are undecided")
+    if wide:
+        said.append(f"{'one interval is' if wide == 1 else f'{wide} intervals are'} less precise than requested")
+    return ", ".join(said)
 
 
 def _blocks(count: int) -> str:
@@ -307,7 +317,7 @@ def remaining(
     deciding = [one for one in findings if one.deciding]
     wanted: dict[str, int | None] = {one.subject: 0 for one in deciding}
     for one in deciding:
-        if one.verdict == "undecided":
+        if one.verdict == "undecided" or one.precise is False:
             known = wanted[one.subject]
             more = one.more_blocks
             wanted[one.subject] = None if more is None or known is None else max(known, more)

@@ -14,7 +14,7 @@ from ajuste.model.scheduling import Explanation
 from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import Factor
 from ajuste.model.tuning import Tuning
-from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Verdict, Word
+from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict, Word
 
 # Histories: one metric over the versions of the kernel.
 
@@ -285,6 +285,7 @@ class Results(_Doc):
     ``tally`` counts all trials; of very many ``trials`` has only some, see ``analysis.points``.
     ``effects`` are those of the factors, where combinations of several were tried, a family of their own with
     ``effects_correction``; ``cells`` show the interactions of a full factorial.
+    ``rankings`` are there of three configurations or more, one for each deciding metric with a better direction.
     ``histories`` are there where versions of the kernel are compared, ``surfaces`` where numeric factors span one, with
     ``correlations`` of deciding metrics and all others.
     ``machines`` compares the effects on several machines, where blocks were shared out among them.
@@ -313,6 +314,7 @@ class Results(_Doc):
     design: str = ""
     blocks: int
     verdicts: tuple[Verdict, ...]
+    rankings: tuple[Ranking, ...] = ()
     configurations: tuple[Measured, ...]
     factors: tuple[Factor, ...]
     metrics: tuple[Metric, ...]

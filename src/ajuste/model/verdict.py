@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.metric import Direction, Scale
 
@@ -17,7 +18,8 @@ class Finding(BaseModel):
     ``estimate``, ``low`` and ``high`` are ratios, or differences in ``unit`` where ``scale`` says so.
     They are ``None`` where too little is known for a number (``low``/``high`` = None: unbounded on that side).
     ``level`` is the confidence of the whole family, e.g. 0.95; ``blocks`` how many complete blocks it rests on;
-    ``more_blocks`` about how many more would decide it (undecided only). ``reason`` is a plain sentence.
+    ``more_blocks`` about how many more would decide it (only of what is open). ``reason`` is a plain sentence.
+    ``precise`` says whether the interval is as narrow as was asked for, if that was; until then it stays open.
     ``deciding`` is False for what is only described and does not keep the study going. What ``depends_on_machine`` is
     undecided for good: two machines certainly say different things.
     """
@@ -36,7 +38,13 @@ class Finding(BaseModel):
     more_blocks: int | None = None
     deciding: bool = True
     depends_on_machine: bool = False
+    precise: bool | None = Field(default=None, exclude_if=lambda precise: precise is None)
     reason: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more blocks can be of use: undecided, or decided but not as precise as was asked for."""
+        return not self.depends_on_machine and (self.verdict == "undecided" or self.precise is False)
 
     @property
     def subject(self) -> str:
@@ -58,6 +66,33 @@ class Verdict(Finding):
     @property
     def subject(self) -> str:
         return self.configuration
+
+
+class Ranked(Finding):
+    """A configuration against the winner of a ranking, from the blocks that have a clean trial of both. *worsens* is
+    worse for certain, *equivalent* as good for all that matters, *undecided* may be as good or better.
+    """
+
+    configuration: str
+
+    @property
+    def subject(self) -> str:
+        return self.configuration
+
+
+class Ranking(BaseModel):
+    """Which configuration is best on one metric. ``contenders`` cannot be distinguished from the ``winner``, which is
+    the first of them; ``others`` are all but the winner, the best first. The intervals of ``comparisons`` between any
+    two hold together with confidence ``level``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    metric: str
+    winner: str
+    contenders: tuple[str, ...]
+    others: tuple[Ranked, ...]
+    level: float
+    comparisons: int
 
 
 class FactorEffect(Finding):
@@ -131,6 +166,20 @@ class FactorCell(BaseModel):
     estimate: float | None
     low: float | None
     high: float | None
+
+
+# What makes a command of a script fail.
+
+
+@dataclass(frozen=True)
+class FailCondition:
+    """``text`` as it was given: a configuration worsens on one of ``metrics``, by more than ``limit`` (a share of the
+    baseline) if there is one.
+    """
+
+    text: str
+    metrics: tuple[str, ...]
+    limit: float | None = None
 
 
 # Effects by machine, where a run was measured on several: whether one answer is right for all of them.

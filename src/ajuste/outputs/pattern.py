@@ -13,7 +13,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict
 
 from ajuste.model.error import RequestError
-from ajuste.outputs.base import ParseError, excerpt, figure, finite
+from ajuste.outputs.base import ParseError, excerpt, finite
+from ajuste.outputs.units import amount
 
 SECONDS: Final = 5
 """A search that takes longer has a pattern that backtracks without end."""
@@ -23,12 +24,15 @@ LONGEST_LINE: Final = 4096
 
 
 class Pattern(BaseModel):
-    """``pattern`` is searched in each line of ``stream``; its first group is the value of ``metric``."""
+    """``pattern`` is searched in each line of ``stream``; its first group is the value of ``metric``, in its ``unit``
+    if it has no other.
+    """
 
     model_config = ConfigDict(frozen=True)
     metric: str
     pattern: str
     stream: str = "stdout"
+    unit: str = ""
 
 
 def check_pattern(pattern: str) -> None:
@@ -72,7 +76,7 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
             raise ParseError(
                 f'no line of {pattern.stream} matches the pattern of "{pattern.metric}", {pattern.pattern}'
             )
-        metrics[pattern.metric] = figure(text, f'"{pattern.metric}"')
+        metrics[pattern.metric] = amount(text, pattern.unit, f'"{pattern.metric}"')
     return metrics
 
 
@@ -93,12 +97,15 @@ _OPENING: Final = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
 
 
 class Pointer(BaseModel):
-    """``pointer`` leads to the value of ``metric`` in the document on ``stream``."""
+    """``pointer`` leads to the value of ``metric`` in the document on ``stream``: a number, or a text that has one
+    with a unit.
+    """
 
     model_config = ConfigDict(frozen=True)
     metric: str
     pointer: str
     stream: str = "stdout"
+    unit: str = ""
 
 
 def check_pointer(pointer: str) -> None:
@@ -134,6 +141,9 @@ def pointed(pointers: Sequence[Pointer], streams: dict[str, str]) -> dict[str, f
     metrics = {}
     for one in pointers:
         value = follow(documents[one.stream], one.pointer)
+        if isinstance(value, str) and value[:1].isdecimal():
+            metrics[one.metric] = amount(value, one.unit, f'"{one.metric}"')
+            continue
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ParseError(f'{one.pointer} is {_kind(value)}; expected a number for "{one.metric}"')
         metrics[one.metric] = finite(value, f'"{one.metric}"')

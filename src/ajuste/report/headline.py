@@ -13,8 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from ajuste.model.metric import Metric
-from ajuste.model.results import Measured, Results
-from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
+from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
 from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
 from ajuste.report.format import is_percentage, shown_as
@@ -32,7 +31,6 @@ _WITH_ARTICLE: Final = (
     *("time to ", "time until "),
 )
 _PERCENTILE: Final = re.compile(r"[\d.]+th percentile")
-_SPEAK_FOR_THEMSELVES: Final = (COMMAND_FACTOR, SETTINGS_FACTOR)
 
 
 @dataclass(frozen=True)
@@ -187,27 +185,16 @@ class _Subject:
 
     @property
     def _baseline(self) -> str:
-        return next((self._setting(one) for one in self.results.configurations if one.baseline), "the baseline")
+        return next((self.labels.setting(one) for one in self.results.configurations if one.baseline), "the baseline")
 
     def _name(self, verdict: Verdict) -> str:
         found = next((one for one in self.results.configurations if one.name == verdict.configuration), None)
-        return self._setting(found) if found is not None else verdict.configuration
+        return self.labels.setting(found) if found is not None else verdict.configuration
 
     def _use(self, verdict: Verdict) -> str:
         explained = {one.name for one in self.results.explained}
         is_setting = bool(self.labels.factors) and all(factor.name in explained for factor in self.labels.factors)
         return f"Use {self._name(verdict)}: it" if is_setting else self._name(verdict)
-
-    def _setting(self, configuration: Measured) -> str:
-        """``vm.swappiness = 10``; what speaks for itself without the factor's name."""
-        said = [
-            self.labels.level(factor.name, configuration.levels[factor.name])
-            if factor.name in _SPEAK_FOR_THEMSELVES
-            else f"{factor.name} = {self.labels.level(factor.name, configuration.levels[factor.name])}"
-            for factor in self.labels.factors
-            if factor.name in configuration.levels
-        ]
-        return ", ".join(said) or configuration.name
 
     def _change(self, verdict: Verdict) -> str:
         """``cuts elapsed time from 8.1 s to 7.1 s (−12 %)``."""

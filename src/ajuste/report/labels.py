@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from ajuste.model.results import Measured, Results
-from ajuste.model.trial import Factor
+from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR, Factor
 from ajuste.model.wording import visible_line
 from ajuste.report.format import level_text
+
+_SPEAK_FOR_THEMSELVES: Final = (COMMAND_FACTOR, SETTINGS_FACTOR)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,17 @@ class Labels:
     def short(self, configuration: Measured) -> str:
         """All levels in one line; the configuration's name if it has none."""
         return ", ".join(self.of(configuration)) or visible_line(configuration.name)
+
+    def setting(self, configuration: Measured) -> str:
+        """As it stands in a sentence: ``vm.swappiness = 10``; what speaks for itself without the factor's name."""
+        said = [
+            self.level(factor.name, configuration.levels[factor.name])
+            if factor.name in _SPEAK_FOR_THEMSELVES
+            else f"{visible_line(factor.name)} = {self.level(factor.name, configuration.levels[factor.name])}"
+            for factor in self.factors
+            if factor.name in configuration.levels
+        ]
+        return ", ".join(said) or visible_line(configuration.name)
 
     @property
     def heading(self) -> str:

@@ -110,6 +110,7 @@ class PlannedStudy(_Planned):
     counters: tuple[str, ...] = ()
     level: float
     smallest_effect: float
+    precision: float | None = None
     correction: str = ""
     needed: tuple[PlannedNeed, ...] = ()
     notes: tuple[str, ...] = ()
@@ -252,7 +253,13 @@ def _measured(plan: PlannedStudy) -> tuple[Fact, ...]:
         ("Correction", plan.correction),
         ("Smallest effect that matters", effect_band(plan.smallest_effect)),
         ("Blocks to see it", _needed(plan)),
+        ("Precision", _precision(plan)),
     )
+
+
+def _precision(plan: PlannedStudy) -> str:
+    """How narrow the intervals must be; empty where being decided is enough."""
+    return f"goes on until each interval is within {effect_band(plan.precision)}" if plan.precision is not None else ""
 
 
 def _needed(plan: PlannedStudy) -> str:

@@ -230,7 +230,7 @@ class Progress(Display):
         return " · ".join(parts)
 
     def _estimates(self) -> Table | None:
-        """The effects on the first deciding metric; the undecided ones first where there is no room for all."""
+        """The effects on the first deciding metric; the open ones first where there is no room for all."""
         if self._metric is None:
             return None
         mine = [verdict for verdict in self._findings if verdict.metric == self._metric.name]
@@ -239,14 +239,15 @@ class Progress(Display):
         styles = effect_style(mine, self._metric.unit)
         shown = mine
         if len(mine) > _MOST_LINES:
-            shown = sorted(mine, key=lambda verdict: verdict.verdict != "undecided")[:_MOST_LINES]
+            shown = sorted(mine, key=lambda verdict: not verdict.is_open)[:_MOST_LINES]
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False, title_justify="left")
         table.title = Text(f"{visible_line(self._metric.title)} so far", style="dim")
         for justify in ("left", "right", "right", "left"):
             table.add_column(justify=justify, overflow="fold")
         for verdict in shown:
             style = styles[verdict.scale]
-            word = Text(verdict.verdict, style=WORD_STYLES[verdict.verdict])
+            more = ", not yet precise enough" if verdict.verdict != "undecided" and verdict.is_open else ""
+            word = Text(f"{verdict.verdict}{more}", style=WORD_STYLES[verdict.verdict])
             name = Text(visible_line(verdict.subject))
             table.add_row(name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word)
         if len(mine) > len(shown):

@@ -55,6 +55,7 @@ from ajuste.report.metric_table import (
 )
 from ajuste.report.plots.timelines import timelines_plot
 from ajuste.report.plots.trials import small_plot
+from ajuste.report.ranking import ranking_sections
 from ajuste.report.scheduling import scheduling_sections
 from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
 from ajuste.report.trials import excerpt_of
@@ -94,6 +95,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
     sections = (
         *_answer(results),
         *_verdicts(results, shown, first, labels),
+        *ranking_sections(results, first, labels),
         *_lines(results, decided),
         *_effects(results, decided, labels),
         *told,

@@ -38,13 +38,17 @@ ORDER: Final[tuple[Word, ...]] = ("improves", "worsens", "differs", "equivalent"
 def verdict_text(verdict: Finding, smallest_effect: float) -> str:
     """``improves``, ``equivalent within ±5 %``, ``undecided, about 12 more blocks``."""
     if verdict.verdict == "equivalent":
-        return f"equivalent within {effect_band(smallest_effect)}"
+        return f"equivalent within {effect_band(smallest_effect)}{_imprecise(verdict)}"
     if verdict.depends_on_machine:
         return "depends on the machine"
-    if verdict.verdict == "undecided" and verdict.more_blocks is not None:
-        noun = "block" if verdict.more_blocks == 1 else "blocks"
-        return f"undecided, about {verdict.more_blocks:,} more {noun}"
-    return verdict.verdict
+    more = "" if verdict.more_blocks is None else f", about {count_of(verdict.more_blocks, 'more block')}"
+    if verdict.verdict == "undecided":
+        return f"undecided{more}"
+    return f"{verdict.verdict}{_imprecise(verdict)}"
+
+
+def _imprecise(verdict: Finding) -> str:
+    return ", less precise than requested" if verdict.precise is False else ""
 
 
 def effect_band(smallest_effect: float) -> str:

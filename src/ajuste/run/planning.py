@@ -76,6 +76,7 @@ def planned_study(
         counters=resolved.counters,
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
+        precision=study.analysis.precision,
         correction=_correction(resolved),
         needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
         notes=(*_looked_at(study), *_further(resolved, made), *resolved.notes),

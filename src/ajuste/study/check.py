@@ -77,6 +77,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
         check_modelled(study, catalogue),
         _prediction(study, catalogue),
         check_design(study, catalogue),
+        check_precision(study),
         check_tune(study, catalogue),
         _scratch(study, catalogue),
     )
@@ -269,6 +270,14 @@ MOST_LINES = 60
 
 _EXPECTED = "screening requires two levels of each factor, or three with the baseline in the middle"
 _ALL = 'use combine = "all" for every combination, or "one-at-a-time"'
+
+
+def check_precision(study: Study) -> Iterator[Problem]:
+    """Whether there are intervals that a precision can be asked of."""
+    design = study.design
+    said = design.combine if design.combine in ("screening", "ablation") else design.allocation
+    if study.analysis.precision is not None and said in ("screening", "ablation", "refine", "best"):
+        yield Problem(("analysis", "precision"), f"precision is of configurations' intervals; conflicts with {said}")
 
 
 def check_design(study: Study, catalogue: Catalogue) -> Iterator[Problem]:

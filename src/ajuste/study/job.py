@@ -62,6 +62,15 @@ Levels = Annotated[
     Field(min_length=1),
     WithJsonSchema({"anyOf": [_LEVEL_SCHEMA, {"type": "array", "items": _LEVEL_SCHEMA, "minItems": 1}]}),
 ]
+Share = Annotated[Real, Field(gt=0, le=10)]
+Precision = Annotated[
+    Share | None,
+    Field(
+        exclude_if=lambda precision: precision is None,
+        description="Go on until no deciding interval is wider than this to each side of its estimate, relative to the "
+        "baseline (default: until all verdicts are decided).",
+    ),
+]
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Claimed = Annotated[str, StringConstraints(pattern=r"^(no-)?[a-z][a-z0-9_]*(=[a-z0-9]+)?$", max_length=40)]
 """What a kernel must have, in form: ``numa``, ``no-numa``, ``hz=250``."""
@@ -99,7 +108,8 @@ class PatternTable(StudyTable):
         default=None,
         min_length=1,
         max_length=500,
-        description="A Python regular expression for each line; its first group is the number. The last match counts.",
+        description="A Python regular expression for each line; its first group is the number, which may have a unit "
+        "of its own (12.3ms, 1.5K): it is converted. The last match counts.",
     )
     pointer: str | None = Field(
         default=None,
@@ -107,7 +117,7 @@ class PatternTable(StudyTable):
         description="Instead of a pattern: a JSON pointer (RFC 6901) such as /jobs/0/read/iops into the one JSON "
         "document that the command prints.",
     )
-    unit: str = Field(default="", description="The unit to show; empty for a count.")
+    unit: str = Field(default="", description="The unit to show and convert to; empty for a count.")
     direction: Direction = Field(description="The better direction: lower, higher, or none.")
     title: str = Field(default="", description="The title to show (default: the name).")
     scale: Scale = Field(

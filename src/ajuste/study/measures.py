@@ -48,12 +48,12 @@ def measures(study: Study, catalogue: Catalogue) -> Measures:
         counters=counters_for([metric.column for metric in (*deciding, *described)]),
         parser=kind.parser if kind else "",
         patterns=tuple(
-            Pattern(metric=m.name, pattern=m.pattern, stream=m.stream)
+            Pattern(metric=m.name, pattern=m.pattern, stream=m.stream, unit=m.unit)
             for m in study.workload.metrics
             if m.pattern is not None
         ),
         pointers=tuple(
-            Pointer(metric=m.name, pointer=m.pointer, stream=m.stream)
+            Pointer(metric=m.name, pointer=m.pointer, stream=m.stream, unit=m.unit)
             for m in study.workload.metrics
             if m.pointer is not None
         ),

@@ -23,8 +23,10 @@ from ajuste.study.job import (
     DiskTable,
     Level,
     Name,
+    Precision,
     Real,
     ScratchTable,
+    Share,
     StudyTable,
     Switch,
     Whole,
@@ -145,16 +147,13 @@ class AnalysisTable(StudyTable):
         description="The metrics that get verdicts and decide when the study stops. elapsed@p95 is the 95 % quantile "
         "of all trials' values of elapsed.",
     )
-    describe: tuple[str, ...] | None = Field(
-        default=None, description="Metrics to describe only (default: all others)."
-    )
+    describe: tuple[str, ...] | None = Field(default=None, description="Metrics to describe (default: all others).")
     confidence: Real = Field(default=0.95, ge=0.5, le=0.9999, description="Confidence of all verdicts together.")
-    smallest_effect: Real = Field(
+    smallest_effect: Share = Field(
         default=0.05,
-        gt=0,
-        le=10,
         description="The smallest effect that matters, relative to the baseline; smaller effects are equivalent.",
     )
+    precision: Precision = None
     prediction: str | None = Field(
         default=None, description="A kernel rule that predicts a metric; shown beside the measurements."
     )

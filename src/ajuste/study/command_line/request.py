@@ -44,6 +44,7 @@ class Request:
     file: tuple[str, ...] = ()
     metric: tuple[str, ...] = ()
     min_effect: str | None = None
+    precision: str | None = None
     confidence: str | None = None
     max_time: str | None = None
     blocks: str | None = None

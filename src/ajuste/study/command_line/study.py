@@ -211,6 +211,9 @@ def _analysis(
     if request.min_effect is not None:
         analysis["smallest_effect"] = share("--min-effect", request.min_effect)
         said["analysis", "smallest_effect"] = f"--min-effect {request.min_effect}"
+    if request.precision is not None:
+        analysis["precision"] = share("--precision", request.precision)
+        said["analysis", "precision"] = f"--precision {request.precision}"
     if request.confidence is not None:
         analysis["confidence"] = share("--confidence", request.confidence)
         said["analysis", "confidence"] = f"--confidence {request.confidence}"

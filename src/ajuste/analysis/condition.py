@@ -1,0 +1,74 @@
+"""Whether a configuration is proved to worsen, for scripts that must fail then.
+
+The intervals of all verdicts hold together at the confidence of the study, whenever it stopped. So does every answer
+here: it follows from the intervals alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ajuste.model.results import Results
+from ajuste.model.verdict import FailCondition, Verdict
+
+Outcome = Literal["worsens", "undecided", "holds"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What ``condition`` came to: the verdicts that prove it, and those that leave it open."""
+
+    condition: FailCondition
+    proving: tuple[Verdict, ...]
+    open: tuple[Verdict, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        return "worsens" if self.proving else "undecided" if self.open else "holds"
+
+
+def checked(conditions: Sequence[FailCondition], results: Results) -> tuple[Checked, ...]:
+    """Each of ``conditions`` on the verdicts of ``results``."""
+    baseline = next((one for one in results.configurations if one.baseline), None)
+    means = {name: summary.mean for name, summary in baseline.metrics.items()} if baseline else {}
+    return tuple(_checked(condition, results.verdicts, means) for condition in conditions)
+
+
+def _checked(condition: FailCondition, verdicts: Sequence[Verdict], means: Mapping[str, float]) -> Checked:
+    own = [verdict for verdict in verdicts if verdict.deciding and verdict.metric in condition.metrics]
+    outcomes = [(verdict, _outcome(verdict, condition.limit, means.get(verdict.metric, 0.0))) for verdict in own]
+    return Checked(
+        condition,
+        tuple(verdict for verdict, outcome in outcomes if outcome == "worsens"),
+        tuple(verdict for verdict, outcome in outcomes if outcome == "undecided"),
+    )
+
+
+def _outcome(verdict: Verdict, limit: float | None, baseline_mean: float) -> Outcome:
+    if limit is None:
+        return verdict.verdict if verdict.verdict in ("worsens", "undecided") else "holds"
+    near, far = worsening(verdict, baseline_mean)
+    if near > limit and verdict.verdict != "undecided":  # Machines that disagree leave it open.
+        return "worsens"
+    return "undecided" if far > limit or verdict.depends_on_machine else "holds"
+
+
+def worsening(verdict: Verdict, baseline_mean: float) -> tuple[float, float]:
+    """By how much it worsens at least and at most, as a share of the baseline; below 0 it improves.
+
+    Nothing is a share of a baseline of 0: there any difference is infinite.
+    """
+    none = 1.0 if verdict.scale == "ratio" else 0.0
+    size = 1.0 if verdict.scale == "ratio" else abs(baseline_mean)
+    low = -math.inf if verdict.low is None else _share(verdict.low - none, size)
+    high = math.inf if verdict.high is None else _share(verdict.high - none, size)
+    return (low, high) if verdict.direction == "lower" else (-high, -low)
+
+
+def _share(difference: float, size: float) -> float:
+    if size > 0 or difference == 0:
+        return difference / size if size > 0 else 0.0
+    return math.copysign(math.inf, difference)

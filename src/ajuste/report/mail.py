@@ -1,0 +1,340 @@
+"""Results as plain text for a mail, in the tables that scheduler developers post: ASCII, at most 72 columns.
+
+Each alternative stands beside the baseline twice: normalised, as ``tip[pct imp](CV)`` tables have it, and with its
+figures, as ``Amean`` or ``Hmean`` rows with ``*x%*`` for what is certain. Percentages are positive where it improves.
+Figures are of plain means; marks and verdicts are those of the analysis.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import statistics
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured, Results, Summary
+from ajuste.model.verdict import Verdict
+from ajuste.model.wording import percent, visible_line
+from ajuste.report.format import ShownNumber, count_of
+from ajuste.report.labels import Labels, labels_of
+from ajuste.report.method import clock_name
+from ajuste.report.metric_table import deciding_metrics, measured_metrics, metric_shown
+from ajuste.report.ranking import ranking_sentence
+from ajuste.report.results import report_of
+from ajuste.report.trials import excerpt_of
+
+WIDTH: Final = 72
+_CASE: Final = 16
+_CELL: Final = 22
+_STATISTIC: Final = 9
+_FIGURES: Final = 23
+_LONGEST_HEAD: Final = 7
+"""Characters of a configuration's name at the head of a column; longer ones get a letter."""
+_ASCII: Final = {
+    "−": "-",
+    "–": "-",
+    "µ": "u",
+    "μ": "u",
+    "±": "+-",
+    "×": "x",
+    "→": "->",
+    "…": "...",
+    "·": "-",
+    "≤": "<=",
+}
+_BETTER: Final = {
+    "lower": ("Lower is better", "pct imp"),
+    "higher": ("Higher is better", "pct imp"),
+    "none": ("No direction is better", "pct diff"),
+}
+
+
+def mail(results: Results, metrics: Sequence[str] = ()) -> str:
+    """The text; ``metrics`` are the names of those to show, the deciding ones if none is named."""
+    excerpt = excerpt_of(results)
+    shown = excerpt.results
+    mentioned = metrics or deciding_metrics(results)
+    chosen = [metric for metric in measured_metrics(shown) if metric.name in mentioned]
+    page = _Page(shown, labels_of(results), chosen or measured_metrics(shown)[:1])
+    parts = (
+        *_introduction(results, metrics),
+        _wrapped(excerpt.remark),
+        *page.legend(),
+        *page.ranking(),
+        *page.normalised(),
+        *page.figures(),
+        *_ending(results),
+    )
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def ascii_of(text: str) -> str:
+    """``text`` in ASCII, as one reads it where there are usual ways to write it."""
+    plain = "".join(_ASCII.get(letter, letter) for letter in visible_line(text))
+    return plain.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return "\n".join(
+        textwrap.wrap(ascii_of(text), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    )
+
+
+def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
+    report = report_of(results, metrics)
+    yield _wrapped(report.title)
+    yield _wrapped(report.headline)
+    blocks = f"{count_of(results.blocks, 'block')}, " if results.blocks else ""
+    if results.elsewhere:
+        yield _wrapped(f"{blocks}{count_of(results.elsewhere.values, 'value')}, measured elsewhere.")
+        return
+    machine = results.environment.get("this machine", {})
+    facts = [str(machine[name]) for name in ("processor", "memory") if name in machine]
+    facts += [f"Linux {machine['kernel']}"] if "kernel" in machine else []
+    where = "; on " + ", ".join(facts) if facts else ""
+    trials = count_of(results.tally.trials, "trial")
+    yield _wrapped(f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}{where}.")
+
+
+def _ending(results: Results) -> Iterator[str]:
+    if len(results.configurations) > 1:
+        basis = "with t intervals" if results.elsewhere else "within blocks, valid whenever the run stops"
+        yield _wrapped(
+            "Percentages are of plain means, positive where it improves; CV is the standard deviation in per cent of "
+            f"the mean. *x%* marks a certain difference. Marks and verdicts: {percent(results.level)} intervals for "
+            f"all comparisons together, {basis}; equivalent is within {percent(results.smallest_effect)}."
+        )
+    if results.reproduce:
+        yield "\n".join(("Reproduce with:", *(_command(line) for line in results.reproduce)))
+
+
+def _command(line: str) -> str:
+    """A command on as many lines as it takes; no word of it is broken."""
+    try:
+        words = [shlex.quote(word) for word in shlex.split(line)]
+    except ValueError:
+        return f"  {ascii_of(line)}"
+    lines = [f"  {ascii_of(words[0])}"]
+    for word in map(ascii_of, words[1:]):
+        if len(lines[-1]) + len(word) + 3 > WIDTH:
+            lines[-1] += " \\"
+            lines.append(f"    {word}")
+        else:
+            lines[-1] += f" {word}"
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Values:
+    """One metric of one configuration: ``centre`` is the mean of that name."""
+
+    centre: float
+    summary: Summary
+
+    @property
+    def variation(self) -> float:
+        """In per cent of the mean; NaN where it is not known."""
+        sd, mean = self.summary.sd, self.summary.mean
+        return 100 * sd / abs(mean) if sd is not None and mean else math.nan
+
+
+class _Page:
+    """The tables of ``metrics``: each alternative beside the baseline."""
+
+    def __init__(self, results: Results, labels: Labels, metrics: Sequence[Metric]) -> None:
+        self._results = results
+        self._metrics = metrics
+        configurations = sorted(results.configurations, key=lambda one: not one.baseline)
+        self._names = [ascii_of(labels.setting(one)) for one in configurations]
+        self._lettered = any(len(name) > _LONGEST_HEAD or not name for name in self._names)
+        self._heads = [_letters(place) for place in range(len(self._names))] if self._lettered else self._names
+        self._columns = list(zip(configurations, self._heads, strict=True))
+        self._alternatives: list[tuple[Measured, str] | None] = [*self._columns[1:]] or [None]
+        self._verdicts = {(one.configuration, one.metric): one for one in results.verdicts}
+
+    def legend(self) -> Iterator[str]:
+        """What the letters mean, if there are any, and which is the baseline."""
+        if self._lettered:
+            told = zip(self._columns, self._names, strict=True)
+            lines = (
+                textwrap.fill(
+                    f"{name}{' (baseline)' if one.baseline and len(self._columns) > 1 else ''}",
+                    WIDTH,
+                    initial_indent=f"  {head:<3} ",
+                    subsequent_indent=" " * 6,
+                    break_on_hyphens=False,
+                )
+                for (one, head), name in told
+            )
+            yield "\n".join(lines)
+
+    def ranking(self) -> Iterator[str]:
+        """The best on each metric, and what cannot be distinguished from it."""
+        heads = {one.name: head for one, head in self._columns}
+        by_metric = {one.metric: one for one in self._results.rankings if all(name in heads for name in one.contenders)}
+        for metric in self._metrics:
+            if metric.name in by_metric:
+                yield _wrapped(ranking_sentence(metric, by_metric[metric.name], heads))
+
+    def normalised(self) -> Iterator[str]:
+        """A table for each direction and kind of mean, as posted for the tip tree."""
+        groups: dict[tuple[str, str], list[Metric]] = {}
+        for metric in self._metrics:
+            groups.setdefault((metric.direction, self._statistic(metric)), []).append(metric)
+        rule = "=" * (WIDTH - 6)
+        for (direction, kind), metrics in groups.items():
+            head = (
+                _wrapped(f"Test          : {self._results.study}"),
+                f"Units         : Normalized to {self._heads[0]}",
+                f"Interpretation: {_BETTER[direction][0]}",
+                f"Statistic     : {kind}",
+            )
+            yield "\n".join((rule, *head, rule, *self._cases(metrics, direction)))
+
+    def _cases(self, metrics: Sequence[Metric], direction: str) -> Iterator[str]:
+        baseline = self._columns[0][0]
+        for place, alternative in enumerate(self._alternatives):
+            columns = [self._columns[0], *([alternative] if alternative else [])]
+            heads = "".join(f"{f'{head}[{_BETTER[direction][1]}](CV)':>{_CELL}}" for _, head in columns)
+            yield f"{'' if not place else chr(10)}{'Case:':<{_CASE}}{heads}{'  verdict' if alternative else ''}"
+            for metric in metrics:
+                cells = [self._normal(one, metric, baseline) for one, _ in columns]
+                yield from _row(metric.name, _CASE, "".join(cells), self._word(alternative, metric))
+
+    def _normal(self, one: Measured, metric: Metric, baseline: Measured) -> str:
+        own, base = self._values(one, metric), self._values(baseline, metric)
+        if own is None or base is None:
+            return f"{'-':>{_CELL}}"
+        ratio = own.centre / base.centre if base.centre else math.nan
+        change = _improvement(own.centre, base.centre, metric)
+        text = f"{_fixed(ratio, 5)} [{_fixed(change, 7)}]({_fixed(own.variation, 5)})"
+        return f"{text:>{_CELL}}"
+
+    def figures(self) -> Iterator[str]:
+        """A table for each metric, as MMTests prints it."""
+        for metric in self._metrics:
+            shown = metric_shown(self._results, metric)
+            about = ", ".join(filter(None, (shown.unit, _BETTER[metric.direction][0].lower())))
+            lines = [_wrapped(f"{metric.name} ({about})")]
+            for alternative in self._alternatives:
+                columns = [self._columns[0], *([alternative] if alternative else [])]
+                lines.append(" " * _STATISTIC + "".join(f"{head:>{_FIGURES}}" for _, head in columns))
+                lines += self._rows(metric, shown, columns)
+            yield "\n".join(lines)
+
+    def _rows(self, metric: Metric, shown: ShownNumber, columns: Sequence[tuple[Measured, str]]) -> Iterator[str]:
+        every = [self._values(one, metric) for one, _ in columns]
+        alternative = columns[1] if len(columns) > 1 else None
+        for name in ("Min", self._statistic(metric), "Stddev", "CoeffVar", "Max"):
+            told = [None if own is None else _figure(name, own) for own in every]
+            if all(value is None for value in told):
+                continue
+            certain = name == self._statistic(metric) and _is_certain(self._verdict(alternative, metric))
+            cells = [self._cell(told[0], told[0], metric, shown, name)]
+            cells += [self._cell(value, told[0], metric, shown, name, starred=certain) for value in told[1:]]
+            word = self._word(alternative, metric) if name == self._statistic(metric) else ""
+            yield from _row(name, _STATISTIC, "".join(cells), word)
+
+    def _cell(
+        self,
+        value: float | None,
+        base: float | None,
+        metric: Metric,
+        shown: ShownNumber,
+        name: str,
+        *,
+        starred: bool = False,
+    ) -> str:
+        if value is None:
+            return f"{'-':>{_FIGURES}}"
+        mark = "**" if starred else "()"
+        of = metric.model_copy(update={"direction": "lower"}) if name in ("Stddev", "CoeffVar") else metric
+        change = math.nan if base is None else _improvement(value, base, of)
+        text = f"{_fixed(value if name == 'CoeffVar' else shown.scaled(value), 11, 4)} "
+        return f"{text}{mark[0]}{_fixed(change, 8)}%{mark[1]}".rjust(_FIGURES)
+
+    def _values(self, one: Measured, metric: Metric) -> _Values | None:
+        summary = one.metrics.get(metric.name)
+        if summary is None:
+            return None
+        values = self._trial_values(one.name, metric) if self._statistic(metric) == "Hmean" else []
+        return _Values(statistics.harmonic_mean(values) if values else summary.mean, summary)
+
+    def _statistic(self, metric: Metric) -> str:
+        """Harmonic for speeds where every value is known, as MMTests has it; a quantile is none."""
+        if metric.quantile is not None:
+            return f"P{100 * metric.quantile:g}"
+        if metric.direction != "higher" or not metric.unit.endswith("/s"):
+            return "Amean"
+        known = (
+            (one.metrics[metric.name].n, self._trial_values(one.name, metric))
+            for one in self._results.configurations
+            if metric.name in one.metrics
+        )
+        return "Hmean" if all(len(values) == n and min(values) > 0 for n, values in known) else "Amean"
+
+    def _trial_values(self, configuration: str, metric: Metric) -> list[float]:
+        """Of its clean trials; of very many not all are there."""
+        return [
+            point.metrics[metric.column]
+            for point in self._results.trials
+            if point.configuration == configuration and point.status == "ok" and not point.warm_up
+            if metric.column in point.metrics
+        ]
+
+    def _verdict(self, alternative: tuple[Measured, str] | None, metric: Metric) -> Verdict | None:
+        return self._verdicts.get((alternative[0].name, metric.name)) if alternative else None
+
+    def _word(self, alternative: tuple[Measured, str] | None, metric: Metric) -> str:
+        verdict = self._verdict(alternative, metric)
+        return verdict.verdict if verdict is not None else ""
+
+
+def _letters(place: int) -> str:
+    """A to Z, then AA, AB and so on."""
+    return (_letters(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
+
+
+def _row(name: str, width: int, cells: str, word: str) -> Iterable[str]:
+    """A line, or two where the name takes one of its own."""
+    told = ascii_of(name)
+    first = [] if len(told) <= width else [_wrapped(told)]
+    yield from first
+    yield f"{'' if first else told:<{width}}{cells}{f'  {word}' if word else ''}".rstrip()
+
+
+def _improvement(value: float, base: float, metric: Metric) -> float:
+    """In per cent of the baseline; positive where it is better, or higher where nothing is. NaN for a baseline of 0."""
+    if not base:
+        return 0.0 if not value else math.nan
+    change = 100 * (value - base) / abs(base)
+    return -change if metric.direction == "lower" and change else change
+
+
+def _figure(name: str, own: _Values) -> float | None:
+    found = {
+        "Min": own.summary.minimum,
+        "Max": own.summary.maximum,
+        "Stddev": own.summary.sd,
+        "CoeffVar": None if math.isnan(own.variation) else own.variation,
+    }
+    return found.get(name, own.centre)
+
+
+def _fixed(value: float, width: int, decimals: int = 2) -> str:
+    """So wide: with fewer decimals, or in powers of ten, where it would be wider; a dash where nothing fits."""
+    forms = (*(f".{places}f" for places in range(decimals, -1, -1)), ".0e")
+    texts = (f"{value:{form}}" for form in forms) if math.isfinite(value) else ()
+    return f"{next((text for text in texts if len(text) <= width), '-'):>{width}}"
+
+
+def _is_certain(verdict: Verdict | None) -> bool:
+    """Whether the difference is certain, on all machines."""
+    if verdict is None or verdict.depends_on_machine:
+        return False
+    none = 1.0 if verdict.scale == "ratio" else 0.0
+    return (verdict.low is not None and verdict.low > none) or (verdict.high is not None and verdict.high < none)

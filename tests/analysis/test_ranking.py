@@ -1,0 +1,183 @@
+"""The winner, what cannot be told from it, and the ratios, against the truth and against scipy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.ranking import MOST, rankings
+from ajuste.model.metric import Metric
+from ajuste.model.verdict import AcrossMachines, Ranking
+
+ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
+LEVELS = ("1", "2", "3", "4")
+C = 0.1
+
+Ranked = Callable[..., Ranking]
+
+
+@pytest.fixture
+def ranked(configurations: Any, trials: Any) -> Ranked:
+    def build(values: Mapping[str, NDArray[np.float64]], metric: Metric = ELAPSED, **more: Any) -> Ranking:
+        made = configurations(*(name.removeprefix("knob=") for name in values))
+        clean = clean_trials(trials(values, metric=metric.column))
+        (found,) = rankings(made, clean, [metric], confidence=0.95, smallest_effect=0.02, **more)
+        return found
+
+    return build
+
+
+def simulated(
+    generator: np.random.Generator, means: tuple[float, ...], blocks: int, spread: float
+) -> dict[str, NDArray[np.float64]]:
+    """What blocks share is ten times the noise: only pairs tell configurations apart."""
+    common = generator.normal(0, 10 * spread, blocks)
+    noise = generator.normal(0, spread, (len(means), blocks))
+    return {
+        f"knob={level}": mean * np.exp(common + own) for level, mean, own in zip(LEVELS, means, noise, strict=False)
+    }
+
+
+def interval_of(values: NDArray[np.float64], alpha: float) -> tuple[float, float]:
+    """The means that the evidence (docs/explanation/statistics.md) does not refute, by bisection."""
+    n = len(values)
+
+    def log_evidence(mean: float) -> float:
+        x = values - mean
+        squares = float(x @ x)
+        return 0.5 * math.log(C / (n + C)) + n / 2 * (
+            math.log(squares) - math.log(squares - float(np.sum(x)) ** 2 / (n + C))
+        )
+
+    def gap(mean: float) -> float:
+        return log_evidence(mean) + math.log(alpha)
+
+    middle, far = float(np.mean(values)), 100 * float(np.std(values))
+    low = optimize.brentq(gap, middle - far, middle, xtol=1e-14)
+    return low, optimize.brentq(gap, middle, middle + far, xtol=1e-14)
+
+
+def test_the_winner_the_set_and_the_order(ranked: Ranked) -> None:
+    values = simulated(np.random.default_rng(3), (2.0, 1.0, 1.0005, 3.0), 12, 0.01)
+    found = ranked(values)
+    assert set(found.contenders) == {"knob=2", "knob=3"}
+    assert found.winner == found.contenders[0]
+    assert [one.configuration for one in found.others][1:] == ["knob=1", "knob=4"]
+    assert [one.verdict for one in found.others][1:] == ["worsens", "worsens"]
+    assert found.comparisons == 6
+
+
+def test_higher_is_better_where_it_is(ranked: Ranked) -> None:
+    values = simulated(np.random.default_rng(3), (2.0, 1.0, 3.0), 12, 0.01)
+    speed = ELAPSED.model_copy(update={"direction": "higher"})
+    found = ranked(values, speed)
+    assert found.contenders == ("knob=3",)
+    assert [one.configuration for one in found.others] == ["knob=1", "knob=2"]
+    assert all(one.verdict == "worsens" and one.high is not None and one.high < 1 for one in found.others)
+
+
+def test_ratios_and_intervals_agree_with_an_independent_computation(ranked: Ranked) -> None:
+    values = simulated(np.random.default_rng(8), (1.0, 1.3, 2.31, 1.01), 9, 0.02)
+    found = ranked(values)
+    base = np.array(values[found.winner])
+    for one in found.others:
+        logs = np.log(np.array(values[one.configuration]) / base)
+        assert one.estimate == pytest.approx(stats.gmean(np.exp(logs)))
+        low, high = interval_of(logs, 0.05 / 6)
+        assert one.low == pytest.approx(math.exp(low), rel=1e-6)
+        assert one.high == pytest.approx(math.exp(high), rel=1e-6)
+        ordinary = stats.ttest_1samp(logs, 0).confidence_interval(1 - 0.05 / 6)
+        assert low < ordinary.low
+        assert ordinary.high < high
+
+
+@pytest.mark.parametrize("means", [(1.0, 1.0, 1.0, 1.0), (1.02, 1.0, 1.02, 1.01), (1.0, 1.002, 1.5, 1.001)])
+def test_set_and_intervals_hold_at_the_stated_rate_though_each_look_may_be_the_last(
+    ranked: Ranked, means: tuple[float, ...]
+) -> None:
+    """A study is wrong if at any look the best is out of the set, or an interval against the winner of that look does
+    not hold the true ratio.
+    """
+    best, truth = f"knob={LEVELS[int(np.argmin(means))]}", dict(zip([f"knob={x}" for x in LEVELS], means, strict=True))
+    studies, missed, wrong = 150, 0, 0
+    for seed in range(studies):
+        values = simulated(np.random.default_rng([seed, 5]), means, 20, 0.01)
+        looks = [ranked({name: own[:n] for name, own in values.items()}) for n in (3, 4, 6, 9, 14, 20)]
+        missed += any(best not in look.contenders for look in looks)
+        wrong += any(
+            (one.low is not None and one.low > truth[one.configuration] / truth[look.winner])
+            or (one.high is not None and one.high < truth[one.configuration] / truth[look.winner])
+            for look in looks
+            for one in look.others
+        )
+    assert missed <= wrong <= 0.05 * studies
+
+
+def test_it_finds_the_best_where_it_can(ranked: Ranked) -> None:
+    """The set is not safe by being everything."""
+    alone = [
+        ranked(simulated(np.random.default_rng([seed, 6]), (1.0, 1.03, 1.06, 1.1), 20, 0.01)).contenders
+        for seed in range(50)
+    ]
+    assert sum(one == ("knob=1",) for one in alone) >= 45
+
+
+def test_blocks_with_gaps_are_compared_within_what_both_have(configurations: Any, trials: Any) -> None:
+    values = simulated(np.random.default_rng(4), (1.0, 1.5, 2.0), 12, 0.01)
+    some = [trial for trial in trials(values) if trial.slot.configuration != "knob=3" or trial.slot.block < 6]
+    made = configurations("1", "2", "3")
+    (found,) = rankings(made, clean_trials(some), [ELAPSED], confidence=0.95, smallest_effect=0.02)
+    assert {one.configuration: one.blocks for one in found.others} == {"knob=2": 12, "knob=3": 6}
+    assert found.contenders == ("knob=1",)
+
+
+def test_differences_for_all_where_a_value_is_zero(ranked: Ranked) -> None:
+    generator = np.random.default_rng(9)
+    values = {f"knob={level}": generator.poisson(mean, 30) for level, mean in zip("123", (0.5, 6, 12), strict=True)}
+    found = ranked(values)
+    assert {one.scale for one in found.others} == {"difference"}
+    by_name = {one.configuration: one.estimate for one in found.others}
+    assert by_name["knob=3"] == pytest.approx(np.mean(values["knob=3"]) - np.mean(values["knob=1"]))
+
+
+def test_quantiles_are_ranked_too(ranked: Ranked) -> None:
+    values = simulated(np.random.default_rng(2), (1.0, 2.0, 1.0), 40, 0.01)
+    found = ranked(values, ELAPSED.at(0.5))
+    assert set(found.contenders) == {"knob=1", "knob=3"}
+
+
+def test_too_few_blocks_tell_nothing_apart(ranked: Ranked) -> None:
+    found = ranked(simulated(np.random.default_rng(2), (1.0, 2.0, 3.0), 2, 0.01), order_matters=False)
+    assert len(found.contenders) == 3
+    assert {one.verdict for one in found.others} == {"undecided"}
+    assert all(one.reason == "too few blocks for an interval" for one in found.others)
+
+
+def test_there_is_none_of_two_of_too_many_without_a_direction_or_where_machines_disagree(
+    configurations: Any, trials: Any
+) -> None:
+    def number(levels: int, metric: Metric = ELAPSED, **more: Any) -> int:
+        made = configurations(*map(str, range(levels)))
+        clean = clean_trials(trials({one.name: [1.0, 1.1, 1.2] for one in made}))
+        return len(rankings(made, clean, [metric], confidence=0.95, smallest_effect=0.02, **more))
+
+    assert (number(2), number(3), number(MOST), number(MOST + 1)) == (0, 1, 1, 0)
+    assert number(3, ELAPSED.model_copy(update={"direction": "none"})) == 0
+    disputed = AcrossMachines(
+        configuration="knob=1",
+        metric="elapsed",
+        unit="s",
+        scale="ratio",
+        machines=(),
+        p_value=None,
+        agreement="depends",
+        says="",
+    )
+    assert number(3, across=[disputed]) == 0

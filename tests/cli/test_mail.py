@@ -1,0 +1,42 @@
+"""``ajuste report --format lkml``: a run as a mail has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from shell import Shell
+
+
+@pytest.fixture
+def measured(ajuste: Shell, machine_lock: object) -> Shell:
+    del machine_lock
+    ajuste("compare", "--quiet", "--blocks", "4", "--", "true", "--", "sleep", "0.05")
+    return ajuste
+
+
+def test_the_tables_of_a_run_fit_a_mail(measured: Shell) -> None:
+    said, complained = measured("report", "compare", "--format", "lkml")
+    assert complained == ""
+    assert said.isascii()
+    assert max(map(len, said.splitlines())) <= 72
+    assert "Units         : Normalized to true" not in said  # the other name is too long for a column
+    assert "  A   true (baseline)\n  B   sleep 0.05\n" in said
+    assert "Reproduce with:\n  ajuste compare --blocks 4 -- true -- sleep 0.05\n" in said
+    other, _ = measured("report", "compare", "--format", "lkml", "--metric", "peak-rss")
+    assert "\npeak-rss " in other
+    assert "\nelapsed " not in other
+
+    for words, message in (
+        (("--json",), "--format lkml conflicts with --json"),
+        (("--trials",), "--format lkml conflicts with --trials"),
+        (("--pictures", "figures"), "--format lkml conflicts with --pictures"),
+        (("compare",), "--format lkml applies to one run; found 2"),
+        (("--metric", "elapsd"), "--metric: 'elapsd' was not measured; did you mean elapsed?"),
+    ):
+        said, complained = measured("report", "compare", "--format", "lkml", *words, expect=2)
+        assert said == ""
+        assert message in complained
+
+
+def test_no_run_is_refused(ajuste: Shell) -> None:
+    assert "--format lkml applies to one run; found none" in ajuste("report", "--format", "lkml", expect=2)[1]

@@ -1,0 +1,193 @@
+"""Plain-text tables for a mail: narrow, ASCII, and right to the last digit."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.ranking import rankings
+from ajuste.analysis.summary import measured
+from ajuste.analysis.verdict import judge
+from ajuste.model.metric import Metric
+from ajuste.model.results import Point, Results
+from ajuste.model.trial import Configuration, Factor, Slot, Trial
+from ajuste.report.mail import WIDTH, ascii_of, mail
+
+ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
+SPEED = Metric(name="speed", title="Speed", unit="MiB/s", direction="higher")
+SWITCHES = Metric(name="switches", title="Switches", unit="", direction="none", scale="difference")
+CELL = r"([-\d.]+) \[ *([-\d.]+)\]\( *([-\d.]+)\)"
+FIGURE = r" +([-\d.]+) [(*] *([-\d.]+)%[)*]"
+
+Drawn = dict[str, dict[str, list[float]]]
+
+
+def drawn(means: dict[str, float], blocks: int = 12) -> Drawn:
+    """By configuration and metric; a second goes with a speed."""
+    generator = np.random.default_rng(4)
+    found: Drawn = {}
+    for name, mean in means.items():
+        elapsed = [mean * float(np.exp(generator.normal(0, 0.02))) for _ in range(blocks)]
+        switches = [float(generator.poisson(40 * mean)) for _ in range(blocks)]
+        found[name] = {"elapsed": elapsed, "speed": [100 / one for one in elapsed], "switches": switches}
+    return found
+
+
+def results_of(values: Drawn, *metrics: Metric, **more: Any) -> Results:
+    made = [Configuration(name=n, levels={"kernel": n}, baseline=not place) for place, n in enumerate(values)]
+    trials = [
+        Trial(
+            slot=Slot(block=block, position=(place + block) % len(made), configuration=name, seed=block),
+            status="ok",
+            metrics={metric.name: values[name][metric.name][block] for metric in metrics},
+        )
+        for place, name in enumerate(values)
+        for block in range(len(next(iter(values[name].values()))))
+    ]
+    clean = clean_trials(trials)
+    fields: dict[str, Any] = dict(
+        study="kernels",
+        title="Kernels",
+        question="",
+        answer="",
+        run="20261123-1",
+        seed=1,
+        clock="wall",
+        digest="",
+        stopped="decided",
+        stopped_because="",
+        level=0.95,
+        smallest_effect=0.02,
+        correction="",
+        blocks=12,
+        verdicts=judge(made, clean, metrics),
+        rankings=rankings(made, clean, metrics, confidence=0.95, smallest_effect=0.02),
+        configurations=measured(made, clean),
+        factors=(Factor(name="kernel", levels=tuple(values), baseline=next(iter(values))),),
+        metrics=metrics,
+        trials=tuple(
+            Point(configuration=t.slot.configuration, block=t.slot.block, status="ok", metrics=t.metrics)
+            for t in trials
+        ),
+    )
+    return Results(**(fields | more))
+
+
+def lines_with(text: str, start: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(start)]
+
+
+def test_the_normalised_table_has_ratio_improvement_variation_and_verdict() -> None:
+    values = drawn({"6.1": 1.0, "6.12": 1.25})
+    (line,) = [line for line in lines_with(mail(results_of(values, ELAPSED)), "elapsed ") if "[" in line]
+    base, other = (values[name]["elapsed"] for name in ("6.1", "6.12"))
+    first, second = re.findall(CELL, line)
+    assert first == ("1.00", "0.00", f"{100 * stats.variation(base, ddof=1):.2f}")
+    ratio = np.mean(other) / np.mean(base)
+    assert second == (f"{ratio:.2f}", f"{100 * (1 - ratio):.2f}", f"{100 * stats.variation(other, ddof=1):.2f}")
+    assert line.endswith("  worsens")
+
+
+def test_the_figures_have_rows_with_stars_where_it_is_certain() -> None:
+    values = drawn({"6.1": 1.0, "6.12": 1.25})
+    text = mail(results_of(values, ELAPSED))
+    (line,) = lines_with(text, "Amean")
+    base, other = (np.mean(values[name]["elapsed"]) for name in ("6.1", "6.12"))
+    (first, zero), (second, change) = re.findall(FIGURE, line)
+    assert (first, zero, second) == (f"{base:.4f}", "0.00", f"{other:.4f}")
+    assert change == f"{100 * (1 - other / base):.2f}"
+    assert f"*  {change}%*  worsens" in line
+    assert [len(lines_with(text, name)) for name in ("Min", "Stddev", "CoeffVar", "Max")] == [1, 1, 1, 1]
+    assert "*" not in lines_with(text, "Min")[0]
+
+
+def test_no_stars_where_nothing_is_certain() -> None:
+    (line,) = lines_with(mail(results_of(drawn({"6.1": 1.0, "6.12": 1.0}), ELAPSED)), "Amean")
+    assert "*" not in line
+    assert not line.endswith("worsens")
+
+
+def test_speeds_have_harmonic_means_and_more_is_an_improvement() -> None:
+    values = drawn({"6.1": 1.25, "6.12": 1.0})
+    text = mail(results_of(values, SPEED))
+    assert "Interpretation: Higher is better\nStatistic     : Hmean" in text
+    (line,) = lines_with(text, "Hmean")
+    base, other = (stats.hmean(values[name]["speed"]) for name in ("6.1", "6.12"))
+    (first, _), (second, change) = re.findall(FIGURE, line)
+    assert (first, second) == (f"{base:.4f}", f"{other:.4f}")
+    assert float(change) == pytest.approx(100 * (other / base - 1), abs=0.005)
+    assert line.endswith("*  improves")
+
+
+def test_without_all_values_a_mean_is_not_called_harmonic() -> None:
+    results = results_of(drawn({"6.1": 1.25, "6.12": 1.0}), SPEED)
+    text = mail(results.model_copy(update={"trials": results.trials[:-1]}))
+    assert not lines_with(text, "Hmean")
+    assert len(lines_with(text, "Amean")) == 1
+
+
+def test_several_kernels_and_metrics_stand_beside_the_baseline_one_by_one() -> None:
+    values = drawn({"debian:6.1": 1.0, "debian:6.12": 1.2, "mine:patched": 0.8, "mine:reverted": 1.0})
+    text = mail(results_of(values, ELAPSED, SPEED, SWITCHES))
+    assert "  A   kernel = debian:6.1 (baseline)\n  B   kernel = debian:6.12\n  C   kernel = mine:patched\n" in text
+    heads = lines_with(text, "Case:")
+    assert [re.findall(r"(\w)\[pct (\w+)\]\(CV\)", head) for head in heads] == [
+        [("A", word), (letter, word)] for word in ("imp", "imp", "diff") for letter in "BCD"
+    ]
+    assert len(lines_with(text, "=====")) == 6
+    assert "By elapsed time, C is best: all 3 others are worse for certain." in text
+    assert len(lines_with(text, "Hmean")) == 3
+    assert "No direction is better" in text
+
+
+def test_named_metrics_are_shown_and_others_are_not() -> None:
+    values = drawn({"6.1": 1.0, "6.12": 1.2})
+    text = mail(results_of(values, ELAPSED, SWITCHES), ["switches"])
+    assert lines_with(text, "switches")
+    assert not lines_with(text, "elapsed")
+
+
+@pytest.mark.parametrize("name", ["granularity", "grid", "undecided", "hostile"])
+def test_it_is_ascii_and_fits_a_mail(name: str, request: pytest.FixtureRequest) -> None:
+    results = request.getfixturevalue(name)
+    text = mail(results, [metric.name for metric in results.metrics])
+    assert text.isascii()
+    before, _, commands = text.partition("Reproduce with:")
+    assert max(map(len, before.splitlines())) <= WIDTH
+    assert all(len(line) <= WIDTH or " " not in line.strip().rstrip("\\").strip() for line in commands.splitlines())
+    assert "\x1b" not in text
+
+
+def test_extreme_figures_keep_the_columns() -> None:
+    values = {"a": {"elapsed": [1e-9, 1.1e-9, 1e-9, 1.2e-9]}, "b": {"elapsed": [1e6, 1e6, 2e6, 1e6]}}
+    text = mail(results_of(values, ELAPSED))
+    assert max(map(len, text.splitlines())) <= WIDTH
+    (line,) = [line for line in lines_with(text, "elapsed ") if "[" in line]
+    assert line.index("[", line.index("[") + 1) - line.index("[") == 22
+
+
+def test_a_baseline_of_zero_has_no_ratio() -> None:
+    values = {"a": {"switches": [0.0] * 6}, "b": {"switches": [5.0, 6, 5, 6, 5, 6]}}
+    text = mail(results_of(values, SWITCHES))
+    assert re.search(r"switches .* - \[      -\]\(", text)
+
+
+def test_commands_are_broken_between_words_and_stay_the_same() -> None:
+    command = shlex.join(
+        ["ajuste", "compare", *["--metric", "latency,ms,lower=regex:avg (.*)"] * 3, "--", "sh", "-c", "x  y"]
+    )
+    text = mail(results_of(drawn({"6.1": 1.0, "6.12": 1.2}), ELAPSED, reproduce=(command,)))
+    _, _, told = text.partition("Reproduce with:\n")
+    assert len(told.splitlines()) > 1
+    assert shlex.split(told.replace("\\\n", " ")) == shlex.split(command)
+
+
+def test_usual_signs_are_written_in_ascii() -> None:
+    assert ascii_of("−3 µs ± 1 → …") == "-3 us +- 1 -> ..."
+    assert ascii_of("naïve") == "na\\xefve"

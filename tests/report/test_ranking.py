@@ -1,0 +1,128 @@
+"""The ranking in the terminal, in Markdown, on the page and in the document."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.ranking import rankings
+from ajuste.analysis.summary import measured
+from ajuste.analysis.verdict import judge
+from ajuste.model.metric import Metric
+from ajuste.model.results import Results
+from ajuste.model.trial import Configuration, Factor, Slot, Trial
+from ajuste.report.html import write_report
+from ajuste.report.markdown import markdown
+from ajuste.report.results import report_of
+from ajuste.report.terminal import print_report
+
+ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
+SPEED = Metric(name="speed", title="Speed", unit="MiB/s", direction="higher")
+
+
+def ranked(means: dict[str, float], metric: Metric = ELAPSED, blocks: int = 20) -> Results:
+    generator = np.random.default_rng(5)
+    made = [Configuration(name=n, levels={"command": n}, baseline=not place) for place, n in enumerate(means)]
+    trials = [
+        Trial(
+            slot=Slot(block=block, position=(place + block) % len(made), configuration=name, seed=block),
+            status="ok",
+            metrics={metric.name: mean * float(np.exp(generator.normal(0, 0.01)))},
+        )
+        for block in range(blocks)
+        for place, (name, mean) in enumerate(means.items())
+    ]
+    clean = clean_trials(trials)
+    return Results(
+        study="compare",
+        title="commands",
+        question="Which is best?",
+        answer="",
+        run="r",
+        seed=1,
+        clock="wall",
+        digest="",
+        stopped="decided",
+        stopped_because="",
+        level=0.95,
+        smallest_effect=0.02,
+        correction="",
+        blocks=blocks,
+        verdicts=judge(made, clean, [metric]),
+        rankings=rankings(made, clean, [metric], confidence=0.95, smallest_effect=0.02),
+        configurations=measured(made, clean),
+        factors=(Factor(name="command", levels=tuple(means), baseline=next(iter(means))),),
+        metrics=(metric,),
+        trials=(),
+    )
+
+
+def printed(results: Results, *, verbose: bool = False, width: int = 100) -> str:
+    out = io.StringIO()
+    print_report(report_of(results), Console(file=out, width=width), verbose=verbose)
+    return " ".join(out.getvalue().split())
+
+
+def test_the_terminal_names_the_winner_and_the_ratios_as_people_say_them() -> None:
+    said = printed(ranked({"slow": 0.2, "fast": 0.1, "slower": 0.231}))
+    assert "Ranking By elapsed time, fast is best: both others are worse for certain." in said
+    assert "slow takes 1.990 (1.9" in said
+    assert ") times as long as fast; slower takes 2.30" in said
+    assert said.count("times as long as fast") == 1
+
+
+def test_what_cannot_be_told_from_the_winner_is_named() -> None:
+    said = printed(ranked({"a": 0.1, "b": 0.1001, "c": 0.2}))
+    assert "has the best mean" in said
+    assert "cannot be distinguished from it." in said
+
+
+def test_more_than_four_are_a_table() -> None:
+    said = printed(ranked({f"c{place}": 0.1 + place / 100 for place in range(6)}))
+    assert "Times the best" in said
+    assert "c0 (baseline)" in said
+    assert "1.496" in said
+
+
+def test_higher_is_said_as_much() -> None:
+    said = printed(ranked({"a": 100.0, "b": 50.0, "c": 25.0}, SPEED))
+    assert "By speed, a is best" in said
+    assert "b has 0.50" in said
+    assert "times as much as a" in said
+
+
+def test_too_few_blocks_claim_nothing() -> None:
+    said = printed(ranked({"a": 0.1, "b": 0.2, "c": 0.3}, blocks=2))
+    assert "a has the best mean so far; there are too few blocks for intervals" in said
+    assert "no interval yet" in said
+
+
+def test_markdown_page_and_document_have_it(tmp_path: Any) -> None:
+    results = ranked({"slow": 0.2, "fast": 0.1, "slower": 0.231})
+    text = markdown(report_of(results))
+    assert "By elapsed time, fast is best" in text
+    assert "| Times the best | Interval |" in text
+    write_report(report_of(results), tmp_path / "page.html", "x")
+    page = (tmp_path / "page.html").read_text()
+    assert "By elapsed time, fast is best" in page
+    again = Results.model_validate_json(results.model_dump_json())
+    assert again.rankings[0].winner == "fast"
+    assert [one.configuration for one in again.rankings[0].others] == ["slow", "slower"]
+
+
+@pytest.mark.parametrize("width", [30, 40, 80])
+def test_nothing_is_cut_off(width: int) -> None:
+    said = printed(ranked({f"c{place}": 0.1 + place / 100 for place in range(6)}), verbose=True, width=width)
+    assert all(f"c{place}" in said for place in range(6))
+    assert "1.496" in said
+
+
+def test_two_have_none() -> None:
+    results = ranked({"a": 0.1, "b": 0.2})
+    assert results.rankings == ()
+    assert report_of(results).section("ranking") is None
