@@ -73,6 +73,7 @@ def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMac
             confidence=analysis.confidence,
             smallest_effect=analysis.smallest_effect,
             order_matters=_order_matters(resolved),
+            limited=analysis.decide == "limit",
         ),
         across,
     )

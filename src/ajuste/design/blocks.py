@@ -127,7 +127,7 @@ def members(names: Sequence[str], baseline: str, findings: Sequence[Finding]) ->
     Every comparison is a confidence sequence of its own over the blocks that hold its pair. Up to when it is measured
     depends on its past only, and the sequence holds at every such time: a comparison that ended stays as it was then.
     """
-    undecided = {v.subject for v in findings if v.deciding and v.verdict == "undecided" and not v.depends_on_machine}
+    undecided = {v.subject for v in findings if v.deciding and v.is_open}
     if not undecided:
         return tuple(names)
     return tuple(name for name in names if name == baseline or name in undecided)

@@ -79,7 +79,7 @@ def stop(
     to find out by comparing. Looking after every block is what the intervals are made for (see ``analysis.sequence``).
     """
     deciding = [v for v in findings if v.deciding]
-    open_ones = [v for v in deciding if v.verdict == "undecided" and not v.depends_on_machine]
+    open_ones = [v for v in deciding if v.is_open]
     unknown = [mean for mean in means if not mean.known]
     if blocks >= limits.min_blocks:
         if not open_ones and not unknown and 60 * minutes >= limits.min_seconds:
@@ -307,7 +307,7 @@ def remaining(
     deciding = [one for one in findings if one.deciding]
     wanted: dict[str, int | None] = {one.subject: 0 for one in deciding}
     for one in deciding:
-        if one.verdict == "undecided":
+        if one.is_open or one.depends_on_machine:
             known = wanted[one.subject]
             more = one.more_blocks
             wanted[one.subject] = None if more is None or known is None else max(known, more)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.metric import Direction, Scale
 
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
+
+LimitWord = Literal["beyond", "within", "undecided"]
+"""Whether a change for the worse exceeds a limit: the whole interval lies beyond it, or none of it does."""
 
 
 class Finding(BaseModel):
@@ -19,7 +22,8 @@ class Finding(BaseModel):
     ``level`` is the confidence of the whole family, e.g. 0.95; ``blocks`` how many complete blocks it rests on;
     ``more_blocks`` about how many more would decide it (undecided only). ``reason`` is a plain sentence.
     ``deciding`` is False for what is only described and does not keep the study going. What ``depends_on_machine`` is
-    undecided for good: two machines certainly say different things.
+    undecided for good: two machines certainly say different things. ``against_limit`` is there where a study decides
+    whether a limit is exceeded.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,7 +40,13 @@ class Finding(BaseModel):
     more_blocks: int | None = None
     deciding: bool = True
     depends_on_machine: bool = False
+    against_limit: LimitWord | None = Field(default=None, exclude_if=lambda word: word is None)
     reason: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more blocks may decide it."""
+        return (self.against_limit or self.verdict) == "undecided" and not self.depends_on_machine
 
     @property
     def subject(self) -> str:

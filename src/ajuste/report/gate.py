@@ -1,0 +1,136 @@
+"""What a gate found, for people: a sentence, a table of all figures, and what made a regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ajuste.model.gate import GateFigure, GateResult, GateWord
+from ajuste.model.verdict import Word
+from ajuste.model.wording import amount, change, listed, number, percent, visible_line
+from ajuste.report.document import (
+    Badge,
+    Block,
+    Cell,
+    Column,
+    Item,
+    Listing,
+    Notes,
+    Report,
+    Row,
+    RowGroup,
+    Section,
+    Table,
+)
+from ajuste.report.format import count_of
+
+LOOKS: Final[dict[GateWord, tuple[Word, str]]] = {
+    "pass": ("equivalent", "✓"),
+    "regression": ("worsens", "✗"),
+    "undecided": ("undecided", "?"),
+    "failed": ("worsens", "!"),
+}
+"""The colour of each verdict, by the word of a comparison that has it, and its sign."""
+
+_MOST_NAMED: Final = 3
+_COLUMNS: Final = (
+    Column("Benchmark", figure=False),
+    Column("Metric", figure=False),
+    Column("Base"),
+    Column("Head"),
+    Column("Change"),
+    Column("Limit"),
+    Column("Verdict", figure=False),
+)
+
+
+def gate_report(result: GateResult) -> Report:
+    """The answer first."""
+    rows = tuple(map(_row, result.benchmarks))
+    table = Table(_COLUMNS, (RowGroup("", rows),), name="benchmarks")
+    about = f"{result.base.label} → {result.head.label}"
+    sections = (Section("", (table, *_causes(result), *_open(result), *_failed(result))),)
+    return Report(title="Gate", headline=headline(result), question=about, sections=sections, stem="gate")
+
+
+def headline(result: GateResult) -> str:
+    """The answer in one sentence."""
+    if failed := result.having("failed"):
+        return f"{count_of(len({one.name for one in failed}), 'benchmark')} could not be measured: {_names(failed)}."
+    if worse := result.having("regression"):
+        said = [f"{one.name} {_metric(one)} {change_of(one)}" for one in worse[:_MOST_NAMED]]
+        more = f" and {len(worse) - _MOST_NAMED} more" if len(worse) > _MOST_NAMED else ""
+        what = f" (limit {percent(worse[0].limit)})" if len(worse) == 1 else ""
+        return f"Regression: {', '.join(said) if more else listed(said)}{more}{what}."
+    if unknown := result.having("undecided"):
+        return f"Undecided: {_names(unknown)} may be worse by more than the limit."
+    return f"No regression: {count_of(len(result.benchmarks), 'figure')} within the limit."
+
+
+def change_of(figure: GateFigure) -> str:
+    """How much the head differs from the base, as people say it."""
+    return "" if figure.estimate is None else change(figure.estimate, figure.scale, figure.unit)
+
+
+def interval_of(figure: GateFigure) -> str:
+    """From where to where the change is."""
+    if figure.low is None and figure.high is None:
+        return ""
+    low, high = (change(bound, figure.scale, figure.unit) for bound in (figure.low, figure.high))
+    return low if low == high else f"{low} to {high}"
+
+
+def cause_of(figure: GateFigure) -> str:
+    """The functions that make up a regression, in a sentence; empty if they are not known."""
+    if not figure.functions:
+        return ""
+    first, *others = figure.functions
+    share = f" ({percent(round(first.more / first.of, 2))} of the growth)" if 0 < first.more <= first.of else ""
+    said = f"{first.name} carries out {number(first.more)} more instructions{share}"
+    also = listed([f"{one.name} (+{number(one.more)})" for one in others])
+    return f"{said}; then {also}." if also else f"{said}."
+
+
+def sentence_of(figure: GateFigure) -> str:
+    """What is to be said of one figure beside its name."""
+    if figure.verdict == "failed":
+        return figure.reason.partition("\n")[0]
+    said = f"{_metric(figure)} {change_of(figure)}"
+    said += f" ({interval_of(figure)})" if interval_of(figure) not in ("", change_of(figure)) else ""
+    said += f", limit {percent(figure.limit)}"
+    return ". ".join(filter(None, (said, cause_of(figure).rstrip("."), figure.reason.rstrip(".")))) + "."
+
+
+def _metric(figure: GateFigure) -> str:
+    return figure.metric
+
+
+def _names(figures: Sequence[GateFigure]) -> str:
+    names = list(dict.fromkeys(one.name for one in figures))
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return (", ".join(names[:_MOST_NAMED]) if more else listed(names)) + more
+
+
+def _row(figure: GateFigure) -> Row:
+    word, sign = LOOKS[figure.verdict]
+    means = [Cell("" if mean is None else amount(mean, figure.unit)) for mean in (figure.base, figure.head)]
+    interval = interval_of(figure)
+    shown = change_of(figure)
+    told = Cell(shown, f"({interval})" if interval not in ("", shown) else "")
+    return Row((figure.name, figure.metric, *means, told, percent(figure.limit), Badge(word, sign, figure.verdict)))
+
+
+def _causes(result: GateResult) -> list[Block]:
+    said = {one.name: cause_of(one) for one in result.having("regression")}
+    items = [Item(name, text) for name, text in said.items() if text]
+    return [Listing(tuple(items))] if items else []
+
+
+def _open(result: GateResult) -> list[Block]:
+    items = [Item(f"{one.name} {one.metric}", one.reason) for one in result.having("undecided")]
+    return [Listing(tuple(items))] if items else []
+
+
+def _failed(result: GateResult) -> list[Block]:
+    texts = tuple(f"{one.name}: {visible_line(one.reason.partition(chr(10))[0])}" for one in result.having("failed"))
+    return [Notes(texts, "Failed")] if texts else []
