@@ -7,15 +7,14 @@ from typing import Final
 
 from ajuste.model.gate import GateFigure, GateResult, GateWord
 from ajuste.model.verdict import Word
-from ajuste.model.wording import amount, change, listed, number, percent, visible_line
+from ajuste.model.wording import amount, change, listed, number, percent
 from ajuste.report.document import (
     Badge,
     Block,
-    Cell,
     Column,
+    CommandBlock,
     Item,
     Listing,
-    Notes,
     Report,
     Row,
     RowGroup,
@@ -39,6 +38,7 @@ _COLUMNS: Final = (
     Column("Base"),
     Column("Head"),
     Column("Change"),
+    Column("Interval", optional=True),
     Column("Limit"),
     Column("Verdict", figure=False),
 )
@@ -49,7 +49,7 @@ def gate_report(result: GateResult) -> Report:
     rows = tuple(map(_row, result.benchmarks))
     table = Table(_COLUMNS, (RowGroup("", rows),), name="benchmarks")
     about = f"{result.base.label} → {result.head.label}"
-    sections = (Section("", (table, *_causes(result), *_open(result), *_failed(result))),)
+    sections = (Section("", (table, *_told(result))),)
     return Report(title="Gate", headline=headline(result), question=about, sections=sections, stem="gate")
 
 
@@ -57,13 +57,16 @@ def headline(result: GateResult) -> str:
     """The answer in one sentence."""
     if failed := result.having("failed"):
         return f"{count_of(len({one.name for one in failed}), 'benchmark')} could not be measured: {_names(failed)}."
-    if worse := result.having("regression"):
-        said = [f"{one.name} {_metric(one)} {change_of(one)}" for one in worse[:_MOST_NAMED]]
+    worse = result.having("regression")
+    if len(worse) == 1:
+        (only,) = worse
+        return f"Regression in {only.name}: {only.metric} {change_of(only)}, limit {percent(only.limit)}."
+    if worse:
+        said = [f"{one.name} {one.metric} {change_of(one)}" for one in worse[:_MOST_NAMED]]
         more = f" and {len(worse) - _MOST_NAMED} more" if len(worse) > _MOST_NAMED else ""
-        what = f" (limit {percent(worse[0].limit)})" if len(worse) == 1 else ""
-        return f"Regression: {', '.join(said) if more else listed(said)}{more}{what}."
+        return f"{count_of(len(worse), 'regression')}: {', '.join(said) if more else listed(said)}{more}."
     if unknown := result.having("undecided"):
-        return f"Undecided: {_names(unknown)} may be worse by more than the limit."
+        return f"Undecided: whether {_names(unknown)} got worse by more than the limit."
     return f"No regression: {count_of(len(result.benchmarks), 'figure')} within the limit."
 
 
@@ -95,14 +98,9 @@ def sentence_of(figure: GateFigure) -> str:
     """What is to be said of one figure beside its name."""
     if figure.verdict == "failed":
         return figure.reason.partition("\n")[0]
-    said = f"{_metric(figure)} {change_of(figure)}"
-    said += f" ({interval_of(figure)})" if interval_of(figure) not in ("", change_of(figure)) else ""
-    said += f", limit {percent(figure.limit)}"
-    return ". ".join(filter(None, (said, cause_of(figure).rstrip("."), figure.reason.rstrip(".")))) + "."
-
-
-def _metric(figure: GateFigure) -> str:
-    return figure.metric
+    interval = interval_of(figure)
+    said = f"{figure.metric} {change_of(figure)}{f' ({interval})' if interval else ''}, limit {percent(figure.limit)}"
+    return " ".join(f"{part.rstrip('.')}." for part in (said, cause_of(figure), figure.reason) if part)
 
 
 def _names(figures: Sequence[GateFigure]) -> str:
@@ -113,24 +111,17 @@ def _names(figures: Sequence[GateFigure]) -> str:
 
 def _row(figure: GateFigure) -> Row:
     word, sign = LOOKS[figure.verdict]
-    means = [Cell("" if mean is None else amount(mean, figure.unit)) for mean in (figure.base, figure.head)]
-    interval = interval_of(figure)
-    shown = change_of(figure)
-    told = Cell(shown, f"({interval})" if interval not in ("", shown) else "")
-    return Row((figure.name, figure.metric, *means, told, percent(figure.limit), Badge(word, sign, figure.verdict)))
+    means = ("" if mean is None else amount(mean, figure.unit) for mean in (figure.base, figure.head))
+    verdict = Badge(word, sign, figure.verdict)
+    change_and_limit = (change_of(figure), interval_of(figure), percent(figure.limit))
+    return Row((figure.name, figure.metric, *means, *change_and_limit, verdict))
 
 
-def _causes(result: GateResult) -> list[Block]:
-    said = {one.name: cause_of(one) for one in result.having("regression")}
-    items = [Item(name, text) for name, text in said.items() if text]
-    return [Listing(tuple(items))] if items else []
-
-
-def _open(result: GateResult) -> list[Block]:
-    items = [Item(f"{one.name} {one.metric}", one.reason) for one in result.having("undecided")]
-    return [Listing(tuple(items))] if items else []
-
-
-def _failed(result: GateResult) -> list[Block]:
-    texts = tuple(f"{one.name}: {visible_line(one.reason.partition(chr(10))[0])}" for one in result.having("failed"))
-    return [Notes(texts, "Failed")] if texts else []
+def _told(result: GateResult) -> list[Block]:
+    """What is to be said of all that did not pass, and where there is more of it."""
+    open_ones = [one for one in result.benchmarks if one.verdict != "pass"]
+    if not open_ones:
+        return []
+    items = tuple(Item(one.name, sentence_of(one)) for one in open_ones)
+    runs = tuple(dict.fromkeys(f"ajuste report {one.run}" for one in open_ones if one.run))
+    return [Listing(items), *([CommandBlock("more", runs)] if runs else [])]

@@ -30,6 +30,9 @@ from ajuste.study.schema import Study
 MOST_FUNCTIONS: Final = 3
 """So many are named as the cause of a regression."""
 
+LEAST_PART: Final = 0.05
+"""What adds less than this part of what the first function adds is not worth a word."""
+
 Failed = Callable[[BenchmarkTable, AjusteError], None]
 """Is told of a benchmark that could not be measured."""
 
@@ -192,9 +195,11 @@ def grown(results: Results) -> tuple[GrownFunction, ...]:
         return ()
     whole = max(0, costs.own - costs.baseline)
     rows = [row for row in costs.functions if row.difference > 0]
+    first = rows[0].difference if rows else 0
     return tuple(
         GrownFunction(name=function_words(row.name, row.file), more=row.difference, of=whole)
         for row in rows[:MOST_FUNCTIONS]
+        if row.difference >= LEAST_PART * first
     )
 
 
