@@ -32,9 +32,7 @@ MOST_ERROR_LINES: Final = 40
 """Of one benchmark that could not be measured."""
 
 
-@example(
-    "ajuste gate --help",
-)
+@example("ajuste gate --base HEAD")
 def gate(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="The benchmarks to measure (default: all).")

@@ -169,7 +169,7 @@ def checked_out(repository: Repository, base: GateRevision, head: GateRevision, 
             words = ("--no-checkout",) if not revision.revision else ()
             repository.git("worktree", "add", "--force", "--detach", *words, "--", str(there), revision.commit)
             if not revision.revision:
-                _copy_working_tree(repository, there, directory / "objects")
+                _copy_working_tree(repository, there, directory / "objects", home)
         logs = place / f"{name}-logs"
         shutil.rmtree(logs, ignore_errors=True)
         yield Checkouts(repository, directory, logs)
@@ -197,9 +197,9 @@ def _remove(repository: Repository, there: Path) -> None:
     shutil.rmtree(there, ignore_errors=True)
 
 
-def _copy_working_tree(repository: Repository, there: Path, objects: Path) -> None:
-    """Put what is in the user's tree, without what it ignores, into the worktree ``there``. git does that by its index,
-    with an object database aside: the repository keeps nothing of it.
+def _copy_working_tree(repository: Repository, there: Path, objects: Path, home: Home) -> None:
+    """Put what is in the user's tree, without what it ignores and what Ajuste keeps, into the worktree ``there``. git
+    does that by its index, with an object database aside: the repository keeps nothing of it.
     """
     objects.mkdir()
     repository.caller.give(objects)
@@ -212,9 +212,16 @@ def _copy_working_tree(repository: Repository, there: Path, objects: Path) -> No
     }
     reading = {**database, "GIT_WORK_TREE": str(repository.top)}
     repository.git("read-tree", "HEAD", **reading)
-    repository.git("add", "--all", "--", ".", **reading)
+    repository.git("add", "--all", "--", ".", *_without(repository.top, home), **reading)
     repository.git("checkout-index", "--all", "--force", "--quiet", **database, GIT_WORK_TREE=str(there))
     _git(repository.caller, there, "read-tree", "HEAD")
+
+
+def _without(top: Path, home: Home) -> list[str]:
+    """What leaves Ajuste's own directories out, where they are in the user's tree, as caches of CI systems are."""
+    own = {directory.resolve() for directory in (home.data, home.cache, home.state)}
+    inside = [directory.relative_to(top.resolve()) for directory in own if directory.is_relative_to(top.resolve())]
+    return [f":(top,exclude,literal){directory}" for directory in sorted(inside)]
 
 
 def _quoted(path: str) -> str:
