@@ -6,14 +6,16 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
-from shell import Shell
+from shell import Shell, patiently
 
 PROJECT = """\
 [[benchmark]]
@@ -298,3 +300,69 @@ def test_one_more_round_in_a_function_is_proved_by_instructions_and_the_function
     assert "grown carries out" in said
     assert project.gate("--base", "HEAD")["benchmarks"][0]["estimate"] == 1
     assert project.left == []
+
+
+# The GitHub action and the GitLab template: their scripts are run as the CI systems run them.
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_script(project: Project, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return patiently(
+        lambda: subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+            cwd=project.directory,
+            env={**os.environ, "AJUSTE_HOME": str(project.home), "PATH": path, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    )
+
+
+@pytest.mark.usefixtures("machine_lock")
+@pytest.mark.parametrize(("head", "code"), [("100.1", 0), ("102", 3)])
+def test_the_action_fetches_the_base_and_tells_github(project: Project, tmp_path: Path, head: str, code: int) -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    step = action["runs"]["steps"][-1]
+    assert "${{" not in step["run"], "what an input says is never part of a script"
+    assert set(step["env"]) == {"BASE", "NAMES", "UNDECIDED"}
+    project.git("branch", "target")
+    project.commit("two", job_sh=prints(head))
+    clone = tmp_path / "clone"
+    project.git("clone", "--quiet", "--depth=1", "--branch=main", project.directory.as_uri(), str(clone))
+    project.directory = clone
+    files = {name: str(tmp_path / name.lower()) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    done = run_script(
+        project, step["run"], BASE="target", NAMES="job", UNDECIDED="fail", RUNNER_TEMP=str(tmp_path), **files
+    )
+    assert done.returncode == code, done.stderr
+    assert ("::error file=ajuste.toml,line=1,title=" in done.stdout) == (code == 3)
+    assert "| job | took |" in Path(files["GITHUB_STEP_SUMMARY"]).read_text()
+    told = dict(line.split("=", 1) for line in Path(files["GITHUB_OUTPUT"]).read_text().splitlines())
+    assert set(told) == set(action["outputs"])
+    assert all(Path(file).is_file() for file in told.values())
+    assert project.left == []
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_the_template_leaves_a_code_quality_report_for_gitlab(project: Project) -> None:
+    job = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())[".ajuste-gate"]
+    project.commit("two", job_sh=prints("102"))
+    project.home = project.directory / ".ajuste"
+    variables = {
+        "AJUSTE_HOME": str(project.home),
+        "AJUSTE_BASE": project.git("rev-parse", "HEAD~1").strip(),
+        "AJUSTE_UNDECIDED": job["variables"]["AJUSTE_UNDECIDED"],
+    }
+    (script,) = job["script"]
+    done = run_script(project, script, **variables)
+    assert done.returncode == 3, done.stderr
+    issues = json.loads((project.directory / job["artifacts"]["reports"]["codequality"]).read_text())
+    assert [one["location"]["path"] for one in issues] == ["ajuste.toml"]
+    assert (project.directory / job["artifacts"]["reports"]["junit"]).is_file()
+    assert "Regression in job: took +2 %" in done.stderr
+    assert project.left == []
+    assert run_script(project, script, **variables).returncode == 3, "its own home is no part of the project"
