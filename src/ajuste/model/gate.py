@@ -32,6 +32,14 @@ class GrownFunction(_Frozen):
     of: int
 
 
+class GrownCall(_Frozen):
+    """A system call that is made more often in the head."""
+
+    name: str
+    base: int
+    head: int
+
+
 class GateFigure(_Frozen):
     """One metric of one benchmark. ``base`` and ``head`` are means; ``estimate``, ``low`` and ``high`` as in a verdict:
     ratios to the base, or differences in ``unit`` where ``scale`` says so. ``limit`` is a share of the base. ``digest``
@@ -57,6 +65,7 @@ class GateFigure(_Frozen):
     digest: str = ""
     line: int | None = None
     functions: tuple[GrownFunction, ...] = ()
+    calls: tuple[GrownCall, ...] = ()
     reason: str = ""
 
 

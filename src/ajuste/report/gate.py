@@ -84,14 +84,15 @@ def interval_of(figure: GateFigure) -> str:
 
 
 def cause_of(figure: GateFigure) -> str:
-    """The functions that make up a regression, in a sentence; empty if they are not known."""
+    """The functions and system calls that make up a regression; empty if they are not known."""
     if not figure.functions:
         return ""
     first, *others = figure.functions
     share = f" ({percent(round(first.more / first.of, 2))} of the growth)" if 0 < first.more <= first.of else ""
     said = f"{first.name} carries out {number(first.more)} more instructions{share}"
     also = listed([f"{one.name} (+{number(one.more)})" for one in others])
-    return f"{said}; then {also}." if also else f"{said}."
+    calls = [f"{one.name} is called {number(one.head)} times instead of {number(one.base)}" for one in figure.calls]
+    return f"{said}{f'; then {also}' if also else ''}.{f' {listed(calls)}.' if calls else ''}"
 
 
 def sentence_of(figure: GateFigure) -> str:

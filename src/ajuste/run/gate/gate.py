@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_study_spec
 from ajuste.machine.home import Home
-from ajuste.model.cost import function_words
+from ajuste.model.cost import CostRow, function_words
 from ajuste.model.error import AjusteError, RunError
-from ajuste.model.gate import OF_LIMIT, GateFigure, GateResult, GateRevision, GrownFunction, worst
+from ajuste.model.gate import OF_LIMIT, GateFigure, GateResult, GateRevision, GrownCall, GrownFunction, worst
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.report.html import write_report
@@ -170,7 +170,7 @@ class Gate:
                 run=results.run,
                 digest=results.digest,
                 line=self.request.project.line(benchmark),
-                functions=grown(results) if word == "regression" else (),
+                **(grown(results) if word == "regression" else {}),
                 reason=_reason(verdict, results) if word == "undecided" else "",
             )
 
@@ -188,19 +188,35 @@ class Gate:
 _SHARED: Final = ("metric", "unit", "direction", "scale", "estimate", "low", "high", "level", "blocks")
 
 
-def grown(results: Results) -> tuple[GrownFunction, ...]:
-    """The functions that carry out more in the head, what adds most first, if that was counted."""
+def grown(results: Results) -> dict[str, Any]:
+    """The functions that carry out more in the head and the system calls that it makes more often, what adds most
+    first, if that was counted.
+    """
     costs = next((one.costs for one in results.explanations if one.configuration == SIDES[1]), None)
     if costs is None:
-        return ()
+        return {}
     whole = max(0, costs.own - costs.baseline)
     rows = [row for row in costs.functions if row.difference > 0]
     first = rows[0].difference if rows else 0
-    return tuple(
-        GrownFunction(name=function_words(row.name, row.file), more=row.difference, of=whole)
-        for row in rows[:MOST_FUNCTIONS]
-        if row.difference >= LEAST_PART * first
-    )
+    calls = [row for row in costs.entries if row.own_calls > row.baseline_calls and row.difference > 0]
+    calls = [row for row in calls if not row.name.endswith(")")]  # exceptions and interrupts
+    return {
+        "functions": tuple(
+            GrownFunction(name=_name(row), more=row.difference, of=whole)
+            for row in rows[:MOST_FUNCTIONS]
+            if row.difference >= LEAST_PART * first
+        ),
+        "calls": tuple(
+            GrownCall(name=row.name, base=row.baseline_calls, head=row.own_calls)
+            for row in sorted(calls, key=lambda row: -row.difference)[:MOST_FUNCTIONS]
+            if row.difference >= LEAST_PART * whole
+        ),
+    }
+
+
+def _name(row: CostRow) -> str:
+    """A stub of the PLT jumps into a library, whose function is counted with it."""
+    return "plt (functions of libraries)" if row.name == "plt" else function_words(row.name, row.file)
 
 
 def _reason(verdict: Verdict, results: Results) -> str:
