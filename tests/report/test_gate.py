@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.model.gate import GateFigure, GateResult, GateRevision, GrownFunction, worst
+from ajuste.model.gate import GateFigure, GateResult, GateRevision, GrownCall, GrownFunction, worst
 from ajuste.report.console import Console
 from ajuste.report.gate import gate_report, headline, sentence_of
 from ajuste.report.gate_files import badge, github, gitlab, junit
@@ -32,6 +32,7 @@ FIGURE = GateFigure(
     run="r1",
     line=7,
     functions=(GrownFunction(name="grown", more=19, of=20), GrownFunction(name="other", more=1, of=20)),
+    calls=(GrownCall(name="fsync", base=1, head=2000),),
 )
 
 
@@ -80,7 +81,7 @@ def test_the_worst_figure_decides(
 def test_a_regression_is_told_with_interval_limit_and_cause() -> None:
     assert sentence_of(FIGURE) == (
         "instructions +2 % (+1.9 % to +2.1 %), limit 1 %. grown carries out 19 more instructions (95 % of the growth); "
-        "then other (+1)."
+        "then other (+1). fsync is called 2,000 times instead of 1."
     )
     out = io.StringIO()
     print_report(gate_report(result(FIGURE, FAILED)), Console(file=out, width=110))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -106,7 +108,7 @@ def test_benchmarks_are_chosen_by_name(tmp_path: Path) -> None:
 
 
 @given(st.decimals(min_value="0.000001", max_value="99.999999", places=6))
-def test_every_percentage_between_none_and_all_is_a_limit(percent) -> None:
+def test_every_percentage_between_none_and_all_is_a_limit(percent: Decimal) -> None:
     assert limit_of(f"{percent}%") == limit_of(f" {percent} % ") == float(percent) / 100
 
 
@@ -123,7 +125,7 @@ def test_every_percentage_between_none_and_all_is_a_limit(percent) -> None:
         st.lists(st.just("1%"), max_size=2),
     )
 )
-def test_anything_else_is_none(value) -> None:
+def test_anything_else_is_none(value: Any) -> None:
     with pytest.raises(ValueError, match="expected a percentage above 0% and below 100%"):
         limit_of(value)
 

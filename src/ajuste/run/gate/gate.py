@@ -15,9 +15,7 @@ from ajuste.model.error import AjusteError, RunError
 from ajuste.model.gate import OF_LIMIT, GateFigure, GateResult, GateRevision, GrownCall, GrownFunction, worst
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.report.html import write_report
 from ajuste.report.progress import Progress
-from ajuste.report.results import report_of
 from ajuste.run.experiment import conduct, prepare, record
 from ajuste.run.gate.checkout import Checkouts, Repository, checked_out
 from ajuste.run.outcome import results_of
@@ -143,8 +141,6 @@ class Gate:
                     )
                 if results.clock == "virtual" and any(one.against_limit == "beyond" for one in results.verdicts):
                     results = self._explained(run, store, means)
-        path = self._home.reports / f"{results.run}.html"
-        write_report(report_of(results), path)
         return results
 
     def _explained(self, run: Run, store: Store, means: RunOptions) -> Results:
