@@ -151,6 +151,5 @@ def badge(result: GateResult) -> str:
         said.set("text-anchor", "middle")
         said.set("font-family", "Verdana,DejaVu Sans,sans-serif")
         said.set("font-size", "11")
-        said.set("textLength", str(_LETTER * len(text) - 6))
         said.text = text
     return tostring(svg, encoding="unicode") + "\n"

@@ -12,7 +12,7 @@ from ajuste.kernel.spec import parse_study_spec
 from ajuste.machine.home import Home
 from ajuste.model.cost import CostRow, function_words
 from ajuste.model.error import AjusteError, RunError
-from ajuste.model.gate import OF_LIMIT, GateFigure, GateResult, GateRevision, GrownCall, GrownFunction, worst
+from ajuste.model.gate import OF_LIMIT, GateFigure, GateResult, GateRevision, GateWord, GrownCall, GrownFunction, worst
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.report.progress import Progress
@@ -105,8 +105,8 @@ class Gate:
         if lacking := missing(benchmark, trees):
             raise RunError(lacking, hint="check the fields command, build and files of the benchmark")
         study = self.request.project.study(benchmark, self.catalogue, parse_study_spec, trees)
-        results = self._measured(study, benchmark)
-        return list(self._judged(results, benchmark))
+        results, uncounted = self._measured(study, benchmark)
+        return list(self._judged(results, benchmark, uncounted))
 
     def _build(self, command: tuple[str, ...], side: str, label: str, checkouts: Checkouts) -> None:
         """Once for all benchmarks that have the same command."""
@@ -120,7 +120,8 @@ class Gate:
         if (failed := self._built[side, command]) is not None:
             raise failed
 
-    def _measured(self, study: Study, benchmark: BenchmarkTable) -> Results:
+    def _measured(self, study: Study, benchmark: BenchmarkTable) -> tuple[Results, str]:
+        """What was measured; and why it is not known which functions made a regression, if that is so."""
         budget = study.budget
         with Progress(
             min_blocks=budget.min_blocks,
@@ -140,21 +141,27 @@ class Gate:
                         f"measuring failed: {run.stopped_because}", hint=f"ajuste report {run.id} --trials shows each"
                     )
                 if results.clock == "virtual" and any(one.against_limit == "beyond" for one in results.verdicts):
-                    results = self._explained(run, store, means)
-        return results
+                    return self._explained(run, results, store, means)
+        return results, ""
 
-    def _explained(self, run: Run, store: Store, means: RunOptions) -> Results:
-        """With what the head carries out more, which the report of the run shows from then on."""
-        record(run, SIDES[1], store, self.catalogue, means, fresh=False)
-        return results_of(store.find_run(run.id), store)
+    def _explained(self, run: Run, results: Results, store: Store, means: RunOptions) -> tuple[Results, str]:
+        """With what the head carries out more, which the report of the run shows from then on. A regression that is
+        proved stays one where that cannot be counted.
+        """
+        try:
+            record(run, SIDES[1], store, self.catalogue, means, fresh=False)
+        except AjusteError as failure:
+            return results, f"its instructions could not be counted by function: {failure.message}"
+        return results_of(store.find_run(run.id), store), ""
 
-    def _judged(self, results: Results, benchmark: BenchmarkTable) -> Iterator[GateFigure]:
+    def _judged(self, results: Results, benchmark: BenchmarkTable, uncounted: str) -> Iterator[GateFigure]:
         means = {one.name: one.metrics for one in results.configurations}
         for verdict in results.verdicts:
             if not verdict.deciding:
                 continue
             base, head = (means[side].get(verdict.metric) for side in SIDES)
             word = OF_LIMIT[verdict.against_limit or "undecided"]
+            reasons: dict[GateWord, str] = {"undecided": _reason(verdict, results), "regression": uncounted}
             yield GateFigure(
                 **{name: getattr(verdict, name) for name in _SHARED},
                 name=benchmark.name,
@@ -167,7 +174,7 @@ class Gate:
                 digest=results.digest,
                 line=self.request.project.line(benchmark),
                 **(grown(results) if word == "regression" else {}),
-                reason=_reason(verdict, results) if word == "undecided" else "",
+                reason=reasons.get(word, ""),
             )
 
     def _unmeasured(self, benchmark: BenchmarkTable, failure: AjusteError) -> GateFigure:
