@@ -54,6 +54,18 @@ def test_the_functions_add_up_to_the_whole(one: Costs) -> None:
         assert cost.itself <= cost.caused <= one.instructions
 
 
+@given(named())
+def test_files_that_are_called_alike_are_one_and_nothing_is_lost(found: NamedCosts) -> None:
+    merged = found.with_files(lambda path: "/bin/program" if path else "")
+    assert merged.instructions == found.instructions
+    assert len(set(merged.functions)) == len(merged.functions)
+    before = Counter[str]()
+    for function, cost in costs_of_functions(found).items():
+        before[function.name] += cost.itself
+    assert {one.name: cost.itself for one, cost in costs_of_functions(merged).items()} == before
+    assert found.with_files(lambda path: path) == found
+
+
 @given(named(), named())
 def test_a_difference_adds_up_to_the_whole_difference(baseline: NamedCosts, own: NamedCosts) -> None:
     found = compared(baseline, own)

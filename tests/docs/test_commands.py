@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 BY_A_NEW_USER = ROOT / "docs" / "install.md"
 """Its commands are run by tests/dist/test_install.py."""
 DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {BY_A_NEW_USER})]
-SET_UP = ("make ", "git ", "cd ", "sudo ")
+SET_UP = ("make ", "git clone ", "cd ", "sudo ")
 """What installs and builds is run by whoever runs this test (see ``.ci/run``)."""
 
 
@@ -75,6 +75,7 @@ def run(command: str, directory: Path, kept: Path, place: str) -> None:
     environment = {
         **os.environ,
         "AJUSTE_HOME": str(kept),
+        **{f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
         "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
     }
     done = patiently(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes
 from ajuste.study.overrides import relocated
 from ajuste.study.read import read_study
-from ajuste.study.resolve import resolve
+from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.site import GUEST, Site
 
 Resolve = Callable[..., ResolvedStudy]
+HOST = Site(bundled="/native/ajuste-workloads", directory="/home/ada/work", in_place=True)
 
 LADDER = """\
 schema = 1
@@ -82,13 +85,14 @@ metrics = ["iops"]
 
 @pytest.fixture
 def resolved(write: Callable[..., Any], catalogue: Catalogue) -> Resolve:
-    def resolving(text: str, *changes: tuple[str, str]) -> ResolvedStudy:
+    def resolving(text: str, *changes: tuple[str, str], site: Site = GUEST) -> ResolvedStudy:
         for change in changes:
             assert change[0] in text
             text = text.replace(*change)
         study = read_study(write(text), catalogue)
         kernels = {spec: KernelVersion.parse(spec.partition(":")[2]) for spec in study.kernels}
-        return resolve(study, catalogue, kernels, lambda name: f"/bin/{name}")
+        kernels = kernels or {HOST_KERNEL: KernelVersion.parse("6.1")}
+        return resolve(study, catalogue, kernels, lambda name: f"/bin/{name}", site)
 
     return resolving
 
@@ -208,6 +212,39 @@ def test_variants_are_the_levels_of_the_factor_command(resolved: Resolve) -> Non
     assert set(found.programs) == {"/bin/dd", "/bin/sleep", "/bin/sync", "/bin/mkdir", "/bin/rmdir"}
     assert [p.pointer for p in found.pointers] == ["/jobs/0/iops"]
     assert found.explained[0].what == "What is run. slow one: sleep 2; fast one: dd if=/dev/zero"
+
+
+def test_a_variant_runs_in_a_directory_of_its_own(resolved: Resolve, tmp_path: Path) -> None:
+    """In a guest it is there if the study has files in it."""
+    for name in ("fast", "slow"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data.txt").touch()
+    in_own = [(f'name = "{name} one"\n', f'name = "{name} one"\ndirectory = "{name}"\n') for name in ("fast", "slow")]
+    beside = resolved(COMMANDS, *in_own)
+    assert [one.workload.directory for one in beside.configurations] == ["/tmp", "/tmp"]
+    files = ("[workload]", '[workload]\nfiles = ["fast/data.txt", "slow/data.txt"]')
+    there = resolved(COMMANDS, *in_own, files)
+    assert [one.workload.directory for one in there.configurations] == ["/study/fast", "/study/slow"]
+    assert [one.workload.directory for one in resolved(COMMANDS, files).configurations] == ["/study", "/study"]
+    here = resolved(COMMANDS, *in_own, ('kernel = "debian:5.10"', 'kind = "host"'), site=HOST)
+    assert [one.workload.directory for one in here.configurations] == [str(tmp_path / "fast"), str(tmp_path / "slow")]
+
+
+@pytest.mark.parametrize(
+    ("directory", "message"),
+    [
+        ("nowhere", r'workload.variant\[1\].directory: directory ".*/nowhere" not found'),
+        ("../x", r'"../x" is outside the directory of the study; expected a relative path without ".."'),
+        ("/tmp", r'"/tmp" is outside the directory of the study'),
+        ("away", r'"away" leads outside the directory of the study; expected a directory below it'),
+    ],
+)
+def test_the_directory_of_a_variant_is_below_that_of_the_study(
+    resolved: Resolve, tmp_path: Path, directory: str, message: str
+) -> None:
+    (tmp_path / "away").symlink_to("/")
+    with pytest.raises(RequestError, match=message):
+        resolved(COMMANDS, ('name = "slow one"\n', f'name = "slow one"\ndirectory = "{directory}"\n'))
 
 
 def test_in_a_guest_every_trial_is_set_up_and_cleaned_up(resolved: Resolve) -> None:

@@ -76,6 +76,7 @@ def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMac
             smallest_effect=analysis.smallest_effect,
             precision=analysis.precision,
             order_matters=_order_matters(resolved),
+            limited=analysis.decide == "limit",
         ),
         across,
     )

@@ -17,7 +17,7 @@ from ajuste.analysis.quantiles import MOST_VALUES, fewest_for
 from ajuste.analysis.sequence import Interval, fewest, values_needed
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
-from ajuste.model.verdict import Verdict, Word
+from ajuste.model.verdict import LimitWord, Verdict, Word
 from ajuste.model.wording import change, number, percent, quantity, signed
 
 
@@ -60,12 +60,14 @@ def judge(
     smallest_effect: float = 0.05,
     precision: float | None = None,
     order_matters: bool = True,
+    limited: bool = False,
 ) -> tuple[Verdict, ...]:
     """The verdicts, metric by metric (deciding ones first), configuration by configuration.
 
     Described metrics that no pair of trials has give no verdict. ``confidence`` is that of the whole family of
     deciding comparisons, at all numbers of blocks together. ``precision`` is the half width that the intervals of
-    deciding metrics should have, relative to the baseline. For ``order_matters`` see ``analysis.pairs``.
+    deciding metrics should have, relative to the baseline. For ``order_matters`` see ``analysis.pairs``. With
+    ``limited`` verdicts also say whether a change for the worse exceeds ``smallest_effect``.
     """
     baseline = next(c for c in configurations if c.baseline)
     others = [c for c in configurations if not c.baseline]
@@ -80,7 +82,9 @@ def judge(
             found = effect(both, metric, alpha)
             if found is not None:
                 own = replace(wanted, precision=precision if is_deciding else None)
-                verdicts.append(_verdict(found, other.name, metric, own, is_deciding))
+                made = _verdict(found, other.name, metric, own, is_deciding)
+                update = _against_limit(found, metric, smallest_effect, alpha) if limited else {}
+                verdicts.append(made.model_copy(update=update))
             elif is_deciding:
                 reason = _why_none(clean, (baseline.name, other.name), metric.column)
                 verdicts.append(unmeasured(other.name, metric, confidence, reason))
@@ -175,17 +179,61 @@ def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
     ``None`` below two blocks, for a quantile, and beyond ``MOST_BLOCKS``. ``zone`` as in ``word_of``. How good a guide
     this is, is simulated in ``benchmarks.verdicts`` (docs/explanation/statistics.md has the figures).
     """
+    mean = abs(interval.mean)
+    return _blocks_for(interval, max(mean, zone - mean), alpha)
+
+
+def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | None:
+    """About how many blocks in all make an interval that is narrower than that."""
     if interval.n < 2 or math.isnan(interval.variance):
         return None
-    mean = abs(interval.mean)
     variance = interval.variance * interval.n / (interval.n - 1)
-    return values_needed(variance, max(mean, zone - mean), alpha, most=MOST_BLOCKS)
+    return values_needed(variance, half_width, alpha, most=MOST_BLOCKS) if half_width > 0 else None
 
 
 def more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
     """About how many more blocks would decide."""
     needed = blocks_in_all(found.interval, zone, alpha)
     return None if needed is None else max(1, needed - found.interval.n)
+
+
+# Whether a limit is exceeded: a question with one side.
+
+
+def limit_word(found: Effect, metric: Metric, limit: float) -> LimitWord:
+    """Whether ``found`` is a change for the worse by more than ``limit``, a share of the baseline.
+
+    It is *beyond* only where the whole interval is: that it excludes zero is not enough. Of a metric without a better
+    direction a change to either side counts.
+    """
+    bounds = _worse(found, metric, limit)
+    if any(low > limit_at for low, _, limit_at in bounds):
+        return "beyond"
+    return "within" if all(high <= limit_at for _, high, limit_at in bounds) else "undecided"
+
+
+def _against_limit(found: Effect, metric: Metric, limit: float, alpha: float) -> dict[str, Any]:
+    """What a verdict says of it, with about how many more blocks would decide."""
+    word = limit_word(found, metric, limit)
+    if word != "undecided":
+        return {"against_limit": word, "more_blocks": None}
+    distance = min(abs((low + high) / 2 - limit_at) for low, high, limit_at in _worse(found, metric, limit))
+    needed = _blocks_for(found.interval, distance, alpha) if math.isfinite(distance) else None
+    return {"against_limit": word, "more_blocks": None if needed is None else max(1, needed - found.interval.n)}
+
+
+def _worse(found: Effect, metric: Metric, limit: float) -> list[tuple[float, float, float]]:
+    """For each worse side the interval, turned so that worse is higher, and the limit on the same scale.
+
+    Unlike the zone of equivalence, a fall by 10 % is a ratio of 0.9 here, as people mean it.
+    """
+    low, high = found.interval.low, found.interval.high
+    if found.scale == "ratio":
+        rise, fall = math.log1p(limit), -math.log1p(-limit) if limit < 1 else math.inf
+    else:
+        rise = fall = margin(found, limit)
+    sides = {"lower": [(low, high, rise)], "higher": [(-high, -low, fall)]}
+    return sides.get(metric.direction) or [*sides["lower"], *sides["higher"]]
 
 
 def _so_far(found: Effect, metric: Metric, alpha: float) -> str:

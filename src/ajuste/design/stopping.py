@@ -191,7 +191,7 @@ def _time(minutes: float) -> str:
 def _still(open_ones: list[Finding]) -> str:
     if not open_ones:
         return "all verdicts decided, but with fewer than the minimum of blocks"
-    undecided = sum(one.verdict == "undecided" for one in open_ones)
+    undecided = sum(one.is_undecided for one in open_ones)
     wide = len(open_ones) - undecided
     said = []
     if undecided:
@@ -317,7 +317,7 @@ def remaining(
     deciding = [one for one in findings if one.deciding]
     wanted: dict[str, int | None] = {one.subject: 0 for one in deciding}
     for one in deciding:
-        if one.verdict == "undecided" or one.precise is False:
+        if one.is_undecided or one.precise is False:
             known = wanted[one.subject]
             more = one.more_blocks
             wanted[one.subject] = None if more is None or known is None else max(known, more)

@@ -242,6 +242,14 @@ class NamedCosts(_Figures):
     def instructions(self) -> int:
         return sum(part.user + part.kernel for part in self.parts)
 
+    def with_files(self, path_of: Callable[[str], str]) -> Self:
+        """The same with the files at other paths. Functions of one name in files that are one then are one."""
+        places: dict[CostFunction, int] = {}
+        renamed = [one.model_copy(update={"file": path_of(one.file)}) for one in self.functions]
+        at = [places.setdefault(one, len(places)) for one in renamed]
+        parts = [part.model_copy(update={"functions": tuple(at[one] for one in part.functions)}) for part in self.parts]
+        return self.model_copy(update={"functions": tuple(places), "parts": tuple(parts)})
+
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
         for part in self.parts:

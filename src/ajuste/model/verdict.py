@@ -11,6 +11,9 @@ from ajuste.model.metric import Direction, Scale
 
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
+LimitWord = Literal["beyond", "within", "undecided"]
+"""Whether a change for the worse exceeds a limit: the whole interval lies beyond it, or none of it does."""
+
 
 class Finding(BaseModel):
     """What is known of one comparison on one metric.
@@ -21,7 +24,8 @@ class Finding(BaseModel):
     ``more_blocks`` about how many more would decide it (only of what is open). ``reason`` is a plain sentence.
     ``precise`` says whether the interval is as narrow as was asked for, if that was; until then it stays open.
     ``deciding`` is False for what is only described and does not keep the study going. What ``depends_on_machine`` is
-    undecided for good: two machines certainly say different things.
+    undecided for good: two machines certainly say different things. ``against_limit`` is there where a study decides
+    whether a limit is exceeded.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -39,12 +43,18 @@ class Finding(BaseModel):
     deciding: bool = True
     depends_on_machine: bool = False
     precise: bool | None = Field(default=None, exclude_if=lambda precise: precise is None)
+    against_limit: LimitWord | None = Field(default=None, exclude_if=lambda word: word is None)
     reason: str
 
     @property
     def is_open(self) -> bool:
         """Whether more blocks can be of use: undecided, or decided but not as precise as was asked for."""
-        return not self.depends_on_machine and (self.verdict == "undecided" or self.precise is False)
+        return not self.depends_on_machine and (self.is_undecided or self.precise is False)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether what the study decides is not known yet."""
+        return (self.against_limit or self.verdict) == "undecided"
 
     @property
     def subject(self) -> str:

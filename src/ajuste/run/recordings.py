@@ -16,7 +16,9 @@ from ajuste.model.trial import Observation, Slot
 from ajuste.model.wording import Say
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors
+from ajuste.study.files import own_name
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.site import GUEST_DIRECTORY
 
 if TYPE_CHECKING:
     from ajuste.store.store import Run, Store
@@ -129,9 +131,20 @@ def _costs(request: TrialRequest) -> dict[str, Any]:
         observed = executor.count(request.plan(), "functions", request.study.modelled)
         if observed.costs is None:
             return {"costs_problem": observed.problem or "nothing was counted"}
-        return {"costs": executor.named(observed.costs)}
+        return {"costs": executor.named(observed.costs).with_files(lambda path: _common_path(path, request.study))}
     except AjusteError as error:
         return {"costs_problem": error.message}
+
+
+def _common_path(path: str, study: ResolvedStudy) -> str:
+    """Of a file of the guest: what variants have in directories of their own is one file, so that they can be compared
+    function by function.
+    """
+    for variant in study.study.workload.variants:
+        own = f"{GUEST_DIRECTORY}/{own_name(variant.directory)}/" if variant.directory else ""
+        if own and path.startswith(own):
+            return f"{GUEST_DIRECTORY}/{path.removeprefix(own)}"
+    return path
 
 
 def _carried_out(request: TrialRequest) -> Observation:

@@ -155,9 +155,11 @@ class Commands:
             argv = (self._workload_program, *self._arguments(job, parameters))
         else:
             argv = self._variants[variant]
+        directory = next((one.directory for one in job.variants if one.name == variant), None)
         own = process_attributes(job.attributes, attributes)
         own = own.model_copy(update={"cgroup_limits": dict(limits or {})})
-        return self._command(argv, own, in_place=job.kind is None)
+        found = self._command(argv, own, in_place=job.kind is None)
+        return found.model_copy(update={"directory": self._own_directory(directory)}) if directory else found
 
     def modules(self, parameters: Mapping[str, str]) -> tuple[str, ...]:
         """The kernel modules of Ajuste's own that the workload, with a configuration's own parameters, and any of its
@@ -254,6 +256,14 @@ class Commands:
         if self._site.in_place:
             return self._site.directory if in_place else "/"
         return GUEST_HOME
+
+    def _own_directory(self, name: str) -> str:
+        """Of a variant. A guest has it if one of the study's files is in it."""
+        own = own_name(name)
+        if self._site.in_place:
+            return str((study_directory(self._study) / own).absolute())
+        there = any(PurePosixPath(file).is_relative_to(own) for file in study_files(self._study))
+        return str(PurePosixPath(self._site.directory) / own) if there else GUEST_HOME
 
     def _checked(self, attributes: Attributes) -> Attributes:
         there = self._site.cpus

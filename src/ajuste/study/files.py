@@ -47,7 +47,21 @@ def check_files(study: Study) -> list[Problem]:
             problems.append(
                 Problem(path, f'"{name}" leads outside the directory of the study; expected a file below it')
             )
+    for index, variant in enumerate(study.workload.variants):
+        path = ("workload", "variant", index, "directory")
+        if variant.directory is not None and (problem := _problem_of_directory(directory, variant.directory)):
+            problems.append(Problem(path, problem))
     return problems
+
+
+def _problem_of_directory(directory: Path, name: str) -> str:
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        return f'"{name}" is outside the directory of the study; expected a relative path without ".."'
+    if not (directory / name).is_dir():
+        return f'directory "{directory / name}" not found'
+    if not (directory / name).resolve().is_relative_to(directory.resolve()):
+        return f'"{name}" leads outside the directory of the study; expected a directory below it'
+    return ""
 
 
 def _named(study: Study) -> Iterator[tuple[Keys, str]]:

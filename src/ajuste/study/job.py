@@ -1,4 +1,4 @@
-"""The tables of a study file on what is run, and on what is read from it."""
+"""The tables of a study file on what is run, on what is read from it, and on how long."""
 
 from __future__ import annotations
 
@@ -172,6 +172,11 @@ class VariantTable(StudyTable):
 
     name: str = Field(min_length=1, max_length=200, description="The name to show.")
     command: Argv = Field(description="A program and its arguments, run without a shell.")
+    directory: Argument | None = Field(
+        default=None,
+        exclude_if=lambda directory: directory is None,
+        description="The directory that it runs in, relative to the study file (default: that of all commands).",
+    )
 
 
 class ScratchTable(StudyTable):
@@ -317,3 +322,20 @@ class MachineTable(StudyTable):
     model: str = Field(
         min_length=1, description="zen4-8c, skylake-server, textbook, or a TOML file beside the study: ./mine.toml."
     )
+
+
+class BudgetTable(StudyTable):
+    """How long to go on. A block is one trial of every configuration."""
+
+    min_blocks: Whole = Field(default=3, ge=1, le=100_000, description="Minimum number of blocks.")
+    max_blocks: Whole = Field(default=30, ge=1, le=100_000, description="Stop then, decided or not.")
+    max_minutes: Real = Field(default=20.0, gt=0, le=100_000, description="Stop then, decided or not.")
+    min_seconds: Real = Field(
+        default=0.0, ge=0, le=100_000, description="Minimum measuring time in seconds before an early decision."
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_blocks > self.max_blocks:
+            raise ValueError(f"min_blocks is {self.min_blocks}; expected at most max_blocks, {self.max_blocks}")
+        return self

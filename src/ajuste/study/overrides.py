@@ -16,7 +16,6 @@ from ajuste.model.topology import Topology, parse_topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.base import MODELLED_METRICS
 from ajuste.study.check import check, check_precision
-from ajuste.study.command_line.request import share, wrong
 from ajuste.study.factors import no_parameter
 from ajuste.study.job import DiskTable, MachineTable
 from ajuste.study.measures import check_modelled
@@ -57,15 +56,16 @@ def with_time(study: Study, most_s: float) -> Study:
     return study.model_copy(update={"budget": study.budget.model_copy(update={"max_minutes": most_s / 60})})
 
 
-def with_precision(study: Study, text: str) -> Study:
-    """``study`` until its intervals are so narrow, instead of its own precision. Raises RequestError."""
-    option = "--precision"
-    value = share(option, text)
+def with_precision(study: Study, value: float, text: str) -> Study:
+    """``study`` until its intervals are so narrow, instead of its own precision; ``text`` is how that was written.
+    Raises RequestError.
+    """
+    place = Place(f"--precision {text}")
     if not 0 < value <= 10:
-        raise wrong(option, text, "a share above 0, such as 2%", "see ajuste run --help")
+        raise RequestError("expected a share above 0, such as 2%", hint="see ajuste run --help", place=place)
     changed = study.model_copy(update={"analysis": study.analysis.model_copy(update={"precision": value})})
     for problem in check_precision(changed):
-        raise RequestError(problem.message, hint="remove the option", place=Place(f"{option} {text}"))
+        raise RequestError(problem.message, hint="remove the option", place=place)
     return changed
 
 

@@ -92,24 +92,39 @@ def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: Pars
 
     Raises one RequestError with everything that is wrong, a line each with file, line and field.
     """
-    text = _read(path)
-    source = StudySource(path, text)
-    document = _parse(path, text)
-    if problems := beyond_limits(document):
-        raise error(problems, source)
+    document, source = read_toml(path, "study file", "list the built-in studies with `ajuste studies`")
     study = checked_study(document, source, known or catalogue(), parse_kernel=parse_kernel)
     _LOG.info("study read", extra={"file": str(path), "study": study.name})
     return study
 
 
+def read_toml(path: Path, what: str, hint: str, *, fields: str = HINT) -> tuple[dict[str, Any], StudySource]:
+    """The document in ``path``, which is ``what``, within limits; with where everything is in it. ``hint`` helps where
+    there is no such file, ``fields`` where something is wrong in it. Raises RequestError.
+    """
+    text = _read(path, what, hint)
+    source = StudySource(path, text, fields)
+    document = _parse(path, text, fields)
+    if problems := beyond_limits(document):
+        raise error(problems, source)
+    return document, source
+
+
 def checked_study(
-    document: dict[str, Any], source: StudyOrigin, known: Catalogue, *, parse_kernel: ParseKernel = str
+    document: dict[str, Any],
+    source: StudyOrigin,
+    known: Catalogue,
+    *,
+    parse_kernel: ParseKernel = str,
+    with_files: bool = True,
 ) -> Study:
-    """The study in ``document``, checked as by ``read_study``."""
+    """The study in ``document``, checked as by ``read_study``; without ``with_files`` its files may not be there
+    yet.
+    """
     study, problems = with_levels(parse_study(document, source).at(source), known)
     wrong = {problem.path[:2] for problem in problems}
     problems += [found for found in check(study, known, parse_kernel) if found.path[:2] not in wrong]
-    problems += check_files(study)
+    problems += check_files(study) if with_files else []
     if problems:
         raise error(problems, source)
     return study
@@ -123,17 +138,15 @@ def parse_study(document: dict[str, Any], source: StudyOrigin | None = None) -> 
         raise error(from_validation(failure, Study), source) from None
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, what: str, hint: str) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_BYTES + 1)
     except OSError as failure:
-        raise RequestError(
-            f"cannot read study file {path}: {failure.strerror}", hint="list the built-in studies with `ajuste studies`"
-        ) from None
+        raise RequestError(f"cannot read {what} {path}: {failure.strerror}", hint=hint) from None
     if len(data) > LARGEST_BYTES:
         raise RequestError(
-            f"has more than {LARGEST_BYTES} bytes; a study file has at most {LARGEST_BYTES}", place=Place(path)
+            f"has more than {LARGEST_BYTES} bytes; a {what} has at most {LARGEST_BYTES}", place=Place(path)
         )
     try:
         return data.decode("utf-8")
@@ -142,7 +155,7 @@ def _read(path: Path) -> str:
         raise RequestError("found invalid UTF-8; expected a TOML file in UTF-8", place=Place(path, line)) from None
 
 
-def _parse(path: Path, text: str) -> dict[str, Any]:
+def _parse(path: Path, text: str, hint: str) -> dict[str, Any]:
     if deep := _DEEP_KEY.search(text):
         place = Place(path, text.count("\n", 0, deep.start()) + 1)
         raise RequestError(f"found a key of more than {DEEPEST} parts; expected at most {DEEPEST}", place=place)
@@ -154,9 +167,9 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
             message, line = f"{match[1]} (column {match[3]})", int(match[2])
         elif message.endswith(" (at end of document)"):
             line = text.count("\n") + 1
-        raise RequestError(f"not valid TOML: {message}", hint=HINT, place=Place(path, line)) from None
+        raise RequestError(f"not valid TOML: {message}", hint=hint, place=Place(path, line)) from None
     except RecursionError:
-        raise RequestError("not valid TOML: brackets are nested too deeply", hint=HINT, place=Place(path)) from None
+        raise RequestError("not valid TOML: brackets are nested too deeply", hint=hint, place=Place(path)) from None
     except ValueError:  # int() of thousands of digits
         digits = _MANY_DIGITS.search(text)
         place = Place(path, text.count("\n", 0, digits.start()) + 1 if digits else None)

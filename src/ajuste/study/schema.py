@@ -19,6 +19,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.study.job import (
+    BudgetTable,
     Claimed,
     DiskTable,
     Level,
@@ -154,6 +155,12 @@ class AnalysisTable(StudyTable):
         description="The smallest effect that matters, relative to the baseline; smaller effects are equivalent.",
     )
     precision: Precision = None
+    decide: Literal["effect", "limit"] = Field(
+        default="effect",
+        exclude_if=lambda decide: decide == "effect",
+        description="effect: measure until an interval excludes zero or lies within smallest_effect; limit: until it "
+        "lies entirely beyond smallest_effect on the worse side, or entirely short of it, as ajuste gate does.",
+    )
     prediction: str | None = Field(
         default=None, description="A kernel rule that predicts a metric; shown beside the measurements."
     )
@@ -192,23 +199,6 @@ class DesignTable(StudyTable):
     warm_up: Whole = Field(
         default=0, ge=0, le=100, description="Number of warm-up blocks, which are kept but not compared."
     )
-
-
-class BudgetTable(StudyTable):
-    """How long to go on. A block is one trial of every configuration."""
-
-    min_blocks: Whole = Field(default=3, ge=1, le=100_000, description="Minimum number of blocks.")
-    max_blocks: Whole = Field(default=30, ge=1, le=100_000, description="Stop then, decided or not.")
-    max_minutes: Real = Field(default=20.0, gt=0, le=100_000, description="Stop then, decided or not.")
-    min_seconds: Real = Field(
-        default=0.0, ge=0, le=100_000, description="Minimum measuring time in seconds before an early decision."
-    )
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.min_blocks > self.max_blocks:
-            raise ValueError(f"min_blocks is {self.min_blocks}; expected at most max_blocks, {self.max_blocks}")
-        return self
 
 
 class TuneTable(StudyTable):

@@ -17,10 +17,11 @@ from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
 from ajuste.study.command_line.request import HINT, CommandLine, Request, block_range, mebibytes, seconds, share
 from ajuste.study.factors import ParseKernel
+from ajuste.study.job import BudgetTable
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.overrides import read_topology
 from ajuste.study.read import checked_study
-from ajuste.study.schema import BudgetTable, Study
+from ajuste.study.schema import Study
 
 DEFAULT_NAME: Final = "compare"
 DEFAULT_KERNEL: Final = "debian:6.12"

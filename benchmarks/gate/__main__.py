@@ -1,0 +1,3 @@
+from benchmarks.gate import main
+
+main()

@@ -1,0 +1,140 @@
+"""``ajuste gate``: whether a revision of a project is slower than another one, for CI."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import typer
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.options import Json, Quiet, example
+from ajuste.cli.showing import command_line
+from ajuste.machine.files import write_text
+from ajuste.machine.home import home
+from ajuste.model.error import AjusteError, RequestError
+from ajuste.model.gate import GateResult
+from ajuste.model.wording import shortened, visible
+from ajuste.report.console import Console
+from ajuste.report.gate import gate_report
+from ajuste.report.gate_files import badge as badge_of
+from ajuste.report.gate_files import github, gitlab
+from ajuste.report.gate_files import junit as junit_of
+from ajuste.report.markdown import markdown as markdown_of
+from ajuste.report.terminal import print_report
+from ajuste.run.gate.checkout import Repository
+from ajuste.run.gate.gate import Gate, GateRequest
+from ajuste.run.testbed import RunOptions
+from ajuste.study.project import HINT, PROJECT_FILE, BenchmarkTable, read_project
+
+MOST_ERROR_LINES: Final = 40
+"""Of one benchmark that could not be measured."""
+
+
+@example("ajuste gate --base HEAD")
+def gate(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="The benchmarks to measure (default: all).")
+    ] = None,
+    base: Annotated[
+        str, typer.Option("--base", metavar="REV", help="The revision to compare with: a branch, tag or commit.")
+    ] = "",
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="REV", help="The revision to judge (default: the working tree)."),
+    ] = None,
+    undecided: Annotated[
+        Literal["pass", "fail"],
+        typer.Option("--undecided", help="What an undecided figure means: exit code 0, or 4."),
+    ] = "fail",
+    annotations: Annotated[
+        Literal["github", "gitlab"] | None,
+        typer.Option(
+            "--annotations", help="Print workflow commands of GitHub, or only a code quality report of GitLab."
+        ),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML to this file.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option("--markdown", metavar="FILE", help="Write the answer as Markdown to this file.")
+    ] = None,
+    badge: Annotated[
+        Path | None, typer.Option("--badge", metavar="FILE", help="Write a badge (SVG) to this file.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure again; do not use the store's trials of a guest.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> int:
+    """Check whether a revision is slower than another, for CI.
+
+    Builds both revisions, measures the benchmarks of ajuste.toml in both side by side, and judges each by its limit. A
+    regression is proved when the whole interval lies beyond the limit.
+
+    Exit codes: 0 no regression, 1 a benchmark failed, 2 the request was wrong, 3 a regression is proved, 4 undecided.
+    """
+    if as_json and annotations is not None:
+        raise RequestError("--json and --annotations are mutually exclusive", hint="write the JSON in a second call")
+    if not base:
+        raise RequestError("--base is required", hint="name a revision, such as --base main or --base HEAD~1")
+    files = {"--junit": junit, "--markdown": markdown, "--badge": badge}
+    for option, path in files.items():
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise RequestError(f"{option} {path}: expected a file in an existing directory")
+    repository = Repository.around(Path.cwd())
+    project = read_project(_project_file(repository.top))
+    request = GateRequest(
+        project,
+        project.chosen(tuple(names or ())),
+        repository,
+        repository.revision(base, "--base"),
+        repository.working_tree() if head is None else repository.revision(head, "--head"),
+        fresh=fresh,
+    )
+    silent = quiet or as_json or annotations == "gitlab"
+    run = Gate(request, catalogue(), RunOptions(home()), command_line(), _say_failed, quiet=silent)
+    run.check()
+    result = run.carry_out()
+    _show(result, annotations, undecided, as_json=as_json)
+    for path, text in ((junit, junit_of(result, undecided)), (markdown, _page(result)), (badge, badge_of(result))):
+        if path is not None:
+            write_text(path, text)
+    return result.exit_code(undecided)
+
+
+def _project_file(top: Path) -> Path:
+    """That of the directory of the caller, or of the nearest one above it in the repository. Raises RequestError."""
+    here = Path.cwd()
+    for directory in (here, *here.parents):
+        if (directory / PROJECT_FILE).exists():
+            return Path(PROJECT_FILE) if directory == here else directory / PROJECT_FILE
+        if directory == top or directory.resolve() == top.resolve():
+            break
+    raise RequestError(f"{PROJECT_FILE} not found in {here} or above it in the repository", hint=f"write one: {HINT}")
+
+
+def _say_failed(benchmark: BenchmarkTable, failure: AjusteError) -> None:
+    """At once, with all that is known; the others go on."""
+    place = f"{failure.place}: " if failure.place else ""
+    lines = [shortened(line) for line in f"{place}{failure.message}".splitlines()[:MOST_ERROR_LINES]]
+    hint = f"\n  {failure.hint}" if failure.hint else ""
+    print(visible(f"ajuste: benchmark {benchmark.name}: " + "\n".join(lines) + hint), file=sys.stderr)
+
+
+def _show(result: GateResult, annotations: str | None, undecided: Literal["pass", "fail"], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(result.model_dump_json(indent=2))
+        return
+    only_data = annotations == "gitlab"
+    print_report(gate_report(result), Console(file=sys.stderr if only_data else sys.stdout))
+    if only_data:
+        typer.echo(gitlab(result, undecided))
+    elif annotations == "github":
+        for line in github(result, undecided):
+            typer.echo(line)
+
+
+def _page(result: GateResult) -> str:
+    """Markdown with a title, as a comment on a pull request shows it."""
+    return f"### Performance\n\n{markdown_of(gate_report(result))}"

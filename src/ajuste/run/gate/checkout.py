@@ -1,0 +1,287 @@
+"""Two revisions of a git repository beside each other, in directories of Ajuste's own. The user's tree is only read.
+
+git and the builds run as the user who called Ajuste. Each revision is a worktree of the repository (git-worktree(1)),
+so that a build finds its history and tags.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from ajuste.catalogue.programs import install_hint
+from ajuste.executor.host.caller import invoking_user, user_here
+from ajuste.machine.files import make_directory
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.gate import GateRevision
+from ajuste.model.plan import User
+from ajuste.store.engine import only_one
+from ajuste.study.project import SIDES
+
+LAST_LINES: Final = 15
+"""Of a build that failed."""
+
+_OWN: Final = ("AJUSTE_", "SUDO_")
+_OF_A_REPOSITORY: Final = frozenset(
+    (
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_CONFIG",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_NAMESPACE",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_QUARANTINE_PATH",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    )
+)
+"""Variables that lead git to a certain repository (``git rev-parse --local-env-vars``): a hook that calls Ajuste has
+them, and a checkout must not land there."""
+_QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who called Ajuste: whose git and builds are. ``user`` is ``None`` where that is who Ajuste runs as."""
+
+    user: User | None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of the caller, without what is Ajuste's, sudo's and of another repository."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_OWN) and name not in _OF_A_REPOSITORY
+        }
+        if self.user is None:
+            return kept
+        import pwd  # only under sudo
+
+        entry = pwd.getpwuid(self.user.uid)
+        return kept | {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """For ``subprocess``."""
+        if self.user is None:
+            return {}
+        return {"user": self.user.uid, "group": self.user.gid, "extra_groups": self.user.groups}
+
+    def give(self, directory: Path) -> None:
+        """Make the caller the owner of a new ``directory``."""
+        if self.user is not None:
+            os.chown(directory, self.user.uid, self.user.gid, follow_symlinks=False)
+
+
+@dataclass(frozen=True)
+class Repository:
+    """``top`` is the root of the user's working tree."""
+
+    top: Path
+    caller: Caller
+
+    @classmethod
+    def around(cls, directory: Path) -> Self:
+        """The repository that ``directory`` is in. Raises RequestError."""
+        if shutil.which("git") is None:
+            raise RequestError("git was not found", hint=install_hint("git"))
+        caller = Caller(invoking_user())
+        try:
+            top = _git(caller, directory, "rev-parse", "--show-toplevel")
+        except RunError as failure:
+            raise RequestError(
+                f"{directory} is not in the working tree of a git repository: {failure.message}",
+                hint="run ajuste gate in a git repository, with the base revision in it",
+            ) from None
+        return cls(Path(os.fsdecode(top.removesuffix(b"\n"))), caller)
+
+    def revision(self, text: str, option: str) -> GateRevision:
+        """The commit that ``text`` names, whatever is in it. Raises RequestError."""
+        try:
+            if "\0" in text or not text:
+                raise RunError("it is no name of a revision")
+            found = self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+        except RunError:
+            raise RequestError(
+                f'{option} "{text}": revision not found in {self.top}',
+                hint="name a branch, tag or commit; in CI fetch it first: git fetch origin main",
+            ) from None
+        return GateRevision(revision=text, commit=found.decode().strip())
+
+    def working_tree(self) -> GateRevision:
+        """What is in the user's tree now. Raises RequestError in a repository without any commit."""
+        return GateRevision(revision="", commit=self.revision("HEAD", "--head").commit)
+
+    def git(self, *words: str, **variables: str) -> bytes:
+        """What git prints at the top of the working tree. Raises RunError."""
+        return _git(self.caller, self.top, *words, **variables)
+
+
+def _git(caller: Caller, directory: Path, *words: str, **variables: str) -> bytes:
+    done: subprocess.CompletedProcess[bytes] = subprocess.run(
+        ["git", *_QUIET, *words],
+        cwd=directory,
+        env={**caller.environment, "LC_ALL": "C", **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        **caller.options,
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        raise RunError(f"git {words[0]} failed: {said[:500] or f'exit code {done.returncode}'}")
+    return done.stdout
+
+
+@contextmanager
+def checked_out(repository: Repository, base: GateRevision, head: GateRevision, home: Home) -> Iterator[Checkouts]:
+    """Both revisions, until the end: nothing of them is left then, however it comes. Raises RequestError where another
+    gate of the repository goes on, RunError where git fails.
+    """
+    name = hashlib.sha256(os.fsencode(repository.top)).hexdigest()[:16]
+    place = home.state / "gate"
+    with only_one(place / f"{name}.lock", f"a gate of {repository.top}"), ExitStack() as stack:
+        directory = _directory(repository, place / name)
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        for side, revision in zip(SIDES, (base, head), strict=True):
+            there = directory / side
+            stack.callback(_remove, repository, there)
+            words = ("--no-checkout",) if not revision.revision else ()
+            repository.git("worktree", "add", "--force", "--detach", *words, "--", str(there), revision.commit)
+            if not revision.revision:
+                _copy_working_tree(repository, there, directory / "objects", home)
+        logs = place / f"{name}-logs"
+        shutil.rmtree(logs, ignore_errors=True)
+        yield Checkouts(repository, directory, logs)
+
+
+def _directory(repository: Repository, usual: Path) -> Path:
+    """An empty directory for both: always the same one, so that what was measured in it can be told to be the same.
+    One of another user than Ajuste's is where that user can get to.
+    """
+    if repository.caller.user is not None:
+        made = Path(tempfile.mkdtemp(prefix="ajuste-gate-"))
+        repository.caller.give(made)
+        return made
+    for side in SIDES:
+        if (usual / side).exists():  # of a gate that was killed
+            _remove(repository, usual / side)
+    shutil.rmtree(usual, ignore_errors=True)
+    make_directory(usual)
+    return usual
+
+
+def _remove(repository: Repository, there: Path) -> None:
+    with suppress(RunError):
+        repository.git("worktree", "remove", "--force", "--", str(there))
+    shutil.rmtree(there, ignore_errors=True)
+
+
+def _copy_working_tree(repository: Repository, there: Path, objects: Path, home: Home) -> None:
+    """Put what is in the user's tree, without what it ignores and what Ajuste keeps, into the worktree ``there``. git
+    does that by its index, with an object database aside: the repository keeps nothing of it.
+    """
+    objects.mkdir()
+    repository.caller.give(objects)
+    of_user = repository.git("rev-parse", "--path-format=absolute", "--git-path", "objects")
+    own = os.fsdecode(_git(repository.caller, there, "rev-parse", "--absolute-git-dir").removesuffix(b"\n"))
+    database = {
+        "GIT_DIR": own,
+        "GIT_OBJECT_DIRECTORY": str(objects),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(os.fsdecode(of_user.removesuffix(b"\n"))),
+    }
+    reading = {**database, "GIT_WORK_TREE": str(repository.top)}
+    repository.git("read-tree", "HEAD", **reading)
+    repository.git("add", "--all", "--", ".", *_without(repository.top, home), **reading)
+    repository.git("checkout-index", "--all", "--force", "--quiet", **database, GIT_WORK_TREE=str(there))
+    _git(repository.caller, there, "read-tree", "HEAD")
+
+
+def _without(top: Path, home: Home) -> list[str]:
+    """What leaves Ajuste's own directories out, where they are in the user's tree, as caches of CI systems are."""
+    own = {directory.resolve() for directory in (home.data, home.cache, home.state)}
+    inside = [directory.relative_to(top.resolve()) for directory in own if directory.is_relative_to(top.resolve())]
+    return [f":(top,exclude,literal){directory}" for directory in sorted(inside)]
+
+
+def _quoted(path: str) -> str:
+    """A path in a list of paths that colons separate (git(1), GIT_ALTERNATE_OBJECT_DIRECTORIES)."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+@dataclass(frozen=True)
+class Checkouts:
+    """``directory`` has a worktree for each of ``SIDES``; what builds print is kept in ``logs``."""
+
+    repository: Repository
+    directory: Path
+    logs: Path
+
+    def build(self, command: Sequence[str], side: str, project: Path, label: str) -> None:
+        """Run ``command`` where the ``project`` is in that side's worktree. Raises RunError with its last lines."""
+        make_directory(self.logs)
+        log = self.logs / f"{side}.log"
+        there = self.directory / side / project
+        caller = self.repository.caller
+        said = shlex.join(command)
+        try:
+            with log.open("ab") as out:
+                out.write(f"$ {said}\n".encode())
+                out.flush()
+                begin = out.tell()
+                code = _finished(command, there, out.fileno(), caller.environment, caller.options)
+        except OSError as failure:
+            if not there.is_dir():
+                raise RunError(f"{label} has no directory {project}") from None
+            raise RunError(
+                f'cannot start "{said}" in {label} as {user_here()}: {failure.strerror}',
+                hint="use a program that is in PATH or in the project",
+            ) from None
+        if code:
+            lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()[-LAST_LINES:]
+            ended = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
+            raise RunError("\n".join((f'{label} does not build: "{said}" {ended}', *lines)), hint=f"all of it: {log}")
+
+
+def _finished(
+    command: Sequence[str], there: Path, out: int, environment: Mapping[str, str], options: Mapping[str, Any]
+) -> int:
+    """The exit code of ``command``. What it started is ended with it when it is interrupted."""
+    process = subprocess.Popen(
+        command,
+        cwd=there,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        **options,
+    )
+    try:
+        return process.wait()
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise

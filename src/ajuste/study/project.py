@@ -1,0 +1,295 @@
+"""The project file ``ajuste.toml``: the benchmarks of a program, and how much worse each may become.
+
+Each becomes a study of the factor "command": what a revision's command does beside what that of another one does.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import Place, RequestError
+from ajuste.model.trial import COMMAND_FACTOR
+from ajuste.outputs.base import EXACT_METRICS
+from ajuste.study.command_line.job import read_metric
+from ajuste.study.command_line.request import seconds
+from ajuste.study.command_line.study import DEFAULT_KERNEL, DEFAULT_MAX_SECONDS, IN_GUEST, ON_HOST
+from ajuste.study.factors import ParseKernel
+from ajuste.study.files import is_own, own_name
+from ajuste.study.job import Argument, Argv, StudyTable
+from ajuste.study.location import KeyPath, StudySource
+from ajuste.study.measures import PARTS_OF_INSTRUCTIONS, find_metric
+from ajuste.study.problem import Problem, error, from_validation, nearest
+from ajuste.study.read import checked_study, read_toml
+from ajuste.study.schema import Study
+
+PROJECT_FILE: Final = "ajuste.toml"
+SIDES: Final = ("base", "head")
+"""The two revisions: how they are called, and the directories that have them."""
+
+HINT: Final = "see docs/how-to/gate.md for every field"
+
+_PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
+_LIMIT_EXPECTED: Final = 'expected a percentage above 0% and below 100%, such as "1%"'
+
+
+def limit_of(value: Any) -> float:
+    """``"1%"`` as 0.01. Raises ValueError for anything else than a text with a percentage."""
+    match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    share = float(match[1]) / 100 if match else 0.0
+    if not 0 < share < 1:
+        raise ValueError(_LIMIT_EXPECTED)
+    return share
+
+
+def _words(value: Any) -> Any:
+    """A command in one text, split as a shell would; no shell ever reads it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        found = shlex.split(value)
+    except ValueError as failure:
+        raise ValueError(f"expected balanced quotes: {failure}") from None
+    if not found:
+        raise ValueError("expected a program and its arguments")
+    return found
+
+
+def _seconds(value: Any) -> float:
+    try:
+        return seconds("", value if isinstance(value, str) else "")
+    except RequestError:
+        raise ValueError('expected a duration such as "90s", "5m" or "1h"') from None
+
+
+def _known_form(value: str) -> str:
+    try:
+        read_metric(value)
+    except RequestError as failure:
+        raise ValueError(failure.message) from None
+    return value
+
+
+CommandText = Annotated[Argv, BeforeValidator(_words)]
+Limit = Annotated[float, BeforeValidator(limit_of)]
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+MetricText = Annotated[Argument, BeforeValidator(lambda value: _known_form(value) if isinstance(value, str) else value)]
+Metrics = Annotated[
+    tuple[MetricText, ...],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    Field(min_length=1),
+]
+
+
+class BenchmarkTable(StudyTable):
+    """A command that is measured in two revisions, and how much worse it may be in the second."""
+
+    name: str = Field(pattern=r"^[a-z0-9-]+$", max_length=60)
+    build: CommandText | None = None
+    command: CommandText
+    metric: Metrics
+    limit: Limit
+    kernel: str | None = None
+    files: tuple[Argument, ...] = ()
+    programs: tuple[Argument, ...] = ()
+    timeout: Seconds | None = None
+    max_time: Seconds = DEFAULT_MAX_SECONDS
+
+    @property
+    def in_guest(self) -> bool:
+        """Whether it runs in a guest: with a kernel, or with a metric that only the virtual clock has."""
+        exact = {*EXACT_METRICS, *(one.name for one in PARTS_OF_INSTRUCTIONS)}
+        return self.kernel is not None or not exact.isdisjoint(self.metric)
+
+
+class ProjectTable(StudyTable):
+    """All benchmarks of a project."""
+
+    benchmarks: tuple[BenchmarkTable, ...] = Field(alias="benchmark", min_length=1, max_length=100)
+
+
+@dataclass(frozen=True)
+class Project:
+    """``benchmarks`` are in the order of the file that is their ``source``."""
+
+    source: StudySource
+    benchmarks: tuple[BenchmarkTable, ...]
+
+    def chosen(self, names: tuple[str, ...]) -> tuple[BenchmarkTable, ...]:
+        """Those of that name, in the file's order; all if none is named. Raises RequestError."""
+        known = [one.name for one in self.benchmarks]
+        for name in names:
+            if name not in known:
+                near = nearest(name, known) or f"; expected one of {', '.join(known)}"
+                raise RequestError(f'{self.source.file} has no benchmark "{name}"{near}')
+        return tuple(one for one in self.benchmarks if not names or one.name in names)
+
+    def line(self, benchmark: BenchmarkTable) -> int | None:
+        """Where it begins in the file."""
+        return self.source.place(("benchmark", self.benchmarks.index(benchmark))).line
+
+    def study(
+        self,
+        benchmark: BenchmarkTable,
+        known: Catalogue,
+        parse_kernel: ParseKernel,
+        trees: Trees | None = None,
+    ) -> Study:
+        """The question of ``benchmark``, checked; with ``trees`` about the revisions that are there. Raises
+        RequestError.
+        """
+        origin = BenchmarkOrigin(self, benchmark, trees.directory if trees else Path())
+        document = _document(benchmark, trees or Trees(Path(), PurePosixPath()))
+        parse = partial(_existing_kernel, parse_kernel)
+        study = checked_study(document, origin, known, parse_kernel=parse, with_files=trees is not None)
+        for index, name in enumerate(study.analysis.metrics):
+            if find_metric(name, study, known).direction == "none":
+                said = f'metric "{name}" has no better direction, so nothing can be a regression'
+                raise error([Problem(("analysis", "metrics", index), said, "choose another metric")], origin)
+        return study
+
+
+@dataclass(frozen=True)
+class Trees:
+    """``directory`` has the two revisions, as ``SIDES`` calls them; ``project`` is where the project is in each of
+    them. ``labels`` name the revisions.
+    """
+
+    directory: Path
+    project: PurePosixPath
+    labels: tuple[str, str] = SIDES
+
+    def place(self, side: str) -> PurePosixPath:
+        """Where the project of that side is, below ``directory``."""
+        return PurePosixPath(side) / self.project
+
+
+@dataclass(frozen=True)
+class BenchmarkOrigin:
+    """Where each part of a benchmark's study is written down in the project file."""
+
+    project: Project
+    benchmark: BenchmarkTable
+    directory: Path
+    hint: str = HINT
+
+    def place(self, keys: KeyPath) -> Place:
+        """Of the field that says it, or else of the benchmark."""
+        index = self.project.benchmarks.index(self.benchmark)
+        return self.project.source.place(("benchmark", index, *self._field(keys)))
+
+    def _field(self, keys: KeyPath) -> KeyPath:
+        field, element = _FIELDS.get(keys[:2]), keys[2:3]
+        if field is None or "directory" in keys:
+            return ()
+        if field == "command" or not element:
+            return (field,)
+        number = int(element[0])
+        if keys[:2] == ("workload", "files"):
+            number //= len(SIDES)
+        if keys[:2] == ("workload", "metric"):
+            own = [place for place, text in enumerate(self.benchmark.metric) if isinstance(read_metric(text), dict)]
+            number = own[number]
+        return (field, number)
+
+
+_FIELDS: Final[Mapping[KeyPath, str]] = {
+    ("workload", "variant"): "command",
+    ("workload", "files"): "files",
+    ("workload", "programs"): "programs",
+    ("workload", "timeout_s"): "timeout",
+    ("workload", "metric"): "metric",
+    ("analysis", "metrics"): "metric",
+    ("analysis", "smallest_effect"): "limit",
+    ("target", "kernel"): "kernel",
+    ("budget", "max_minutes"): "max_time",
+}
+"""Which field of a benchmark says what part of its study."""
+
+
+def read_project(path: Path) -> Project:
+    """The project file ``path``; its form is checked. Raises one RequestError with everything that is wrong."""
+    document, source = read_toml(path, "project file", f"write one: {HINT}", fields=HINT)
+    try:
+        table = ProjectTable.model_validate(document)
+    except ValidationError as failure:
+        raise error(from_validation(failure, ProjectTable), source) from None
+    names = [one.name for one in table.benchmarks]
+    twice = [
+        Problem(("benchmark", index, "name"), f'the benchmark "{name}" is given twice; expected different names')
+        for index, name in enumerate(names)
+        if name in names[:index]
+    ]
+    if twice:
+        raise error(twice, source)
+    return Project(source, table.benchmarks)
+
+
+def _existing_kernel(parse_kernel: ParseKernel, text: str) -> Any:
+    """A gate builds no kernel. Raises RequestError."""
+    parsed = parse_kernel(text)
+    if text.startswith("build:"):
+        raise RequestError(
+            f'"{text}" has to be built first; expected a kernel such as "debian:6.12" or "mine:NAME"',
+            hint="build it once with ajuste kernel build",
+        )
+    return parsed
+
+
+def missing(benchmark: BenchmarkTable, trees: Trees) -> str:
+    """What a revision lacks of a benchmark's own programs and files, in a sentence; empty if nothing."""
+    own = [benchmark.command[0]] if is_own(benchmark.command[0]) else []
+    for side, label in zip(SIDES, trees.labels, strict=True):
+        there = trees.directory / trees.place(side)
+        for name in (*own, *benchmark.files):
+            if not (there / name).is_file():
+                built = "" if benchmark.build is None else " after its build"
+                return f"{name} not found in {label}{built}"
+    return ""
+
+
+def _document(benchmark: BenchmarkTable, trees: Trees) -> dict[str, Any]:
+    """The study as a file would have it."""
+    defaults = IN_GUEST if benchmark.in_guest else ON_HOST
+    own = [read_metric(text) for text in benchmark.metric]
+    places = {side: str(trees.place(side)) for side in SIDES}
+    target = {"kind": "vm", "kernel": benchmark.kernel or DEFAULT_KERNEL} if benchmark.in_guest else {"kind": "host"}
+    return {
+        "schema": 1,
+        "name": f"gate-{benchmark.name}",
+        "title": f"{benchmark.name}: {trees.labels[0]} → {trees.labels[1]}",
+        "question": f"Is {benchmark.name} worse by more than {100 * benchmark.limit:g} %?",
+        "factor": [{"name": COMMAND_FACTOR, "levels": list(SIDES)}],
+        "workload": {
+            "timeout_s": benchmark.timeout or defaults.timeout_s,
+            "programs": list(benchmark.programs),
+            "files": [f"{places[side]}/{own_name(name)}" for name in benchmark.files for side in SIDES],
+            "metric": [one for one in own if isinstance(one, dict)],
+            "variant": [
+                {"name": side, "command": _command(benchmark, places[side]), "directory": places[side]}
+                for side in SIDES
+            ],
+        },
+        "target": target,
+        "analysis": {
+            "metrics": [one if isinstance(one, str) else one["name"] for one in own],
+            "smallest_effect": benchmark.limit,
+            "decide": "limit",
+        },
+        "design": {"warm_up": defaults.warm_up},
+        "budget": {"max_blocks": defaults.max_blocks, "max_minutes": benchmark.max_time / 60},
+    }
+
+
+def _command(benchmark: BenchmarkTable, place: str) -> list[str]:
+    """With a program of the revision at its own place."""
+    program, *arguments = benchmark.command
+    return [f"{place}/{own_name(program)}" if is_own(program) else program, *arguments]

@@ -1,0 +1,368 @@
+"""``ajuste gate`` in a repository, as a person and as CI use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from shell import Shell, patiently
+
+PROJECT = """\
+[[benchmark]]
+name = "job"
+build = "sh build.sh"
+command = "./job"
+metric = "took,ms,lower=regex:took ([0-9.]+) ms"
+limit = "1%"
+max_time = "20s"
+"""
+BUILD = "cp job.sh job\nchmod +x job\n"
+C_PROJECT = """\
+[[benchmark]]
+name = "steps"
+build = "cc -O1 -fno-inline -o steps steps.c"
+command = "./steps"
+metric = ["instructions", "user-instructions"]
+limit = "1%"
+"""
+C_PROGRAM = """\
+#include <stdio.h>
+unsigned grown(unsigned x) { for (int i = 0; i < ROUNDS; i++) x = x * 1664525u + 1013904223u; return x; }
+unsigned steady(unsigned x) { for (int i = 0; i < 50; i++) x = x * 1664525u + 1013904223u; return x; }
+int main(void) { unsigned x = 1; for (int i = 0; i < 10000; i++) x = steady(grown(x)); return printf("%u\\n", x) < 0; }
+"""
+
+
+class Project:
+    """A git repository in which each commit has files of its own, and a shell in it."""
+
+    def __init__(self, ajuste: Shell) -> None:
+        self.directory = ajuste.directory
+        self.home = ajuste.home
+        self.ajuste = ajuste
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def git(self, *words: str) -> str:
+        identity = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+        done = subprocess.run(
+            ["git", *identity, *words], cwd=self.directory, check=True, stdout=subprocess.PIPE, text=True
+        )
+        return done.stdout
+
+    def write(self, **files: str) -> None:
+        for name, text in files.items():
+            path = self.directory / name.replace("_", ".")
+            path.write_text(text)
+
+    def commit(self, message: str, **files: str) -> None:
+        self.write(**files)
+        self.git("add", ".")
+        self.git("commit", "--quiet", "--allow-empty", "-m", message)
+
+    def gate(self, *words: str, expect: int = 0) -> Any:
+        return json.loads(self.ajuste("gate", "--base", "HEAD~1", "--json", *words, expect=expect)[0])
+
+    @property
+    def left(self) -> list[str]:
+        """What a gate has left in the repository and in Ajuste's own directory, besides logs and locks."""
+        worktrees = self.git("worktree", "list").splitlines()[1:]
+        kept = [path.name for path in (self.home / "state" / "gate").glob("*") if path.suffix != ".lock"]
+        return [*worktrees, *(name for name in kept if not name.endswith("-logs"))]
+
+
+def prints(milliseconds: str) -> str:
+    return f'#!/bin/sh\necho "took {milliseconds} ms"\n'
+
+
+@pytest.fixture
+def project(ajuste: Shell) -> Project:
+    made = Project(ajuste)
+    made.commit("one", ajuste_toml=PROJECT, build_sh=BUILD, job_sh=prints("100.0"))
+    return made
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_a_regression_beyond_the_limit_is_proved_and_told_in_every_format(project: Project) -> None:
+    project.commit("two", job_sh=prints("102.0"))
+    before = project.git("status", "--short")
+    found = project.gate("--junit", "j.xml", "--markdown", "m.md", "--badge", "b.svg", expect=3)
+    (figure,) = found["benchmarks"]
+    assert (found["result"], figure["name"], figure["metric"], figure["verdict"]) == (
+        "regression",
+        "job",
+        "took",
+        "regression",
+    )
+    assert (figure["base"], figure["head"], figure["limit"], figure["line"]) == (100, 102, 0.01, 1)
+    assert figure["estimate"] == pytest.approx(1.02)
+    assert 1.01 < figure["low"] <= figure["estimate"] <= figure["high"]
+    suite = ElementTree.parse(project.directory / "j.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "1", "0")
+    assert "| job | took | 100 ms | 102 ms | +2 % |" in (project.directory / "m.md").read_text()
+    assert "1 regression" in (project.directory / "b.svg").read_text()
+    assert project.git("status", "--short") == before + "?? b.svg\n?? j.xml\n?? m.md\n"
+    assert project.left == []
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_equal_revisions_and_changes_within_the_limit_pass(project: Project) -> None:
+    project.commit("two")
+    assert project.gate()["result"] == "pass"
+    project.commit("three", job_sh=prints("100.5"))
+    found = project.gate()
+    assert (found["result"], found["benchmarks"][0]["verdict"]) == ("pass", "pass")
+    assert found["benchmarks"][0]["estimate"] == pytest.approx(1.005)
+    said, _ = project.ajuste("gate", "--base", "HEAD~1")
+    assert said.startswith("No regression: 1 figure within the limit.\n")
+    project.commit("four", job_sh=prints("50"))
+    assert project.gate()["result"] == "pass", "what is faster is no regression"
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_noise_that_is_too_wide_is_undecided_and_a_policy_says_what_that_means(project: Project) -> None:
+    noise = '#!/bin/sh\necho "took $(shuf -i 50-150 -n 1) ms"\n'
+    project.commit("two", job_sh=noise, ajuste_toml=PROJECT.replace("20s", "500ms"))
+    project.commit("three")
+    found = project.gate(expect=4)
+    assert (found["result"], found["benchmarks"][0]["verdict"]) == ("undecided", "undecided")
+    assert "reached the limit of 0.5 seconds" in found["benchmarks"][0]["reason"]
+    assert project.gate("--undecided", "pass")["result"] == "undecided"
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_the_working_tree_is_judged_as_it_is_and_never_touched(project: Project) -> None:
+    project.git("mv", "job.sh", "script.sh")
+    project.write(
+        script_sh=prints("103.0"), build_sh="cp script.sh job && chmod +x job && test ! -e ignored && test -e new.txt\n"
+    )
+    project.write(_gitignore="ignored\n", ignored="", new_txt="")
+    state = project.git("status", "--short"), project.git("count-objects"), project.git("stash", "list")
+    found = json.loads(project.ajuste("gate", "--base", "HEAD", "--json", expect=3)[0])
+    assert (found["base"]["revision"], found["head"]["revision"]) == ("HEAD", "")
+    assert found["benchmarks"][0]["estimate"] == pytest.approx(1.03)
+    assert (project.git("status", "--short"), project.git("count-objects"), project.git("stash", "list")) == state
+    assert not (project.directory / "job").exists()
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_a_hook_of_git_that_calls_ajuste_does_not_lead_it_into_its_own_index(project: Project) -> None:
+    project.commit("two", job_sh=prints("100.1"))
+    before = (project.directory / ".git" / "index").read_bytes()
+    git = {"GIT_DIR": str(project.directory / ".git"), "GIT_INDEX_FILE": str(project.directory / ".git" / "index")}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in git.items():
+            patch.setenv(name, value)
+        assert project.gate()["result"] == "pass"
+    assert (project.directory / ".git" / "index").read_bytes() == before
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_one_benchmark_that_fails_is_named_and_the_others_go_on(project: Project) -> None:
+    broken = PROJECT.replace('"job"', '"broken"').replace("sh build.sh", "sh -c 'echo no compiler; exit 7'")
+    lost = PROJECT.replace('"job"', '"lost"').replace('"./job"', '"./nowhere"')
+    silent = PROJECT.replace('"job"', '"silent"').replace('"./job"', '"echo nothing"')
+    project.commit("two", ajuste_toml=f"{broken}\n{lost}\n{silent}\n{PROJECT}")
+    said, complained = project.ajuste("gate", "--base", "HEAD", expect=1)
+    assert "benchmark broken: HEAD (" in complained
+    assert "failed with exit code 7\nno compiler\n" in complained
+    assert "benchmark lost: ./nowhere not found in HEAD (" in complained
+    assert "benchmark silent: measuring failed: " in complained
+    assert said.startswith("3 benchmarks could not be measured: broken, lost and silent.\n")
+    assert [line.split()[-1] for line in said.splitlines() if line.startswith("job ")] == ["pass"]
+    assert project.gate("job")["result"] == "pass"
+    assert project.left == []
+
+
+def test_a_base_that_does_not_build_is_told_with_what_the_build_said_last(project: Project) -> None:
+    project.commit("two", build_sh="seq 1000\necho missing.h not found >&2\nexit 2\n")
+    project.commit("three", build_sh=BUILD)
+    said, complained = project.ajuste("gate", "--base", "HEAD~1", expect=1)
+    assert "ajuste: benchmark job: HEAD~1 (" in complained
+    assert 'does not build: "sh build.sh" failed with exit code 2\n987\n' in complained
+    assert "1000\nmissing.h not found\n" in complained
+    log = Path(complained.partition("all of it: ")[2].strip())
+    assert log.read_text().splitlines()[:2] == ["$ sh build.sh", "1"]
+    assert "1 benchmark could not be measured: job." in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--base", "nowhere"), '--base "nowhere": revision not found in '),
+        (("--base", "--output=/tmp/x"), '--base "--output=/tmp/x": revision not found in '),
+        (("--base", "HEAD", "--head", "$(id)"), '--head "$(id)": revision not found in '),
+        (("--base", "HEAD:ajuste.toml"), '--base "HEAD:ajuste.toml": revision not found in '),
+        ((), "--base is required"),
+        (("--base", "HEAD", "jop"), 'ajuste.toml has no benchmark "jop"; did you mean job?'),
+        (("--base", "HEAD", "--junit", "no/where.xml"), "--junit no/where.xml: expected a file in an existing direc"),
+        (("--base", "HEAD", "--json", "--annotations", "github"), "--json and --annotations are mutually exclusive"),
+    ],
+)
+def test_a_wrong_request_changes_nothing(project: Project, words: tuple[str, ...], said: str) -> None:
+    assert said in project.ajuste("gate", *words, expect=2)[1]
+    assert project.left == []
+    assert not (project.home / "data").exists()
+
+
+def test_a_wrong_project_file_is_told_before_anything_is_built(project: Project, tmp_path: Path) -> None:
+    built = tmp_path / "built"
+    project.write(ajuste_toml=PROJECT.replace("sh build.sh", f"touch {built}").replace('"1%"', '"0%"'))
+    complained = project.ajuste("gate", "--base", "HEAD", expect=2)[1]
+    assert 'ajuste: ajuste.toml:6: benchmark[1].limit: found "0%"; expected a percentage above 0%' in complained
+    project.write(ajuste_toml=PROJECT.replace("sh build.sh", f"touch {built}").replace("took ([", "took (((["))
+    project.ajuste("gate", "--base", "HEAD", expect=2)
+    (project.directory / "ajuste.toml").unlink()
+    assert "ajuste.toml not found in" in project.ajuste("gate", "--base", "HEAD", expect=2)[1]
+    assert not built.exists()
+    assert not (project.home / "state" / "gate").exists()
+
+
+def test_outside_of_a_repository_there_is_nothing_to_compare(ajuste: Shell) -> None:
+    (ajuste.directory / "ajuste.toml").write_text(PROJECT)
+    complained = ajuste("gate", "--base", "HEAD", expect=2)[1]
+    assert "is not in the working tree of a git repository" in complained
+
+
+@pytest.mark.usefixtures("machine_lock")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["building", "measuring"])
+def test_an_interrupt_leaves_no_worktree_and_no_process(
+    project: Project, number: signal.Signals, moment: str, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    slow = f"touch {mark}; exec sleep 99.0417"
+    script = BUILD + slow if moment == "building" else BUILD
+    project.commit("two", build_sh=script, job_sh=f"#!/bin/sh\n{slow}\n")
+    gate = project.ajuste.start("gate", "--base", "HEAD~1", "--head", "HEAD")
+    end = time.monotonic() + 60
+    while not mark.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert mark.exists(), gate.communicate()
+    gate.send_signal(number)
+    gate.communicate(timeout=60)
+    assert gate.returncode == 130
+    assert project.left == []
+    sleeping = [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"99.0417" in read(path)]
+    assert sleeping == []
+
+
+def read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_what_a_killed_gate_left_is_removed_by_the_next(project: Project, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    project.commit("two", build_sh=f"{BUILD}touch {mark}; test -e {tmp_path}/go || exec sleep 99.0418\n")
+    gate = project.ajuste.start("gate", "--base", "HEAD~1", start_new_session=True)
+    end = time.monotonic() + 60
+    while not mark.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    (tmp_path / "go").touch()
+    gate.kill()
+    gate.communicate(timeout=60)
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        if b"99.0418" in read(path):
+            os.kill(int(path.parent.name), signal.SIGKILL)
+    assert len(project.git("worktree", "list").splitlines()) == 3
+    project.gate()
+    assert project.left == []
+
+
+@pytest.mark.vm
+def test_one_more_round_in_a_function_is_proved_by_instructions_and_the_function_is_named(ajuste: Shell) -> None:
+    project = Project(ajuste)
+    project.commit("one", ajuste_toml=C_PROJECT, steps_c=C_PROGRAM.replace("ROUNDS", "50"))
+    project.commit("two", steps_c=C_PROGRAM.replace("ROUNDS", "54"))
+    found = project.gate(expect=3)
+    assert [one["metric"] for one in found["benchmarks"]] == ["instructions", "user-instructions"]
+    for figure in found["benchmarks"]:
+        assert (figure["verdict"], figure["clock"]) == ("regression", "virtual")
+        assert 1.01 < figure["low"] < figure["high"] < 1.1
+        assert figure["functions"][0]["name"] == "grown"
+        assert figure["functions"][0]["more"] / figure["functions"][0]["of"] > 0.9
+    assert project.gate(expect=3) == found, "the trials of the very same programs are taken from the store"
+    said, _ = project.ajuste("gate", "--base", "HEAD~1", "--annotations", "github", expect=3)
+    assert "::error file=ajuste.toml,line=1,title=Performance regression%3A steps::instructions +" in said
+    assert "grown carries out" in said
+    assert project.gate("--base", "HEAD")["benchmarks"][0]["estimate"] == 1
+    assert project.left == []
+
+
+# The GitHub action and the GitLab template: their scripts are run as the CI systems run them.
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_script(project: Project, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return patiently(
+        lambda: subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+            cwd=project.directory,
+            env={**os.environ, "AJUSTE_HOME": str(project.home), "PATH": path, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    )
+
+
+@pytest.mark.usefixtures("machine_lock")
+@pytest.mark.parametrize(("head", "code"), [("100.1", 0), ("102", 3)])
+def test_the_action_fetches_the_base_and_tells_github(project: Project, tmp_path: Path, head: str, code: int) -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    step = action["runs"]["steps"][-1]
+    assert "${{" not in step["run"], "what an input says is never part of a script"
+    assert set(step["env"]) == {"BASE", "NAMES", "UNDECIDED"}
+    project.git("branch", "target")
+    project.commit("two", job_sh=prints(head))
+    clone = tmp_path / "clone"
+    project.git("clone", "--quiet", "--depth=1", "--branch=main", project.directory.as_uri(), str(clone))
+    project.directory = clone
+    files = {name: str(tmp_path / name.lower()) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    done = run_script(
+        project, step["run"], BASE="target", NAMES="job", UNDECIDED="fail", RUNNER_TEMP=str(tmp_path), **files
+    )
+    assert done.returncode == code, done.stderr
+    assert ("::error file=ajuste.toml,line=1,title=" in done.stdout) == (code == 3)
+    assert "| job | took |" in Path(files["GITHUB_STEP_SUMMARY"]).read_text()
+    told = dict(line.split("=", 1) for line in Path(files["GITHUB_OUTPUT"]).read_text().splitlines())
+    assert set(told) == set(action["outputs"])
+    assert all(Path(file).is_file() for file in told.values())
+    assert project.left == []
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_the_template_leaves_a_code_quality_report_for_gitlab(project: Project) -> None:
+    job = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())[".ajuste-gate"]
+    project.commit("two", job_sh=prints("102"))
+    project.home = project.directory / ".ajuste"
+    variables = {
+        "AJUSTE_HOME": str(project.home),
+        "AJUSTE_BASE": project.git("rev-parse", "HEAD~1").strip(),
+        "AJUSTE_UNDECIDED": job["variables"]["AJUSTE_UNDECIDED"],
+    }
+    (script,) = job["script"]
+    done = run_script(project, script, **variables)
+    assert done.returncode == 3, done.stderr
+    issues = json.loads((project.directory / job["artifacts"]["reports"]["codequality"]).read_text())
+    assert [one["location"]["path"] for one in issues] == ["ajuste.toml"]
+    assert (project.directory / job["artifacts"]["reports"]["junit"]).is_file()
+    assert "Regression in job: took +2 %" in done.stderr
+    assert project.left == []
+    assert run_script(project, script, **variables).returncode == 3, "its own home is no part of the project"

@@ -1,0 +1,160 @@
+"""What is said of a gate, and that hostile text stays text in every format."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ajuste.model.gate import GateFigure, GateResult, GateRevision, GrownCall, GrownFunction, worst
+from ajuste.report.console import Console
+from ajuste.report.gate import gate_report, headline, sentence_of
+from ajuste.report.gate_files import badge, github, gitlab, junit
+from ajuste.report.markdown import markdown
+from ajuste.report.terminal import print_report
+
+FIGURE = GateFigure(
+    name="job",
+    metric="instructions",
+    verdict="regression",
+    base=1000.0,
+    head=1020.0,
+    estimate=1.02,
+    low=1.019,
+    high=1.021,
+    limit=0.01,
+    run="r1",
+    line=7,
+    functions=(GrownFunction(name="grown", more=19, of=20), GrownFunction(name="other", more=1, of=20)),
+    calls=(GrownCall(name="fsync", base=1, head=2000),),
+)
+
+
+def figure(**changes: Any) -> GateFigure:
+    return FIGURE.model_copy(update=changes)
+
+
+def result(*figures: GateFigure, file: str = "ajuste.toml") -> GateResult:
+    return GateResult(
+        result=worst(figures),
+        file=file,
+        base=GateRevision(revision="main", commit="1" * 40),
+        head=GateRevision(revision="", commit="2" * 40),
+        benchmarks=figures,
+    )
+
+
+PASSED = figure(verdict="pass", functions=())
+OPEN = figure(name="noise", verdict="undecided", functions=(), reason="reached the limit of 3 blocks")
+FAILED = figure(name="broken", verdict="failed", base=None, head=None, estimate=None, low=None, high=None,
+                functions=(), reason="main does not build\nall of it")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("figures", "word", "code", "lenient", "said"),
+    [
+        ((PASSED, PASSED), "pass", 0, 0, "No regression: 2 figures within the limit."),
+        ((PASSED, FIGURE, OPEN), "regression", 3, 3, "Regression in job: instructions +2 %, limit 1 %."),
+        ((FIGURE, FIGURE), "regression", 3, 3, "2 regressions: job instructions +2 % and job instructions +2 %."),
+        ((PASSED, OPEN), "undecided", 4, 0, "Undecided: whether noise got worse by more than the limit."),
+        ((FIGURE, FAILED), "failed", 1, 1, "1 benchmark could not be measured: broken."),
+    ],
+)
+def test_the_worst_figure_decides(
+    figures: tuple[GateFigure, ...], word: str, code: int, lenient: int, said: str
+) -> None:
+    found = result(*figures)
+    assert (found.result, found.exit_code("fail"), found.exit_code("pass"), headline(found)) == (
+        word,
+        code,
+        lenient,
+        said,
+    )
+
+
+def test_a_regression_is_told_with_interval_limit_and_cause() -> None:
+    assert sentence_of(FIGURE) == (
+        "instructions +2 % (+1.9 % to +2.1 %), limit 1 %. grown carries out 19 more instructions (95 % of the growth); "
+        "then other (+1). fsync is called 2,000 times instead of 1."
+    )
+    out = io.StringIO()
+    print_report(gate_report(result(FIGURE, FAILED)), Console(file=out, width=110))
+    lines = out.getvalue().splitlines()
+    assert lines[2].split() == ["Benchmark", "Metric", "Base", "Head", "Change", "Interval", "Limit", "Verdict"]
+    assert lines[3].split()[:4] == ["job", "instructions", "1,000", "1,020"]
+    assert "broken: main does not build" in lines
+    assert lines[-1] == "more  ajuste report r1"
+
+
+def test_junit_counts_what_it_shows() -> None:
+    suite = ElementTree.fromstring(junit(result(PASSED, FIGURE, OPEN, FAILED), "fail"))
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["4", "2", "1", "0"]
+    assert [[child.tag for child in case] for case in suite.iter("testcase")] == [
+        [],
+        ["failure"],
+        ["failure"],
+        ["error"],
+    ]
+    lenient = ElementTree.fromstring(junit(result(OPEN), "pass"))
+    assert [lenient.get(name) for name in ("failures", "skipped")] == ["0", "1"]
+    assert lenient.find(".//skipped") is not None
+
+
+def test_annotations_name_file_and_line_and_nothing_of_what_passed() -> None:
+    lines = list(github(result(PASSED, FIGURE, OPEN), "pass"))
+    assert [line.partition(" ")[0] for line in lines] == ["::error", "::warning"]
+    assert lines[0].startswith(
+        "::error file=ajuste.toml,line=7,title=Performance regression%3A job::instructions +2 %25 ("
+    )
+    issues = json.loads(gitlab(result(PASSED, FIGURE, OPEN), "pass"))
+    assert [(one["severity"], one["location"]["lines"]["begin"]) for one in issues] == [("major", 7), ("minor", 7)]
+    assert len({one["fingerprint"] for one in issues}) == 2
+    assert json.loads(gitlab(result(PASSED), "fail")) == []
+
+
+@pytest.mark.parametrize(
+    ("figures", "said"), [((PASSED,), "pass"), ((FIGURE, FIGURE), "2 regressions"), ((FAILED,), "failed")]
+)
+def test_a_badge_says_the_result_in_words(figures: tuple[GateFigure, ...], said: str) -> None:
+    texts = [one.text for one in ElementTree.fromstring(badge(result(*figures))).iter() if one.tag.endswith("}text")]
+    assert texts == ["ajuste gate", said]
+
+
+HOSTILE = st.text(max_size=40) | st.sampled_from(
+    (
+        "]]>",
+        "<script>",
+        "a\n::error::b",
+        "%0A::set-output name=x::y",
+        "| a | b |",
+        "\x1b[2J",
+        "\ud800",
+        "\ufffe",
+        "&amp;",
+    )
+)
+
+
+@given(HOSTILE, HOSTILE, HOSTILE, st.sampled_from(("regression", "undecided", "failed")))
+def test_hostile_text_stays_text(metric: str, reason: str, function: str, verdict: Any) -> None:
+    grown = (GrownFunction(name=function, more=1, of=1),)
+    found = result(figure(metric=metric, reason=reason, verdict=verdict, functions=grown), file=f"{metric}/ajuste.toml")
+    suite = ElementTree.fromstring(junit(found, "fail").encode())
+    assert [one.tag for one in suite.iter()][:3] == ["testsuites", "testsuite", "testcase"]
+    assert len(list(suite.iter())) == 4
+    (line,) = github(found, "fail")
+    assert "\n" not in line
+    assert "\r" not in line
+    properties = re.match(r"::error file=([^,:]*),line=7,title=([^,:]*)::", line)
+    assert properties is not None
+    assert len(json.loads(gitlab(found, "fail"))) == 1
+    page = markdown(gate_report(found))
+    assert not re.search(r"(?<!\\)<", page)
+    assert len([one for one in page.splitlines() if one.startswith("| job")]) == 1
+    assert "\x1b" not in page + line + gitlab(found, "fail") + junit(found, "fail")
