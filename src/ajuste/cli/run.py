@@ -41,7 +41,7 @@ from ajuste.executor.host.disk import disk_for_run
 from ajuste.kernel.spec import TO_BUILD
 from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
-from ajuste.study.command_line.request import seconds, share
+from ajuste.study.command_line.request import seconds
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import with_machine, with_precision, with_time, with_topology
 
@@ -106,7 +106,7 @@ def run(
         if topology is not None:
             chosen = with_topology(chosen, topology, known)
         if precision is not None:
-            chosen = with_precision(chosen, share("--precision", precision), precision)
+            chosen = with_precision(chosen, precision)
         if max_time is not None:
             chosen = with_time(chosen, seconds("--max-time", max_time))
         return measure(

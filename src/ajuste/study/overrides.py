@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Final, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -12,10 +12,11 @@ from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue, absolute_machine
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import split_percentile
-from ajuste.model.topology import Topology, parse_topology
+from ajuste.model.topology import Topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.base import MODELLED_METRICS
 from ajuste.study.check import check, check_precision
+from ajuste.study.command_line.request import TOPOLOGY_HINT, read_topology, share, wrong
 from ajuste.study.factors import no_parameter
 from ajuste.study.job import DiskTable, MachineTable
 from ajuste.study.measures import check_modelled
@@ -23,8 +24,6 @@ from ajuste.study.problem import nearest
 from ajuste.study.schema import AnalysisTable, FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, names_set, varies
 from ajuste.study.target import TargetTable
-
-_TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,threads=2; cores are those of a socket"
 
 
 def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue) -> Study:
@@ -56,16 +55,15 @@ def with_time(study: Study, most_s: float) -> Study:
     return study.model_copy(update={"budget": study.budget.model_copy(update={"max_minutes": most_s / 60})})
 
 
-def with_precision(study: Study, value: float, text: str) -> Study:
-    """``study`` until its intervals are so narrow, instead of its own precision; ``text`` is how that was written.
-    Raises RequestError.
-    """
-    place = Place(f"--precision {text}")
+def with_precision(study: Study, text: str) -> Study:
+    """``study`` until its intervals are so narrow, instead of its own precision. Raises RequestError."""
+    option = "--precision"
+    value = share(option, text)
     if not 0 < value <= 10:
-        raise RequestError("expected a share above 0, such as 2%", hint="see ajuste run --help", place=place)
+        raise wrong(option, text, "a share above 0, such as 2%", "see ajuste run --help")
     changed = study.model_copy(update={"analysis": study.analysis.model_copy(update={"precision": value})})
     for problem in check_precision(changed):
-        raise RequestError(problem.message, hint="remove the option", place=place)
+        raise RequestError(problem.message, hint="remove the option", place=Place(f"{option} {text}"))
     return changed
 
 
@@ -83,14 +81,6 @@ def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
     return changed
 
 
-def read_topology(text: str) -> dict[str, int]:
-    """What ``--topology`` says, as a study file has it. Raises RequestError."""
-    try:
-        return parse_topology(text)
-    except ValueError as failure:
-        raise RequestError(str(failure), hint=_TOPOLOGY_HINT, place=Place(f"--topology {text}")) from None
-
-
 def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
     """``study`` with another topology for its guests, which decides how many CPUs they have. Raises RequestError for
     one that there cannot be, or that does not fit the rest of the study.
@@ -105,7 +95,7 @@ def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
         changed = study.model_copy(update={"target": TargetTable.model_validate(target)})
     except ValidationError as failure:
         said = failure.errors()[0]["msg"].removeprefix("Value error, ")
-        raise RequestError(said, hint=_TOPOLOGY_HINT, place=place) from None
+        raise RequestError(said, hint=TOPOLOGY_HINT, place=place) from None
     for problem in check(changed, catalogue):
         raise RequestError(problem.message, hint=problem.hint, place=place)
     return changed

@@ -159,6 +159,14 @@ def block_range(option: str, text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2] or match[1])
 
 
+def read_topology(text: str) -> dict[str, int]:
+    """What ``--topology`` says, as a study file has it. Raises RequestError."""
+    try:
+        return parse_topology(text)
+    except ValueError as failure:
+        raise RequestError(str(failure), hint=TOPOLOGY_HINT, place=Place(f"--topology {text}")) from None
+
+
 def wrong(option: str, text: str, expected: str, hint: str = HINT) -> RequestError:
     """The error of an option whose value is not what it should be."""
     return RequestError(f"expected {expected}", hint=hint, place=Place(f"{option} {text}"))
