@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
+from ajuste.model.topology import parse_topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import split_at
 from ajuste.study.location import KeyPath as Keys
+
+TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,threads=2; cores are those of a socket"
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,19 @@ from ajuste.outputs.base import MODELLED_TIME
 from ajuste.profile.placing import Placed, notes_of
 from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
-from ajuste.study.command_line.request import HINT, CommandLine, Request, block_range, mebibytes, seconds, share
+from ajuste.study.command_line.request import (
+    HINT,
+    CommandLine,
+    Request,
+    block_range,
+    mebibytes,
+    read_topology,
+    seconds,
+    share,
+)
 from ajuste.study.factors import ParseKernel
 from ajuste.study.job import BudgetTable
 from ajuste.study.location import KeyPath as Keys
-from ajuste.study.overrides import read_topology
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
 
