@@ -35,6 +35,16 @@ def test_the_first_configuration_is_the_baseline_unless_another_is_named() -> No
     assert only(analyse_table(table(old=OLD, new=NEW), Wanted(baseline="new"))) == "worsens"
 
 
+def test_the_main_metrics_decide_unless_others_are_named() -> None:
+    both = {(name, metric): sample for name, sample in (("old", OLD), ("new", NEW)) for metric in ("time", "size")}
+    measured = MeasuredTable("CSV", ("old", "new"), (SIZE, TIME), both, main=frozenset({"time"}))
+    for wanted, deciding in (((), ["time"]), (("size",), ["size"]), (("size", "time"), ["size", "time"])):
+        results = analyse_table(measured, Wanted(metrics=wanted))
+        assert sorted(verdict.metric for verdict in results.verdicts if verdict.deciding) == sorted(deciding)
+        assert {metric.name for metric in results.metrics} == {"time", "size"}
+    assert all(verdict.deciding for verdict in analyse_table(replace(measured, main=frozenset()), Wanted()).verdicts)
+
+
 def test_one_value_alone_is_undecided_and_says_why() -> None:
     results = analyse_table(table(old=Values((1.0,)), new=Values((2.0,))), Wanted(three_sigma=True))
     assert only(results) == "undecided"
