@@ -16,6 +16,7 @@ from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import ParseError, excerpt
 from ajuste.outputs.collector import LOOKED_AT, Collector
 from ajuste.outputs.format import ResultSource, TextFormat
+from ajuste.outputs.units import amount
 
 NUMBER: Final = r"\d{1,18}(?:\.\d{1,18})?"
 QUANTITY: Final = rf"{NUMBER}[A-Za-z]{{0,3}}"
@@ -24,25 +25,26 @@ LONGEST_LINE: Final = 400
 LONGEST_PART: Final = 80
 """Characters of a line that a metric is named after."""
 
-_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_BYTES: Final = {"B": 1.0, "KB": 1024.0, "MB": 1024.0**2, "GB": 1024.0**3, "TB": 1024.0**4}
-_COUNTS: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_BYTES: Final = {"B": "B", "KB": "KiB", "MB": "MiB", "GB": "GiB", "TB": "TiB"}
+"""What these programs mean by a suffix."""
 _QUANTITY: Final = re.compile(rf"({NUMBER})([A-Za-z]{{0,3}})")
 _DECIMAL: Final = re.compile(r"\d{1,9}\.\d{1,9}", re.ASCII)
-_UNITS: Final = {"s": _SECONDS, "bytes": _BYTES, "bytes/s": _BYTES}
-"""What a suffix stands for in a metric of that unit: K is 1024 bytes; any other unit has counts, with k for 1000."""
 
 
 def quantity(text: str, unit: str) -> float | None:
     """The number that ``text`` is, in ``unit``: ``12.3ms`` is 0.0123 s. ``None`` if its suffix is no such unit.
 
-    A number without a suffix is in ``unit`` already.
+    A number without a suffix is in ``unit`` already. A speed is printed without what it is by.
     """
     found = _QUANTITY.fullmatch(text)
     if found is None:
         return None
-    factor = 1.0 if not found[2] else _UNITS.get(unit, _COUNTS).get(found[2])
-    return None if factor is None else float(found[1]) * factor
+    data, _, by = unit.partition("/")
+    suffix = _BYTES.get(found[2], "?") if data == "bytes" and found[2] else found[2]
+    try:
+        return amount(f"{found[1]}{suffix}/{by}" if suffix and by else f"{found[1]}{suffix}", unit, unit)
+    except ParseError:
+        return None
 
 
 def printed_metric(
