@@ -6,9 +6,9 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
-from ajuste.study.check import check_precision
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_document, adhoc_study
+from ajuste.study.measures import check_precision
 from ajuste.study.overrides import with_precision
 from ajuste.study.schema import DesignTable, Study
 

@@ -23,8 +23,8 @@ from ajuste.report.gate_files import github, gitlab
 from ajuste.report.gate_files import junit as junit_of
 from ajuste.report.markdown import markdown as markdown_of
 from ajuste.report.terminal import print_report
-from ajuste.run.gate.checkout import Repository
-from ajuste.run.gate.gate import Gate, GateRequest
+from ajuste.run.gate.checkout import ProjectRepository
+from ajuste.run.gate.gate import GateRequest, RevisionGate
 from ajuste.run.testbed import RunOptions
 from ajuste.study.project import HINT, PROJECT_FILE, BenchmarkTable, read_project
 
@@ -82,7 +82,7 @@ def gate(
     for option, path in files.items():
         if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
             raise RequestError(f"{option} {path}: expected a file in an existing directory")
-    repository = Repository.around(Path.cwd())
+    repository = ProjectRepository.around(Path.cwd())
     project = read_project(_project_file(repository.top))
     request = GateRequest(
         project,
@@ -93,7 +93,7 @@ def gate(
         fresh=fresh,
     )
     silent = quiet or as_json or annotations == "gitlab"
-    run = Gate(request, catalogue(), RunOptions(home()), command_line(), _say_failed, quiet=silent)
+    run = RevisionGate(request, catalogue(), RunOptions(home()), command_line(), _say_failed, quiet=silent)
     run.check()
     result = run.carry_out()
     _show(result, annotations, undecided, as_json=as_json)

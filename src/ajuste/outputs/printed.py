@@ -56,7 +56,7 @@ def printed_metric(
 
 
 @dataclass(frozen=True)
-class Row:
+class PrintedRow:
     """A line that begins with ``label``; then ``rest`` has a group for each of ``metrics``, in their order.
 
     A group that is named ``which`` replaces ``{}`` in their names and titles, the heading before it ``{section}``.
@@ -111,7 +111,7 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class Report:
+class PrintedReport:
     """The report of a program: where a run ``begins``, what it must have (``needed``), and its rows.
 
     ``ends`` is the last line of a run, where reports of intervals come before the last one, which counts. ``heading``
@@ -123,7 +123,7 @@ class Report:
     title: str
     begins: str
     needed: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PrintedRow, ...]
     main: str
     heading: str = ""
     ends: str = ""

@@ -25,6 +25,7 @@ from ajuste.study.measures import (
     PARTS_OF_INSTRUCTIONS,
     can_count_instructions,
     check_modelled,
+    check_precision,
     check_timelines,
     find_metric,
     share_metrics,
@@ -270,14 +271,6 @@ MOST_LINES = 60
 
 _EXPECTED = "screening requires two levels of each factor, or three with the baseline in the middle"
 _ALL = 'use combine = "all" for every combination, or "one-at-a-time"'
-
-
-def check_precision(study: Study) -> Iterator[Problem]:
-    """Whether there are intervals that a precision can be asked of."""
-    design = study.design
-    said = design.combine if design.combine in ("screening", "ablation") else design.allocation
-    if study.analysis.precision is not None and said in ("screening", "ablation", "refine", "best"):
-        yield Problem(("analysis", "precision"), f"precision is of configurations' intervals; conflicts with {said}")
 
 
 def check_design(study: Study, catalogue: Catalogue) -> Iterator[Problem]:

@@ -366,3 +366,11 @@ def _resolution(table: TimelineTable, samplers: tuple[SamplerTable, ...]) -> flo
         own = [s.interval_ms for s in samplers if s.source == table.source]
         return min(own, default=0.0) / 1000
     return 1.0 if table.take in _COUNTED else 0.0
+
+
+def check_precision(study: Study) -> Iterator[Problem]:
+    """Whether there are intervals that a precision can be asked of."""
+    design = study.design
+    said = design.combine if design.combine in ("screening", "ablation") else design.allocation
+    if study.analysis.precision is not None and said in ("screening", "ablation", "refine", "best"):
+        yield Problem(("analysis", "precision"), f"precision is of configurations' intervals; conflicts with {said}")

@@ -15,11 +15,11 @@ from ajuste.model.metric import split_percentile
 from ajuste.model.topology import Topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.base import MODELLED_METRICS
-from ajuste.study.check import check, check_precision
+from ajuste.study.check import check
 from ajuste.study.command_line.request import TOPOLOGY_HINT, read_topology, share, wrong
 from ajuste.study.factors import no_parameter
 from ajuste.study.job import DiskTable, MachineTable
-from ajuste.study.measures import check_modelled
+from ajuste.study.measures import check_modelled, check_precision
 from ajuste.study.problem import nearest
 from ajuste.study.schema import AnalysisTable, FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, names_set, varies

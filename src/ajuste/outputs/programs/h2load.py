@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from ajuste.model.metric import Direction
-from ajuste.outputs.printed import NUMBER, QUANTITY, Report, Row, printed_metric
+from ajuste.outputs.printed import NUMBER, QUANTITY, PrintedReport, PrintedRow, printed_metric
 
 
-def _spread(label: str, name: str, title: str, unit: str, direction: Direction) -> Row:
+def _spread(label: str, name: str, title: str, unit: str, direction: Direction) -> PrintedRow:
     """A row of the last table."""
-    return Row(
+    return PrintedRow(
         rf"{label}\s*:\s+",
         rf"({QUANTITY})\s+({QUANTITY})\s+({QUANTITY})\s+({QUANTITY})\s+({NUMBER})%",
         (
@@ -26,14 +26,14 @@ def _spread(label: str, name: str, title: str, unit: str, direction: Direction) 
     )
 
 
-REPORT: Final = Report(
+REPORT: Final = PrintedReport(
     name="h2load",
     title="h2load",
     begins=r"^starting benchmark\.\.\.",
     needed=("requests-per-second", "request-time", "client-rate"),
     main=r"requests-per-second|request-time",
     rows=(
-        Row(
+        PrintedRow(
             r"finished in ",
             rf"({QUANTITY}), ({NUMBER}) req/s, ({QUANTITY})/s",
             (
@@ -42,7 +42,7 @@ REPORT: Final = Report(
                 printed_metric("transfer", "Transfer rate", "bytes/s", "higher"),
             ),
         ),
-        Row(
+        PrintedRow(
             r"requests: ",
             ", ".join(
                 rf"({NUMBER}) {word}"
@@ -58,7 +58,7 @@ REPORT: Final = Report(
                 printed_metric("timeouts", "Requests that timed out", "", "lower", step=1, can_be_0=True),
             ),
         ),
-        Row(
+        PrintedRow(
             r"status codes: ",
             ", ".join(rf"({NUMBER}) {number}xx" for number in range(2, 6)),
             tuple(
@@ -66,7 +66,7 @@ REPORT: Final = Report(
                 for number in range(2, 6)
             ),
         ),
-        Row(
+        PrintedRow(
             r"traffic: ",
             rf"{QUANTITY} \(({NUMBER})\) total, {QUANTITY} \(({NUMBER})\) headers \(space savings ({NUMBER})%\), "
             rf"{QUANTITY} \(({NUMBER})\) data",

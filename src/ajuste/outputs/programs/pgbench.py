@@ -14,27 +14,31 @@ from ajuste.model.metric import Metric
 from ajuste.outputs.base import excerpt
 from ajuste.outputs.collector import LOOKED_AT, Collector
 from ajuste.outputs.format import ResultSource, TextFormat
-from ajuste.outputs.printed import LONGEST_LINE, NUMBER, Report, Row, printed_metric
+from ajuste.outputs.printed import LONGEST_LINE, NUMBER, PrintedReport, PrintedRow, printed_metric
 
 _MS: Final = 1e-3
 _SHARE: Final = rf"(?: \({NUMBER}%\))?"
 
 
-def _time(label: str, metric: Metric) -> Row:
-    return Row(rf"{label} = ", rf"({NUMBER}) ms", (metric,), factor=_MS)
+def _time(label: str, metric: Metric) -> PrintedRow:
+    return PrintedRow(rf"{label} = ", rf"({NUMBER}) ms", (metric,), factor=_MS)
 
 
-def _count(label: str, name: str, title: str, rest: str = _SHARE) -> Row:
-    return Row(rf"{label}: ", rf"({NUMBER}){rest}", (printed_metric(name, title, "", "lower", step=1, can_be_0=True),))
+def _count(label: str, name: str, title: str, rest: str = _SHARE) -> PrintedRow:
+    return PrintedRow(
+        rf"{label}: ", rf"({NUMBER}){rest}", (printed_metric(name, title, "", "lower", step=1, can_be_0=True),)
+    )
 
 
-def _rate(words: str, name: str, title: str) -> Row:
-    return Row(rf"tps = (?=.*{words})", rf"({NUMBER}) \({words}\)", (printed_metric(name, title, "1/s", "higher"),))
+def _rate(words: str, name: str, title: str) -> PrintedRow:
+    return PrintedRow(
+        rf"tps = (?=.*{words})", rf"({NUMBER}) \({words}\)", (printed_metric(name, title, "1/s", "higher"),)
+    )
 
 
 _SCRIPT: Final = " - "
 _MANY: Final = rf"(?:/{NUMBER})?"
-REPORT: Final = Report(
+REPORT: Final = PrintedReport(
     name="pgbench",
     title="pgbench",
     begins=r"^transaction type: ",
@@ -42,7 +46,7 @@ REPORT: Final = Report(
     main=r"tps|latency",
     heading=r"^SQL script (\d{1,4}): ",
     rows=(
-        Row(
+        PrintedRow(
             r"number of transactions actually processed: ",
             rf"({NUMBER}){_MANY}",
             (printed_metric("transactions", "Transactions", "", "none", step=1, can_be_0=True),),
@@ -61,7 +65,7 @@ REPORT: Final = Report(
         ),
         _time("latency average", printed_metric("latency", "Mean latency", "s", "lower", step=1e-6)),
         _time("latency stddev", printed_metric("latency-sd", "Spread of the latency", "s", "none", can_be_0=True)),
-        Row(
+        PrintedRow(
             r"rate limit schedule lag: ",
             rf"avg ({NUMBER}) \(max ({NUMBER})\) ms",
             (
@@ -78,7 +82,7 @@ REPORT: Final = Report(
         _rate("including reconnection times", "tps", "Transactions a second"),
         _rate("excluding connections establishing", "tps", "Transactions a second"),
         _rate("including connections establishing", "tps-with-connecting", "Transactions a second, with connecting"),
-        Row(
+        PrintedRow(
             rf"{_SCRIPT}(?={NUMBER} transactions)",
             rf"({NUMBER}) transactions \({NUMBER}% of total, tps = ({NUMBER})\)",
             (
@@ -95,7 +99,7 @@ REPORT: Final = Report(
             printed_metric("script-{section}.latency-sd", "Spread, script {section}", "s", "none", can_be_0=True),
         ),
         _count(f"{_SCRIPT}number of failed transactions", "script-{section}.failed", "Failed, script {section}"),
-        Row(
+        PrintedRow(
             r"\s+(?=\d{1,9}\.\d{3}\s)",
             rf"({NUMBER})\s+(?:\d+\s+){{0,2}}(?P<which>\S.*)",
             (printed_metric("statement {}", "{}", "s", "lower", step=1e-6, can_be_0=True),),

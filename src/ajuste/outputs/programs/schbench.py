@@ -16,7 +16,7 @@ from ajuste.outputs.base import ParseError, finite
 from ajuste.outputs.collector import Collector
 from ajuste.outputs.document import DocumentNode, parse_document
 from ajuste.outputs.format import DocumentFormat
-from ajuste.outputs.printed import NUMBER, Report, Row, printed_metric
+from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 _US: Final = 1e-6
 _MAIN_OF_JSON: Final = ("rps-p50", "wakeup-latency-p99", "request-latency-p99")
@@ -29,17 +29,17 @@ def _figure(kind: str, which: str) -> Metric:
     return printed_metric(f"{kind}-latency-{which}", title, "s", "lower", step=_US, can_be_0=True)
 
 
-def _table(section: str) -> tuple[Row, Row]:
+def _table(section: str) -> tuple[PrintedRow, PrintedRow]:
     kind = section.lower()
     return (
-        Row(
+        PrintedRow(
             rf"\s+(?:\* ?)?(?P<which>{NUMBER})th: ",
             rf"({NUMBER})\s+\({NUMBER} samples\)",
             (_figure(kind, "p{}"),),
             section=section,
             factor=_US if kind != "rps" else 1.0,
         ),
-        Row(
+        PrintedRow(
             r"\s+min=",
             rf"({NUMBER}), max=({NUMBER})",
             (_figure(kind, "min"), _figure(kind, "max")),
@@ -49,7 +49,7 @@ def _table(section: str) -> tuple[Row, Row]:
     )
 
 
-REPORT: Final = Report(
+REPORT: Final = PrintedReport(
     name="schbench",
     title="schbench",
     begins=r"^(?:Wakeup|Request|RPS)\b.{0,20} percentiles \(",
@@ -61,7 +61,7 @@ REPORT: Final = Report(
         *_table("Wakeup"),
         *_table("Request"),
         *_table("RPS"),
-        Row(
+        PrintedRow(
             r"average rps: ",
             rf"({NUMBER})",
             (printed_metric("average-rps", "Requests a second", "1/s", "higher", step=0.01, can_be_0=True),),

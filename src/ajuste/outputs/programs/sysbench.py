@@ -8,32 +8,32 @@ from __future__ import annotations
 from typing import Final
 
 from ajuste.model.metric import Metric
-from ajuste.outputs.printed import NUMBER, Report, Row, printed_metric
+from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 _MS: Final = 1e-3
 
 
-def _row(label: str, metric: Metric, *, rest: str = "", factor: float = 1.0) -> Row:
-    return Row(rf"\s+{label}:\s*", rf"({NUMBER}){rest}", (metric,), factor=factor)
+def _row(label: str, metric: Metric, *, rest: str = "", factor: float = 1.0) -> PrintedRow:
+    return PrintedRow(rf"\s+{label}:\s*", rf"({NUMBER}){rest}", (metric,), factor=factor)
 
 
-def _latency(label: str, name: str, title: str) -> Row:
+def _latency(label: str, name: str, title: str) -> PrintedRow:
     metric = printed_metric(name, title, "s", "lower", step=1e-5, can_be_0=True)
-    return Row(rf"\s+{label}:\s*", rf"({NUMBER})", (metric,), section="Latency", factor=_MS)
+    return PrintedRow(rf"\s+{label}:\s*", rf"({NUMBER})", (metric,), section="Latency", factor=_MS)
 
 
-def _counted(label: str, name: str, title: str, *, good: bool) -> Row:
+def _counted(label: str, name: str, title: str, *, good: bool) -> PrintedRow:
     """A count and what it is a second."""
     rate = printed_metric(
         f"{name}-per-second", f"{title} a second", "1/s", "higher" if good else "lower", can_be_0=True
     )
     count = printed_metric(name, title, "", "none", step=1, can_be_0=True)
-    return Row(rf"\s+{label}:\s*", rf"({NUMBER})\s+\(({NUMBER}) per sec\.\)", (count, rate))
+    return PrintedRow(rf"\s+{label}:\s*", rf"({NUMBER})\s+\(({NUMBER}) per sec\.\)", (count, rate))
 
 
-def _fileio(word: str) -> Row:
+def _fileio(word: str) -> PrintedRow:
     """Of 1.1: IOPS, and of what transfers data MiB/s and MB/s."""
-    return Row(
+    return PrintedRow(
         rf"\s+{word}:\s*(?=IOPS)",
         rf"IOPS=({NUMBER})\s+({NUMBER}) MiB/s \({NUMBER} MB/s\)",
         (
@@ -51,7 +51,7 @@ _RATES: Final = (
     _row("total number of events", printed_metric("events", "Events", "", "none", step=1)),
 )
 _MEMORY: Final = (
-    Row(
+    PrintedRow(
         r"Total operations:\s*",
         rf"({NUMBER}) \(\s*({NUMBER}) per second\)",
         (
@@ -59,7 +59,7 @@ _MEMORY: Final = (
             printed_metric("operations-per-second", "Operations a second", "1/s", "higher"),
         ),
     ),
-    Row(
+    PrintedRow(
         rf"(?={NUMBER} MiB transferred)",
         rf"({NUMBER}) MiB transferred \(({NUMBER}) MiB/sec\)",
         (
@@ -76,7 +76,7 @@ _FILES: Final = (
     _row("written, MiB/s", printed_metric("write-bandwidth", "Bandwidth of writes", "MiB/s", "higher", can_be_0=True)),
     _fileio("read"),
     _fileio("write"),
-    Row(
+    PrintedRow(
         r"\s+fsync:\s*IOPS=",
         rf"({NUMBER})",
         (printed_metric("fsyncs", "Calls of fsync a second", "1/s", "higher", can_be_0=True),),
@@ -84,7 +84,7 @@ _FILES: Final = (
 )
 _DATABASE: Final = (
     *(
-        Row(
+        PrintedRow(
             rf"\s+{word}:\s*(?=\d)",
             rf"({NUMBER})",
             (printed_metric(f"queries-{word}", f"Queries, {word}", "", "none", step=1, can_be_0=True),),
@@ -101,7 +101,7 @@ _LATENCIES: Final = (
     _latency("avg", "latency", "Mean latency"),
     _latency("max", "latency-max", "Longest latency"),
     _latency(rf"(?P<which>{NUMBER})th percentile", "latency-p{}", "Latency, {} % quantile"),
-    Row(
+    PrintedRow(
         r"\s+sum:\s*",
         rf"({NUMBER})",
         (printed_metric("latency-sum", "Sum of the latencies", "s", "none", step=1e-5, can_be_0=True),),
@@ -110,7 +110,7 @@ _LATENCIES: Final = (
     ),
 )
 _FAIRNESS: Final = tuple(
-    Row(
+    PrintedRow(
         rf"\s+{label} \(avg/stddev\):\s*",
         rf"({NUMBER})/({NUMBER})",
         (
@@ -124,7 +124,7 @@ _FAIRNESS: Final = tuple(
     )
 )
 
-REPORT: Final = Report(
+REPORT: Final = PrintedReport(
     name="sysbench",
     title="sysbench",
     begins=r"^sysbench \d",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ajuste.outputs.printed import NUMBER, QUANTITY, Report, Row, printed_metric
+from ajuste.outputs.printed import NUMBER, QUANTITY, PrintedReport, PrintedRow, printed_metric
 
 _STATS: Final = rf"({QUANTITY})\s+({QUANTITY})\s+({QUANTITY})\s+({NUMBER})%"
 _SOCKET_ERRORS: Final = tuple(
@@ -18,14 +18,14 @@ _STATUS: Final = printed_metric(
     "error-responses", "Responses other than 2xx and 3xx", "", "lower", step=1, can_be_0=True
 )
 
-REPORT: Final = Report(
+REPORT: Final = PrintedReport(
     name="wrk",
     title="wrk",
     begins=r"^Running \S{1,9} test @ ",
     needed=("requests-per-second", "transfer"),
     main=r"requests-per-second|latency(?:-p.*)?",
     rows=(
-        Row(
+        PrintedRow(
             r"\s+Latency\s+(?=[\d-])",
             _STATS,
             (
@@ -37,7 +37,7 @@ REPORT: Final = Report(
                 ),
             ),
         ),
-        Row(
+        PrintedRow(
             r"\s+Req/Sec\s+",
             _STATS,
             (
@@ -49,12 +49,12 @@ REPORT: Final = Report(
                 ),
             ),
         ),
-        Row(
+        PrintedRow(
             rf"\s+(?P<which>{NUMBER})%\s+",
             rf"({QUANTITY})",
             (printed_metric("latency-p{}", "Latency, {} % quantile", "s", "lower"),),
         ),
-        Row(
+        PrintedRow(
             rf"\s+(?={NUMBER} requests in)",
             rf"({NUMBER}) requests in ({QUANTITY}), ({QUANTITY}) read",
             (
@@ -63,18 +63,20 @@ REPORT: Final = Report(
                 printed_metric("read", "Data read", "bytes", "none"),
             ),
         ),
-        Row(
+        PrintedRow(
             r"\s+Socket errors: ",
             rf"connect ({NUMBER}), read ({NUMBER}), write ({NUMBER}), timeout ({NUMBER})",
             _SOCKET_ERRORS,
         ),
-        Row(r"\s+Non-2xx or 3xx responses: ", rf"({NUMBER})", (_STATUS,)),
-        Row(
+        PrintedRow(r"\s+Non-2xx or 3xx responses: ", rf"({NUMBER})", (_STATUS,)),
+        PrintedRow(
             r"Requests/sec:\s*",
             rf"({NUMBER})",
             (printed_metric("requests-per-second", "Requests a second", "1/s", "higher"),),
         ),
-        Row(r"Transfer/sec:\s*", rf"({QUANTITY})", (printed_metric("transfer", "Transfer rate", "bytes/s", "higher"),)),
+        PrintedRow(
+            r"Transfer/sec:\s*", rf"({QUANTITY})", (printed_metric("transfer", "Transfer rate", "bytes/s", "higher"),)
+        ),
     ),
     zeros=(*_SOCKET_ERRORS, _STATUS),
 )

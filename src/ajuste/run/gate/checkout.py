@@ -94,7 +94,7 @@ class Caller:
 
 
 @dataclass(frozen=True)
-class Repository:
+class ProjectRepository:
     """``top`` is the root of the user's working tree."""
 
     top: Path
@@ -154,7 +154,9 @@ def _git(caller: Caller, directory: Path, *words: str, **variables: str) -> byte
 
 
 @contextmanager
-def checked_out(repository: Repository, base: GateRevision, head: GateRevision, home: Home) -> Iterator[Checkouts]:
+def checked_out(
+    repository: ProjectRepository, base: GateRevision, head: GateRevision, home: Home
+) -> Iterator[Checkouts]:
     """Both revisions, until the end: nothing of them is left then, however it comes. Raises RequestError where another
     gate of the repository goes on, RunError where git fails.
     """
@@ -175,7 +177,7 @@ def checked_out(repository: Repository, base: GateRevision, head: GateRevision, 
         yield Checkouts(repository, directory, logs)
 
 
-def _directory(repository: Repository, usual: Path) -> Path:
+def _directory(repository: ProjectRepository, usual: Path) -> Path:
     """An empty directory for both: always the same one, so that what was measured in it can be told to be the same.
     One of another user than Ajuste's is where that user can get to.
     """
@@ -191,13 +193,13 @@ def _directory(repository: Repository, usual: Path) -> Path:
     return usual
 
 
-def _remove(repository: Repository, there: Path) -> None:
+def _remove(repository: ProjectRepository, there: Path) -> None:
     with suppress(RunError):
         repository.git("worktree", "remove", "--force", "--", str(there))
     shutil.rmtree(there, ignore_errors=True)
 
 
-def _copy_working_tree(repository: Repository, there: Path, objects: Path, home: Home) -> None:
+def _copy_working_tree(repository: ProjectRepository, there: Path, objects: Path, home: Home) -> None:
     """Put what is in the user's tree, without what it ignores and what Ajuste keeps, into the worktree ``there``. git
     does that by its index, with an object database aside: the repository keeps nothing of it.
     """
@@ -234,7 +236,7 @@ def _quoted(path: str) -> str:
 class Checkouts:
     """``directory`` has a worktree for each of ``SIDES``; what builds print is kept in ``logs``."""
 
-    repository: Repository
+    repository: ProjectRepository
     directory: Path
     logs: Path
 

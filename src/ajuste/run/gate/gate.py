@@ -17,7 +17,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.report.progress import Progress
 from ajuste.run.experiment import conduct, prepare, record
-from ajuste.run.gate.checkout import Checkouts, Repository, checked_out
+from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Run, Store
@@ -45,7 +45,7 @@ class GateRequest:
 
     project: Project
     benchmarks: tuple[BenchmarkTable, ...]
-    repository: Repository
+    repository: ProjectRepository
     base: GateRevision
     head: GateRevision
     fresh: bool = False
@@ -58,7 +58,7 @@ class GateRequest:
 
 
 @dataclass
-class Gate:
+class RevisionGate:
     """Carries out a request. ``named`` is the command as it was typed; ``quiet`` shows no progress."""
 
     request: GateRequest
