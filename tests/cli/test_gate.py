@@ -190,7 +190,7 @@ def test_a_base_that_does_not_build_is_told_with_what_the_build_said_last(projec
     assert "ajuste: benchmark job: HEAD~1 (" in complained
     assert 'does not build: "sh build.sh" failed with exit code 2\n987\n' in complained
     assert "1000\nmissing.h not found\n" in complained
-    log = Path(complained.partition("all of it: ")[2].strip())
+    log = Path(complained.partition("see all of its output: ")[2].strip())
     assert log.read_text().splitlines()[:2] == ["$ sh build.sh", "1"]
     assert "1 benchmark could not be measured: job." in said
 
@@ -203,7 +203,7 @@ def test_a_base_that_does_not_build_is_told_with_what_the_build_said_last(projec
         (("--base", "HEAD", "--head", "$(id)"), '--head "$(id)": revision not found in '),
         (("--base", "HEAD:ajuste.toml"), '--base "HEAD:ajuste.toml": revision not found in '),
         ((), "--base is required"),
-        (("--base", "HEAD", "jop"), 'ajuste.toml has no benchmark "jop"; did you mean job?'),
+        (("--base", "HEAD", "jop"), 'benchmark "jop" not found in ajuste.toml; did you mean job?'),
         (("--base", "HEAD", "--junit", "no/where.xml"), "--junit no/where.xml: expected a file in an existing direc"),
         (("--base", "HEAD", "--json", "--annotations", "github"), "--json and --annotations are mutually exclusive"),
     ],

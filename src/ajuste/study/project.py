@@ -128,8 +128,10 @@ class Project:
         known = [one.name for one in self.benchmarks]
         for name in names:
             if name not in known:
-                near = nearest(name, known) or f"; expected one of {', '.join(known)}"
-                raise RequestError(f'{self.source.file} has no benchmark "{name}"{near}')
+                raise RequestError(
+                    f'benchmark "{name}" not found in {self.source.file}{nearest(name, known)}',
+                    hint=f"choose one of {', '.join(known)}",
+                )
         return tuple(one for one in self.benchmarks if not names or one.name in names)
 
     def line(self, benchmark: BenchmarkTable) -> int | None:

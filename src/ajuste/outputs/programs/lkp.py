@@ -58,7 +58,9 @@ def read_comparison(source: ResultSource) -> MeasuredTable:
         elif _HEAD.match(line):
             inside = True
             if len(commits) < 2:
-                raise RequestError("the names of the commits are missing above this line", place=place)
+                raise RequestError(
+                    "found a table without names; expected the names of the commits above this line", place=place
+                )
         elif _FAILURES.match(line):
             failures += 1
         elif not line or line.startswith("==="):

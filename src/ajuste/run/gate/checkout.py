@@ -119,7 +119,7 @@ class ProjectRepository:
         """The commit that ``text`` names, whatever is in it. Raises RequestError."""
         try:
             if "\0" in text or not text:
-                raise RunError("it is no name of a revision")
+                raise RunError("a revision must have a name")
             found = self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
         except RunError:
             raise RequestError(
@@ -263,7 +263,9 @@ class Checkouts:
         if code:
             lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()[-LAST_LINES:]
             ended = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
-            raise RunError("\n".join((f'{label} does not build: "{said}" {ended}', *lines)), hint=f"all of it: {log}")
+            raise RunError(
+                "\n".join((f'{label} does not build: "{said}" {ended}', *lines)), hint=f"see all of its output: {log}"
+            )
 
 
 def _finished(
