@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict, Word
 
 
@@ -22,3 +23,29 @@ def verdict(name: str = "knob=2", word: Word = "undecided", **more: Any) -> Verd
         reason="",
     )
     return Verdict(configuration=name, verdict=word, **(fields | more))
+
+
+def decided(**more: Any) -> Results:
+    """A run that is decided, with little in it; ``more`` replaces fields."""
+    fields: dict[str, Any] = dict(
+        study="s",
+        title="",
+        question="",
+        answer="",
+        run="R",
+        seed=1,
+        clock="wall",
+        digest="",
+        stopped="decided",
+        stopped_because="",
+        level=0.95,
+        smallest_effect=0.05,
+        correction="",
+        blocks=5,
+        verdicts=(),
+        configurations=(),
+        factors=(),
+        metrics=(),
+        trials=(),
+    )
+    return Results(**(fields | more))

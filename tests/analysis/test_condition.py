@@ -13,34 +13,15 @@ from ajuste.analysis.verdict import judge
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import FailCondition, Verdict
-from verdicts import verdict
+from verdicts import decided, verdict
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 
 
 def results_of(*verdicts: Verdict, mean: float = 10.0) -> Results:
     summary = Summary(n=5, mean=mean, median=mean, sd=None, sem=None, minimum=mean, maximum=mean)
-    return Results(
-        study="s",
-        title="",
-        question="",
-        answer="",
-        run="r",
-        seed=1,
-        clock="wall",
-        digest="",
-        stopped="decided",
-        stopped_because="",
-        level=0.95,
-        smallest_effect=0.02,
-        correction="",
-        blocks=5,
-        verdicts=verdicts,
-        configurations=(Measured(name="a", levels={}, baseline=True, metrics={"elapsed": summary}),),
-        factors=(),
-        metrics=(ELAPSED,),
-        trials=(),
-    )
+    baseline = Measured(name="a", levels={}, baseline=True, metrics={"elapsed": summary})
+    return decided(smallest_effect=0.02, verdicts=verdicts, configurations=(baseline,), metrics=(ELAPSED,))
 
 
 def outcome(limit: float | None, *verdicts: Verdict, mean: float = 10.0) -> str:

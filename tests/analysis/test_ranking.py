@@ -1,4 +1,4 @@
-"""The winner, what cannot be told from it, and the ratios, against the truth and against scipy."""
+"""The winner, what cannot be distinguished from it, and the ratios, against the truth and against scipy."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Point, Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.report.mail import WIDTH, ascii_of, mail
+from verdicts import decided
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 SPEED = Metric(name="speed", title="Speed", unit="MiB/s", direction="higher")
@@ -54,17 +55,8 @@ def results_of(values: Drawn, *metrics: Metric, **more: Any) -> Results:
     fields: dict[str, Any] = dict(
         study="kernels",
         title="Kernels",
-        question="",
-        answer="",
         run="20261123-1",
-        seed=1,
-        clock="wall",
-        digest="",
-        stopped="decided",
-        stopped_because="",
-        level=0.95,
         smallest_effect=0.02,
-        correction="",
         blocks=12,
         verdicts=judge(made, clean, metrics),
         rankings=rankings(made, clean, metrics, confidence=0.95, smallest_effect=0.02),
@@ -76,7 +68,7 @@ def results_of(values: Drawn, *metrics: Metric, **more: Any) -> Results:
             for t in trials
         ),
     )
-    return Results(**(fields | more))
+    return decided(**(fields | more))
 
 
 def lines_with(text: str, start: str) -> list[str]:

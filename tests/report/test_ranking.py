@@ -20,6 +20,7 @@ from ajuste.report.html import write_report
 from ajuste.report.markdown import markdown
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
+from verdicts import decided
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 SPEED = Metric(name="speed", title="Speed", unit="MiB/s", direction="higher")
@@ -38,20 +39,11 @@ def ranked(means: dict[str, float], metric: Metric = ELAPSED, blocks: int = 20) 
         for place, (name, mean) in enumerate(means.items())
     ]
     clean = clean_trials(trials)
-    return Results(
+    return decided(
         study="compare",
         title="commands",
         question="Which is best?",
-        answer="",
-        run="r",
-        seed=1,
-        clock="wall",
-        digest="",
-        stopped="decided",
-        stopped_because="",
-        level=0.95,
         smallest_effect=0.02,
-        correction="",
         blocks=blocks,
         verdicts=judge(made, clean, [metric]),
         rankings=rankings(made, clean, [metric], confidence=0.95, smallest_effect=0.02),

@@ -148,7 +148,9 @@ impl Lens {
         if !block.is_kernel() && self.decisions.as_ref().is_some_and(|decisions| decisions.is_calling(cpu.task)) {
             let task = cpu.task;
             let instruction = self.instructions();
-            self.decisions.iter_mut().for_each(|decisions| decisions.return_to(task, instruction));
+            if let Some(decisions) = self.decisions.as_mut() {
+                decisions.return_to(task, instruction);
+            }
         }
     }
 
@@ -157,7 +159,9 @@ impl Lens {
         if self.window == Window::Open && self.decisions.is_some() {
             let instruction = self.instructions();
             let task = self.cpu(cpu).task;
-            self.decisions.iter_mut().for_each(|decisions| decisions.call(task, function, instruction));
+            if let Some(decisions) = self.decisions.as_mut() {
+                decisions.call(task, function, instruction);
+            }
         }
     }
 

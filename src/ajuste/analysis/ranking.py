@@ -14,7 +14,7 @@ from typing import Final
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, pairs
-from ajuste.analysis.verdict import word_of
+from ajuste.analysis.verdict import figures_of, word_of
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import AcrossMachines, Ranked, Ranking
@@ -121,14 +121,8 @@ def _ranked(name: str, found: Effect, metric: Metric, *, confidence: float, smal
     word = word_of(found, metric, margin(found, smallest_effect))
     return Ranked(
         configuration=name,
-        metric=metric.name,
-        unit=metric.unit,
-        direction=metric.direction,
-        scale=found.scale,
         verdict=word,
-        estimate=found.estimate,
-        low=found.low,
-        high=found.high,
+        **figures_of(found, metric),
         level=confidence,
         blocks=found.interval.n,
         deciding=False,

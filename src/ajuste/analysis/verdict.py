@@ -77,14 +77,15 @@ def judge(
     wanted = _Wanted(confidence, alpha, smallest_effect)
     for metric in (*deciding, *described):
         is_deciding = metric in deciding
+        own = replace(wanted, precision=precision if is_deciding else None)
         for other in others:
             both = pairs(clean, baseline.name, other.name, metric.column, order_matters=order_matters)
             found = effect(both, metric, alpha)
             if found is not None:
-                own = replace(wanted, precision=precision if is_deciding else None)
                 made = _verdict(found, other.name, metric, own, is_deciding)
-                update = _against_limit(found, metric, smallest_effect, alpha) if limited else {}
-                verdicts.append(made.model_copy(update=update))
+                if limited:
+                    made = made.model_copy(update=_against_limit(found, metric, smallest_effect, alpha))
+                verdicts.append(made)
             elif is_deciding:
                 reason = _why_none(clean, (baseline.name, other.name), metric.column)
                 verdicts.append(unmeasured(other.name, metric, confidence, reason))
@@ -106,7 +107,8 @@ def _verdict(found: Effect, configuration: str, metric: Metric, wanted: _Wanted,
     word = word_of(found, metric, zone)
     precise = None if wanted.precision is None else is_precise(found, wanted.precision)
     more = [more_blocks(found, zone, wanted.alpha)] if word == "undecided" else []
-    more += [_more_to_narrow(found, wanted.precision, wanted.alpha)] if wanted.precision and not precise else []
+    if wanted.precision and not precise:
+        more.append(_more_for(found, margin(found, wanted.precision), wanted.alpha))
     known = [blocks for blocks in more if blocks is not None]
     return of_effect(
         found,
@@ -134,30 +136,22 @@ def is_precise(found: Effect, precision: float) -> bool:
     return half_width_of(found) <= margin(found, precision)
 
 
-def _more_to_narrow(found: Effect, precision: float, alpha: float) -> int | None:
-    """About how many more blocks make the interval so narrow, were the spread to stay as it is."""
-    n = found.interval.n
-    if n < 2 or math.isnan(found.interval.variance):
-        return None
-    variance = found.interval.variance * n / (n - 1)
-    needed = values_needed(variance, margin(found, precision), alpha, most=MOST_BLOCKS)
-    return None if needed is None else max(1, needed - n)
-
-
 def of_effect(found: Effect, configuration: str, metric: Metric, word: Word, **more: Any) -> Verdict:
     """The verdict ``word`` with the figures of the effect that it rests on; ``more`` are its other fields."""
-    return Verdict(
-        configuration=configuration,
-        metric=metric.name,
-        unit=metric.unit,
-        direction=metric.direction,
-        scale=found.scale,
-        verdict=word,
-        estimate=found.estimate,
-        low=found.low,
-        high=found.high,
-        **more,
-    )
+    return Verdict(configuration=configuration, verdict=word, **figures_of(found, metric), **more)
+
+
+def figures_of(found: Effect, metric: Metric) -> dict[str, Any]:
+    """What any finding says of an effect on ``metric``."""
+    return {
+        "metric": metric.name,
+        "unit": metric.unit,
+        "direction": metric.direction,
+        "scale": found.scale,
+        "estimate": found.estimate,
+        "low": found.low,
+        "high": found.high,
+    }
 
 
 def word_of(found: Effect, metric: Metric, zone: float) -> Word:
@@ -179,8 +173,13 @@ def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
     ``None`` below two blocks, for a quantile, and beyond ``MOST_BLOCKS``. ``zone`` as in ``word_of``. How good a guide
     this is, is simulated in ``benchmarks.verdicts`` (docs/explanation/statistics.md has the figures).
     """
+    return _blocks_for(interval, _deciding_width(interval, zone), alpha)
+
+
+def _deciding_width(interval: Interval, zone: float) -> float:
+    """The half width below which an interval around the same mean decides."""
     mean = abs(interval.mean)
-    return _blocks_for(interval, max(mean, zone - mean), alpha)
+    return max(mean, zone - mean)
 
 
 def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | None:
@@ -193,7 +192,12 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
 
 def more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
     """About how many more blocks would decide."""
-    needed = blocks_in_all(found.interval, zone, alpha)
+    return _more_for(found, _deciding_width(found.interval, zone), alpha)
+
+
+def _more_for(found: Effect, half_width: float, alpha: float) -> int | None:
+    """About how many more blocks make the interval narrower than that."""
+    needed = _blocks_for(found.interval, half_width, alpha)
     return None if needed is None else max(1, needed - found.interval.n)
 
 
@@ -218,8 +222,10 @@ def _against_limit(found: Effect, metric: Metric, limit: float, alpha: float) ->
     if word != "undecided":
         return {"against_limit": word, "more_blocks": None}
     distance = min(abs((low + high) / 2 - limit_at) for low, high, limit_at in _worse(found, metric, limit))
-    needed = _blocks_for(found.interval, distance, alpha) if math.isfinite(distance) else None
-    return {"against_limit": word, "more_blocks": None if needed is None else max(1, needed - found.interval.n)}
+    return {
+        "against_limit": word,
+        "more_blocks": _more_for(found, distance, alpha) if math.isfinite(distance) else None,
+    }
 
 
 def _worse(found: Effect, metric: Metric, limit: float) -> list[tuple[float, float, float]]:

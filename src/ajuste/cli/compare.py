@@ -232,7 +232,7 @@ def compare(
         target = with_kernels(bare, names).target
         profiles = placed(specs, target, known, means, tell=not (silent or dry_run))
     study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
-    fail_conditions(fail_on or (), study, known)
+    conditions = fail_conditions(fail_on or (), study, known)
     means = replace(means, cluster=chosen_cluster(study, cluster, workers, keys=cluster_keys, insecure=insecure))
     if not dry_run:
         names |= built_for(study, known, means, quiet=silent)
@@ -253,5 +253,5 @@ def compare(
         means=means,
         fresh=unless_going_on(fresh),
         name_chosen=name is not None,
-        fail_on=fail_on or (),
+        fail_on=conditions,
     )

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Json, Quiet, example
 from ajuste.cli.showing import command_line
 from ajuste.machine.files import write_text
@@ -78,10 +79,8 @@ def gate(
         raise RequestError("--json and --annotations are mutually exclusive", hint="write the JSON in a second call")
     if not base:
         raise RequestError("--base is required", hint="name a revision, such as --base main or --base HEAD~1")
-    files = {"--junit": junit, "--markdown": markdown, "--badge": badge}
-    for option, path in files.items():
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise RequestError(f"{option} {path}: expected a file in an existing directory")
+    for option, path in {"--junit": junit, "--markdown": markdown, "--badge": badge}.items():
+        check_report(path, option)
     repository = ProjectRepository.around(Path.cwd())
     project = read_project(_project_file(repository.top))
     request = GateRequest(

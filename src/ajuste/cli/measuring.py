@@ -12,12 +12,12 @@ from ajuste.cli.failing import exit_code_of
 from ajuste.cli.showing import show_results
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.metric import Metric
+from ajuste.model.verdict import FailCondition
 from ajuste.report.progress import Progress
 from ajuste.run.experiment import conduct, goes_on, prepare, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
-from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.measures import measures
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
@@ -33,10 +33,10 @@ class Showing:
     verbose: bool = False
 
 
-def check_report(path: Path | None) -> None:
-    """Whether a report can be written there. Raises RequestError."""
+def check_report(path: Path | None, option: str = "--report") -> None:
+    """Whether a report can be written to the file of ``option``. Raises RequestError."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise RequestError(f"--report {path}: expected a file in an existing directory")
+        raise RequestError(f"{option} {path}: expected a file in an existing directory")
 
 
 def unless_going_on(fresh: bool) -> Callable[[Experiment, Store], bool]:
@@ -53,7 +53,7 @@ def measure(
     means: RunOptions,
     fresh: Callable[[Experiment, Store], bool],
     name_chosen: bool = False,
-    fail_on: Sequence[str] = (),
+    fail_on: Sequence[FailCondition] = (),
 ) -> int:
     """Carry out ``study`` and show what came out; returns the exit code.
 
@@ -61,7 +61,6 @@ def measure(
     study's name, ``fail_on`` what the exit code is 3 for. Raises RunError for a study that failed, after its
     results were shown, if there are any.
     """
-    conditions = fail_conditions(fail_on, study, catalogue)
     check_report(showing.report)
     quiet = showing.quiet or showing.as_json
     study = with_kernels(study, built_for(study, catalogue, means, quiet=quiet))
@@ -92,7 +91,7 @@ def measure(
         show_results(results, path, as_json=showing.as_json, verbose=showing.verbose)
     if failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
-    return exit_code_of(conditions, results, as_json=showing.as_json) if conditions else 0
+    return exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
 
 
 def _first_metric(study: Study, catalogue: Catalogue) -> Metric:

@@ -41,6 +41,7 @@ from ajuste.executor.host.disk import disk_for_run
 from ajuste.kernel.spec import TO_BUILD
 from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
+from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.request import seconds
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import with_machine, with_precision, with_time, with_topology
@@ -122,7 +123,7 @@ def run(
                 cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure),
             ),
             fresh=lambda *_: fresh,
-            fail_on=fail_on or (),
+            fail_on=fail_conditions(fail_on or (), chosen, known),
         )
 
 

@@ -9,32 +9,13 @@ import pytest
 from ajuste.model.error import RequestError
 from ajuste.model.results import Measured, Results
 from ajuste.report.winner import supported
-from verdicts import verdict
+from verdicts import decided, verdict
 
 
 def results(*verdicts: Any) -> Results:
     names = dict.fromkeys(one.configuration for one in verdicts)
-    return Results(
-        study="s",
-        title="",
-        question="",
-        answer="",
-        run="R",
-        seed=1,
-        clock="wall",
-        digest="",
-        stopped="decided",
-        stopped_because="",
-        level=0.95,
-        smallest_effect=0.05,
-        correction="",
-        blocks=5,
-        verdicts=verdicts,
-        configurations=(Measured(name="now", levels={}, baseline=True), *(Measured(name=n, levels={}) for n in names)),
-        factors=(),
-        metrics=(),
-        trials=(),
-    )
+    made = (Measured(name="now", levels={}, baseline=True), *(Measured(name=n, levels={}) for n in names))
+    return decided(verdicts=verdicts, configurations=made)
 
 
 def test_the_best_is_the_one_that_gains_most_at_the_least() -> None:
