@@ -1,4 +1,4 @@
-"""A metric over the versions of the kernel, and between which of them it changed.
+"""A metric over the versions of a kernel or a project, and between which of them it changed.
 
 Optimal partitioning as in ``analysis.surface.regions``, into stretches in which a metric stays the same: versions are
 no numbers, with no slope between them. A further stretch costs as much as noise alone would gain by one with
@@ -34,15 +34,18 @@ _SMALLEST_ERROR: Final = 1e-9
 
 
 class _Named(NamedTuple):
-    """What the spec of a kernel says of it."""
+    """What a level says of its version; ``place`` is its place among all."""
 
-    version: KernelVersion
-    flavour: str
+    version: str
+    place: tuple[int, int]
+    flavour: str = ""
+    scheduler: str = ""
 
 
 class _Line(NamedTuple):
-    """Configurations in the order of their versions."""
+    """Configurations in the order of their versions, which are levels of ``factor``."""
 
+    factor: str
     flavour: str
     fixed: dict[str, str]
     configurations: tuple[Configuration, ...]
@@ -56,13 +59,13 @@ def histories(
     promise: Promise,
 ) -> tuple[History, ...]:
     """Of each deciding metric a history for each flavour and each combination of the other factors' levels; nothing
-    where the kernel is no factor, or its levels do not say a version.
+    where no factor is in the order of versions, and the kernel is none or its levels do not say a version.
     """
-    factor = next((one for one in factors if one.name == KERNEL_FACTOR), None)
+    factor = next((one for one in factors if one.in_order or one.name == KERNEL_FACTOR), None)
     if factor is None:
         return ()
-    named = {level: found for level in factor.levels if (found := _named(level)) is not None}
-    lines = list(_lines(named, configurations))
+    named = _named(factor)
+    lines = list(_lines(factor.name, named, configurations))
     if not 0 < len(lines) <= MOST_LINES:
         return ()
     alpha = (1 - promise.confidence) / (len(lines) * max(1, len(deciding)))
@@ -70,27 +73,31 @@ def histories(
     return tuple(history for history in made if history is not None)
 
 
-def _named(level: str) -> _Named | None:
-    match = _SPEC.fullmatch(level)
-    return _Named(KernelVersion.parse(match[1]), match[2] or "") if match else None
+def _named(factor: Factor) -> dict[str, _Named]:
+    """The levels that have a version."""
+    if factor.in_order:
+        return {level: _Named(level, (place, 0)) for place, level in enumerate(factor.levels)}
+    kernels = {level: match for level in factor.levels if (match := _SPEC.fullmatch(level))}
+    return {level: _of_kernel(KernelVersion.parse(match[1]), match[2] or "") for level, match in kernels.items()}
 
 
-def _lines(named: Mapping[str, _Named], configurations: Sequence[Configuration]) -> Iterator[_Line]:
+def _of_kernel(version: KernelVersion, flavour: str) -> _Named:
+    return _Named(str(version), (version.major, version.minor), flavour, version.scheduler)
+
+
+def _lines(factor: str, named: Mapping[str, _Named], configurations: Sequence[Configuration]) -> Iterator[_Line]:
     """That of the baseline first."""
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Configuration]] = {}
     for one in sorted(configurations, key=lambda c: not c.baseline):
-        if (level := one.levels.get(KERNEL_FACTOR, "")) in named:
-            fixed = tuple((name, other) for name, other in one.levels.items() if name != KERNEL_FACTOR)
+        if (level := one.levels.get(factor, "")) in named:
+            fixed = tuple((name, other) for name, other in one.levels.items() if name != factor)
             groups.setdefault((named[level].flavour, fixed), []).append(one)
     varied = {pair for _, fixed in groups for pair in fixed if any(pair not in other for _, other in groups)}
     for (flavour, fixed), own in groups.items():
-        in_order = sorted(own, key=lambda c: _order(named[c.levels[KERNEL_FACTOR]].version))
-        if len({named[c.levels[KERNEL_FACTOR]].version for c in own}) >= FEWEST_VERSIONS:
-            yield _Line(flavour, {name: level for name, level in fixed if (name, level) in varied}, tuple(in_order))
-
-
-def _order(version: KernelVersion) -> tuple[int, int]:
-    return version.major, version.minor
+        in_order = sorted(own, key=lambda c: named[c.levels[factor]].place)
+        if len({named[c.levels[factor]].version for c in own}) >= FEWEST_VERSIONS:
+            others = {name: level for name, level in fixed if (name, level) in varied}
+            yield _Line(factor, flavour, others, tuple(in_order))
 
 
 def _history(
@@ -99,7 +106,7 @@ def _history(
     blocks = blocks_of(clean, [c.name for c in line.configurations], metric, order_matters=promise.order_matters)
     if blocks is None or len(blocks.names) < FEWEST_VERSIONS:
         return None
-    level_of = {c.name: c.levels[KERNEL_FACTOR] for c in line.configurations}
+    level_of = {c.name: c.levels[line.factor] for c in line.configurations}
     baseline = next((c.name for c in line.configurations if c.baseline), blocks.names[0])
     place = blocks.names.index(baseline) if baseline in blocks.names else 0
     reference = float(np.mean(clean.values(blocks.names[place], metric.column)))
@@ -107,8 +114,8 @@ def _history(
         VersionPoint(
             configuration=point.configuration,
             level=(level := level_of[point.configuration]),
-            version=str(named[level].version),
-            scheduler=named[level].version.scheduler,
+            version=named[level].version,
+            scheduler=named[level].scheduler,
             value=point.value,
             low=point.low,
             high=point.high,
@@ -119,6 +126,7 @@ def _history(
     return History(
         metric=metric.name,
         scale=blocks.scale,
+        factor=line.factor,
         flavour=line.flavour,
         fixed=line.fixed,
         points=points,

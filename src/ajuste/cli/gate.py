@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Json, Quiet, example
-from ajuste.cli.showing import command_line
+from ajuste.cli.project import Benchmarks, FreshTrials, bench_request
 from ajuste.machine.files import write_text
-from ajuste.machine.home import home
-from ajuste.model.error import AjusteError, RequestError
+from ajuste.model.error import RequestError
 from ajuste.model.gate import GateResult
-from ajuste.model.wording import shortened, visible
 from ajuste.report.console import Console
 from ajuste.report.gate import gate_report
 from ajuste.report.gate_files import badge as badge_of
@@ -24,20 +21,12 @@ from ajuste.report.gate_files import github, gitlab
 from ajuste.report.gate_files import junit as junit_of
 from ajuste.report.markdown import markdown as markdown_of
 from ajuste.report.terminal import print_report
-from ajuste.run.gate.checkout import ProjectRepository
-from ajuste.run.gate.gate import GateRequest, RevisionGate
-from ajuste.run.testbed import RunOptions
-from ajuste.study.project import HINT, PROJECT_FILE, BenchmarkTable, read_project
-
-MOST_ERROR_LINES: Final = 40
-"""Of one benchmark that could not be measured."""
+from ajuste.run.gate.gate import RevisionGate
 
 
 @example("ajuste gate --base HEAD")
 def gate(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="The benchmarks to measure (default: all).")
-    ] = None,
+    names: Benchmarks = None,
     base: Annotated[
         str, typer.Option("--base", metavar="REV", help="The revision to compare with: a branch, tag or commit.")
     ] = "",
@@ -62,9 +51,8 @@ def gate(
     badge: Annotated[
         Path | None, typer.Option("--badge", metavar="FILE", help="Write a badge (SVG) to this file.")
     ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Measure again; do not use the store's trials of a guest.")
-    ] = False,
+    bisect: Annotated[bool, typer.Option("--bisect", help="Find the commit of each regression.")] = False,
+    fresh: FreshTrials = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> int:
@@ -81,44 +69,17 @@ def gate(
         raise RequestError("--base is required", hint="name a revision, such as --base main or --base HEAD~1")
     for option, path in {"--junit": junit, "--markdown": markdown, "--badge": badge}.items():
         check_report(path, option)
-    repository = ProjectRepository.around(Path.cwd())
-    project = read_project(_project_file(repository.top))
-    request = GateRequest(
-        project,
-        project.chosen(tuple(names or ())),
-        repository,
-        repository.revision(base, "--base"),
-        repository.working_tree() if head is None else repository.revision(head, "--head"),
-        fresh=fresh,
-    )
-    silent = quiet or as_json or annotations == "gitlab"
-    run = RevisionGate(request, catalogue(), RunOptions(home()), command_line(), _say_failed, quiet=silent)
-    run.check()
-    result = run.carry_out()
+    request = bench_request(names, fresh=fresh, quiet=quiet or as_json or annotations == "gitlab")
+    repository = request.repository
+    of_base = repository.revision(base, "--base")
+    of_head = repository.working_tree() if head is None else repository.revision(head, "--head")
+    request.check()
+    result = RevisionGate(request, of_base, of_head, bisect=bisect).carry_out()
     _show(result, annotations, undecided, as_json=as_json)
     for path, text in ((junit, junit_of(result, undecided)), (markdown, _page(result)), (badge, badge_of(result))):
         if path is not None:
             write_text(path, text)
     return result.exit_code(undecided)
-
-
-def _project_file(top: Path) -> Path:
-    """That of the directory of the caller, or of the nearest one above it in the repository. Raises RequestError."""
-    here = Path.cwd()
-    for directory in (here, *here.parents):
-        if (directory / PROJECT_FILE).exists():
-            return Path(PROJECT_FILE) if directory == here else directory / PROJECT_FILE
-        if directory == top or directory.resolve() == top.resolve():
-            break
-    raise RequestError(f"{PROJECT_FILE} not found in {here} or above it in the repository", hint=f"write one: {HINT}")
-
-
-def _say_failed(benchmark: BenchmarkTable, failure: AjusteError) -> None:
-    """At once, with all that is known; the others go on."""
-    place = f"{failure.place}: " if failure.place else ""
-    lines = [shortened(line) for line in f"{place}{failure.message}".splitlines()[:MOST_ERROR_LINES]]
-    hint = f"\n  {failure.hint}" if failure.hint else ""
-    print(visible(f"ajuste: benchmark {benchmark.name}: " + "\n".join(lines) + hint), file=sys.stderr)
 
 
 def _show(result: GateResult, annotations: str | None, undecided: Literal["pass", "fail"], *, as_json: bool) -> None:

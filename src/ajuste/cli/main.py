@@ -25,6 +25,7 @@ COMMANDS: Final = MappingProxyType(
         "run": "Run a study to a verdict and a report.",
         "compare": "Measure a command, or compare commands or settings.",
         "gate": "Check whether a revision is slower than another, for CI.",
+        "history": "Show every metric over commits, and where it changed.",
         "ablate": "Find which lines of a profile matter for a command.",
         "tune": "Find a good configuration in few trials.",
         "plan": "Show every write, command and trial, and do nothing.",

@@ -1,4 +1,6 @@
-"""What a gate says of two revisions: whether a figure became worse by more than its limit."""
+"""What a gate says of two revisions: whether a figure became worse by more than its limit; and what a history says of
+many: where it changed.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,10 @@ Policy = Literal["pass", "fail"]
 """What an undecided figure means for the exit code."""
 
 OF_LIMIT: Final[dict[LimitWord, GateWord]] = {"beyond": "regression", "within": "pass", "undecided": "undecided"}
+
+
+SHORT: Final = 12
+"""Digits of a commit."""
 
 
 class _Frozen(BaseModel):
@@ -40,10 +46,25 @@ class GrownCall(_Frozen):
     head: int
 
 
+class ProjectCommit(_Frozen):
+    """A commit with its ``subject`` and its ``date`` (YYYY-MM-DD); without a ``commit``: what is not committed yet."""
+
+    commit: str
+    date: str = ""
+    subject: str = ""
+
+    @property
+    def short(self) -> str:
+        """As many digits as tell it from others."""
+        return self.commit[:SHORT]
+
+
 class GateFigure(_Frozen):
     """One metric of one benchmark. ``base`` and ``head`` are means; ``estimate``, ``low`` and ``high`` as in a verdict:
     ratios to the base, or differences in ``unit`` where ``scale`` says so. ``limit`` is a share of the base. ``digest``
     is of all trials, ``run`` is where the store has them. ``line`` is where the benchmark stands in the project file.
+    ``culprits`` are the commits with one of which a regression came, if that was asked: a single one, unless some could
+    not be told.
     """
 
     name: str
@@ -66,6 +87,7 @@ class GateFigure(_Frozen):
     line: int | None = None
     functions: tuple[GrownFunction, ...] = ()
     calls: tuple[GrownCall, ...] = ()
+    culprits: tuple[ProjectCommit, ...] = ()
     reason: str = ""
 
 
@@ -78,7 +100,8 @@ class GateRevision(_Frozen):
     @property
     def label(self) -> str:
         """For people."""
-        return f"{self.revision or 'working tree'} ({self.commit[:12]})"
+        short = self.commit[:SHORT]
+        return short if self.revision == short else f"{self.revision or 'working tree'} ({short})"
 
 
 class GateResult(_Frozen):
@@ -105,3 +128,61 @@ def worst(figures: Sequence[GateFigure]) -> GateWord:
     said = {one.verdict for one in figures}
     order: tuple[GateWord, ...] = ("failed", "regression", "undecided", "pass")
     return next((word for word in order if word in said), "pass")
+
+
+class CommitPoint(_Frozen):
+    """A metric of one commit in its unit; None where it could not be measured, for that ``reason``. ``low`` and
+    ``high`` hold for all points together.
+    """
+
+    commit: ProjectCommit
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+
+
+class CommitChange(_Frozen):
+    """A change point: ``change`` is the mean of the stretch that begins with the commit ``after`` against that of the
+    stretch that ends with ``before``, a ratio or a difference as the history's ``scale`` says. ``between`` are the
+    commits after the one up to the other: one of them made it.
+    """
+
+    before: ProjectCommit
+    after: ProjectCommit
+    change: float
+    worse: bool
+    between: tuple[ProjectCommit, ...]
+
+
+class CommitHistory(_Frozen):
+    """One metric of one benchmark over commits, the oldest first. ``known`` says whether there is enough to look for
+    ``changes``; what is smaller than ``limit``, a share of the first commit's figure, is none.
+    """
+
+    name: str
+    metric: str
+    unit: str = ""
+    direction: Direction = "lower"
+    scale: Scale = "ratio"
+    limit: float
+    points: tuple[CommitPoint, ...]
+    changes: tuple[CommitChange, ...] = ()
+    known: bool = False
+    blocks: int = 0
+    clock: Clock | None = None
+    run: str = ""
+    digest: str = ""
+    reason: str = ""
+
+
+class HistoryResult(_Frozen):
+    """The history of every metric of all benchmarks in the project ``file``."""
+
+    file: str
+    histories: tuple[CommitHistory, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 1 where something could not be measured at all."""
+        return int(any(one.reason for one in self.histories))

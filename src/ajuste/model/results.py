@@ -12,7 +12,7 @@ from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.scheduling import Explanation
 from ajuste.model.surface import Correlation, Surface
-from ajuste.model.trial import Factor
+from ajuste.model.trial import KERNEL_FACTOR, Factor
 from ajuste.model.tuning import Tuning
 from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict, Word
 
@@ -24,8 +24,9 @@ class _Doc(BaseModel):
 
 
 class VersionPoint(_Doc):
-    """The metric of one kernel (``level`` as the factor has it, ``version`` such as ``6.12``, its ``scheduler``), in
-    its unit, with what blocks have in common taken out.
+    """The metric of one version: of a kernel (``level`` as the factor has it, ``version`` such as ``6.12``, its
+    ``scheduler``) or of a project (its commit, without a scheduler). In its unit, with what blocks have in common taken
+    out.
 
     ``low`` and ``high`` hold for all points of the history together; None while there are too few blocks.
     """
@@ -51,7 +52,8 @@ class VersionChange(_Doc):
 
 
 class History(_Doc):
-    """One metric over ``points`` in the order of versions, of kernels of one ``flavour`` with other factors ``fixed``.
+    """One metric over ``points`` in the order of the versions that are the levels of ``factor``: of kernels of one
+    ``flavour``, with other factors ``fixed``.
 
     ``known`` says whether there is enough to look for ``changes``; what is smaller than the study's smallest effect is
     none.
@@ -59,7 +61,8 @@ class History(_Doc):
 
     metric: str
     scale: Scale
-    flavour: str
+    factor: str = KERNEL_FACTOR
+    flavour: str = ""
     fixed: dict[str, str] = Field(default_factory=dict)
     points: tuple[VersionPoint, ...]
     changes: tuple[VersionChange, ...] = ()

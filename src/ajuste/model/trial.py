@@ -25,7 +25,7 @@ class Factor(BaseModel):
     several settings at once, with the levels under study.
 
     Levels are text as they are written, in the order given; ``baseline`` is one of them. ``span`` is the range of a
-    numeric one that was given as a range.
+    numeric one that was given as a range. ``in_order`` says that each level is a later version of the one before.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -33,6 +33,7 @@ class Factor(BaseModel):
     levels: tuple[str, ...] = Field(min_length=1)
     baseline: str
     span: Span | None = None
+    in_order: bool = Field(default=False, exclude_if=lambda in_order: not in_order)
 
 
 class Configuration(BaseModel):

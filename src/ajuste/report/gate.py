@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ajuste.model.gate import GateFigure, GateResult, GateWord
+from ajuste.model.gate import GateFigure, GateResult, GateWord, ProjectCommit
 from ajuste.model.verdict import Word
-from ajuste.model.wording import amount, change, listed, number, percent
+from ajuste.model.wording import amount, change, listed, number, percent, shortened, visible_line
 from ajuste.report.document import (
     Badge,
     Block,
@@ -101,7 +101,23 @@ def sentence_of(figure: GateFigure) -> str:
         return figure.reason.partition("\n")[0]
     interval = interval_of(figure)
     said = f"{figure.metric} {change_of(figure)}{f' ({interval})' if interval else ''}, limit {percent(figure.limit)}"
-    return " ".join(f"{part.rstrip('.')}." for part in (said, cause_of(figure), figure.reason) if part)
+    parts = (said, cause_of(figure), culprits_of(figure), figure.reason)
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part)
+
+
+def culprits_of(figure: GateFigure) -> str:
+    """The commit that a regression came with; empty if that was not asked."""
+    if not figure.culprits:
+        return ""
+    first, *others = (commit_words(commit) for commit in figure.culprits)
+    return f"It came with {first}" if not others else f"It came with one of {listed([first, *others])}"
+
+
+def commit_words(commit: ProjectCommit) -> str:
+    """A commit as people know it, on one line."""
+    if not commit.commit:
+        return "the changes that are not committed"
+    return " ".join(filter(None, (commit.short, shortened(visible_line(commit.subject)))))
 
 
 def _names(figures: Sequence[GateFigure]) -> str:

@@ -18,7 +18,7 @@ from ajuste.report.plots.curve import curve_plot, predicted_plot
 from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
 from ajuste.report.plots.forest import forest_plots, lines_plot
 from ajuste.report.plots.heatmap import correlation_plot, heatmap_plot, rho_of, strongest
-from ajuste.report.plots.history import flavour_name, history_plot
+from ajuste.report.plots.history import history_plot, line_name
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.search import front_plot, importance_plot, search_history_plot, search_map
 from ajuste.report.plots.surface_curves import View, in_words, surface_curves, view_of
@@ -196,14 +196,9 @@ def _history_sentences(results: Results, labels: Labels) -> Iterator[str]:
     for histories in _by_metric(results):
         for history in histories:
             metric = metrics[history.metric]
-            of = _of(history, labels) if len(histories) > 1 else ""
+            of = f" ({line_name(history, labels)})" if len(histories) > 1 else ""
             title = f"{visible_line(metric.title)}{of}"
             yield f"{title}: {_history_said(history, results.smallest_effect, metric.unit)}"
-
-
-def _of(history: History, labels: Labels) -> str:
-    fixed = [labels.level(name, level) for name, level in history.fixed.items()]
-    return f" ({', '.join([flavour_name(history), *fixed])})"
 
 
 def _history_said(history: History, smallest_effect: float, unit: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Final
@@ -34,6 +34,8 @@ from ajuste.study.schema import Study
 PROJECT_FILE: Final = "ajuste.toml"
 SIDES: Final = ("base", "head")
 """The two revisions: how they are called, and the directories that have them."""
+CONFIDENCE: Final = 0.95
+"""Of all metrics of a benchmark together."""
 
 HINT: Final = "see docs/how-to/gate.md for every field"
 
@@ -144,12 +146,14 @@ class Project:
         known: Catalogue,
         parse_kernel: ParseKernel,
         trees: Trees | None = None,
+        confidence: float = CONFIDENCE,
     ) -> Study:
         """The question of ``benchmark``, checked; with ``trees`` about the revisions that are there. Raises
         RequestError.
         """
-        origin = BenchmarkOrigin(self, benchmark, trees.directory if trees else Path())
-        document = _document(benchmark, trees or Trees(Path(), PurePosixPath()))
+        there = trees or Trees(Path(), PurePosixPath())
+        origin = BenchmarkOrigin(self, benchmark, there.directory, len(there.labels))
+        document = _document(benchmark, there, confidence)
         parse = partial(_existing_kernel, parse_kernel)
         study = checked_study(document, origin, known, parse_kernel=parse, with_files=trees is not None)
         for index, name in enumerate(study.analysis.metrics):
@@ -161,13 +165,15 @@ class Project:
 
 @dataclass(frozen=True)
 class Trees:
-    """``directory`` has the two revisions, as ``SIDES`` calls them; ``project`` is where the project is in each of
-    them. ``labels`` name the revisions.
+    """``directory`` has a tree of each revision; ``project`` is where the project is in each of them. ``labels`` name
+    the revisions, by the names of their trees; the first is compared with. ``in_order`` says that each is later than
+    the one before.
     """
 
     directory: Path
     project: PurePosixPath
-    labels: tuple[str, str] = SIDES
+    labels: Mapping[str, str] = field(default_factory=lambda: {side: side for side in SIDES})
+    in_order: bool = False
 
     def place(self, side: str) -> PurePosixPath:
         """Where the project of that side is, below ``directory``."""
@@ -181,6 +187,7 @@ class BenchmarkOrigin:
     project: Project
     benchmark: BenchmarkTable
     directory: Path
+    revisions: int
     hint: str = HINT
 
     def place(self, keys: KeyPath) -> Place:
@@ -196,7 +203,7 @@ class BenchmarkOrigin:
             return (field,)
         number = int(element[0])
         if keys[:2] == ("workload", "files"):
-            number //= len(SIDES)
+            number //= self.revisions
         if keys[:2] == ("workload", "metric"):
             own = [place for place, text in enumerate(self.benchmark.metric) if isinstance(read_metric(text), dict)]
             number = own[number]
@@ -246,43 +253,46 @@ def _existing_kernel(parse_kernel: ParseKernel, text: str) -> Any:
     return parsed
 
 
-def missing(benchmark: BenchmarkTable, trees: Trees) -> str:
+def missing(benchmark: BenchmarkTable, trees: Trees, side: str) -> str:
     """What a revision lacks of a benchmark's own programs and files, in a sentence; empty if nothing."""
     own = [benchmark.command[0]] if is_own(benchmark.command[0]) else []
-    for side, label in zip(SIDES, trees.labels, strict=True):
-        there = trees.directory / trees.place(side)
-        for name in (*own, *benchmark.files):
-            if not (there / name).is_file():
-                built = "" if benchmark.build is None else " after its build"
-                return f"{name} not found in {label}{built}"
-    return ""
+    there = trees.directory / trees.place(side)
+    built = "" if benchmark.build is None else " after its build"
+    lacking = (name for name in (*own, *benchmark.files) if not (there / name).is_file())
+    return next((f"{name} not found in {trees.labels[side]}{built}" for name in lacking), "")
 
 
-def _document(benchmark: BenchmarkTable, trees: Trees) -> dict[str, Any]:
+def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dict[str, Any]:
     """The study as a file would have it."""
     defaults = IN_GUEST if benchmark.in_guest else ON_HOST
     own = [read_metric(text) for text in benchmark.metric]
-    places = {side: str(trees.place(side)) for side in SIDES}
+    places = {side: str(trees.place(side)) for side in trees.labels}
+    first, *_, last = trees.labels.values()
+    limit = f"more than {100 * benchmark.limit:g} %"
+    factor = {"name": COMMAND_FACTOR, "levels": list(places), "in_order": trees.in_order}
     target = {"kind": "vm", "kernel": benchmark.kernel or DEFAULT_KERNEL} if benchmark.in_guest else {"kind": "host"}
     return {
         "schema": 1,
-        "name": f"gate-{benchmark.name}",
-        "title": f"{benchmark.name}: {trees.labels[0]} → {trees.labels[1]}",
-        "question": f"Is {benchmark.name} worse by more than {100 * benchmark.limit:g} %?",
-        "factor": [{"name": COMMAND_FACTOR, "levels": list(SIDES)}],
+        "name": f"{'history' if trees.in_order else 'gate'}-{benchmark.name}",
+        "title": f"{benchmark.name}: {first} → {last}",
+        "question": f"Where did {benchmark.name} change by {limit}?"
+        if trees.in_order
+        else f"Is {benchmark.name} worse by {limit}?",
+        "factor": [factor],
         "workload": {
             "timeout_s": benchmark.timeout or defaults.timeout_s,
             "programs": list(benchmark.programs),
-            "files": [f"{places[side]}/{own_name(name)}" for name in benchmark.files for side in SIDES],
+            "files": [f"{places[side]}/{own_name(name)}" for name in benchmark.files for side in places],
             "metric": [one for one in own if isinstance(one, dict)],
             "variant": [
-                {"name": side, "command": _command(benchmark, places[side]), "directory": places[side]}
-                for side in SIDES
+                {"name": side, "command": _command(benchmark, place), "directory": place}
+                for side, place in places.items()
             ],
         },
         "target": target,
         "analysis": {
             "metrics": [one if isinstance(one, str) else one["name"] for one in own],
+            "confidence": confidence,
             "smallest_effect": benchmark.limit,
             "decide": "limit",
         },

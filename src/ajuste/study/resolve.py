@@ -204,6 +204,7 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
         levels=tuple(map(text, table.levels)),
         baseline=text(table.baseline_level),
         span=span_of(table, study, catalogue),
+        in_order=table.in_order,
     )
 
 

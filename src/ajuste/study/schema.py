@@ -79,6 +79,11 @@ class FactorTable(StudyTable):
         description="For the factor kernel: by level, the features of that kernel to prove before "
         'measuring: { "mine:base" = ["numa"], "mine:non-numa" = ["no-numa"] }.',
     )
+    in_order: Switch = Field(
+        default=False,
+        exclude_if=lambda in_order: not in_order,
+        description="Each level is a later version of the one before: the report shows where a metric changed.",
+    )
     successor: Switch = Field(
         default=False,
         description="On a kernel without this tunable, vary its named successor instead (a related but different "

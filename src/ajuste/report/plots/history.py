@@ -1,4 +1,4 @@
-"""A metric through the versions of the kernel: a line for each flavour, change points, and where EEVDF began."""
+"""A metric through versions of a kernel or a project: a line for each flavour, change points, where EEVDF began."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionPoint
+from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import change, visible_line
 from ajuste.report.format import ShownNumber
 from ajuste.report.labels import Labels
@@ -37,7 +38,7 @@ def history_plot(results: Results, histories: Sequence[History], labels: Labels,
     return Plot(
         name=name,
         title=f"{visible_line(metric.title)} through the versions{unit}",
-        description=f"{metric.title} for each version of the kernel, with intervals, and where it changed.",
+        description=f"{metric.title} for each version, with intervals, and where it changed.",
         figure=figure(
             traces,
             xaxis={
@@ -45,7 +46,7 @@ def history_plot(results: Results, histories: Sequence[History], labels: Labels,
                 "tickvals": list(range(len(versions))),
                 "ticktext": [plain(version) for version in versions],
                 "range": [-0.4, len(versions) - 0.6],
-                "title": {"text": "Linux"},
+                "title": {"text": "Linux" if _of_kernels(histories) else "Commit"},
             },
             yaxis=_y_axis(histories, shown),
             shapes=[] if border is None else [_border_line(border)],
@@ -57,12 +58,20 @@ def history_plot(results: Results, histories: Sequence[History], labels: Labels,
     )
 
 
-def flavour_name(history: History) -> str:
-    """What kernels of one flavour are called together."""
-    return {"": "cloud", "rt": "PREEMPT_RT"}.get(history.flavour, history.flavour)
+def line_name(history: History, labels: Labels) -> str:
+    """What tells a history from others of its metric: the flavour of its kernels, and what other factors are."""
+    flavour = {"": "cloud", "rt": "PREEMPT_RT"}.get(history.flavour, history.flavour)
+    fixed = [labels.level(name, level) for name, level in history.fixed.items()]
+    return ", ".join([flavour, *fixed] if history.factor == KERNEL_FACTOR else fixed)
+
+
+def _of_kernels(histories: Sequence[History]) -> bool:
+    return histories[0].factor == KERNEL_FACTOR
 
 
 def _versions(histories: Sequence[History]) -> list[str]:
+    if not _of_kernels(histories):
+        return list(dict.fromkeys(point.version for history in histories for point in history.points))
     found = {KernelVersion.parse(point.version) for history in histories for point in history.points}
     return [str(version) for version in sorted(found)]
 
@@ -94,7 +103,8 @@ def _hover(point: VersionPoint, shown: ShownNumber) -> str:
     bounds = ""
     if point.low is not None and point.high is not None:
         bounds = f"<br>{plain(shown.text(point.low))} … {plain(shown.with_unit(point.high))}"
-    return f"<b>{plain(point.level)}</b>, {plain(point.scheduler)}<br>{plain(shown.with_unit(point.value))}{bounds}"
+    named = ", ".join(filter(None, (f"<b>{plain(point.level)}</b>", plain(point.scheduler))))
+    return f"{named}<br>{plain(shown.with_unit(point.value))}{bounds}"
 
 
 def _changes(history: History, at: dict[str, int], metric: Metric, shown: ShownNumber) -> list[dict[str, Any]]:
@@ -166,11 +176,7 @@ def _y_axis(histories: Sequence[History], shown: ShownNumber) -> dict[str, Any]:
 
 def _legend(histories: Sequence[History], labels: Labels) -> tuple[LegendEntry, ...]:
     lines = [
-        LegendEntry(
-            ", ".join([flavour_name(history), *(labels.level(name, x) for name, x in history.fixed.items())]),
-            mark(place % SERIES).symbol,
-            mark(place % SERIES).role,
-        )
+        LegendEntry(line_name(history, labels), mark(place % SERIES).symbol, mark(place % SERIES).role)
         for place, history in enumerate(histories)
         if len(histories) > 1
     ]

@@ -1,4 +1,4 @@
-"""Two revisions of a git repository beside each other, in directories of Ajuste's own. The user's tree is only read.
+"""Revisions of a git repository beside each other, in directories of Ajuste's own. The user's tree is only read.
 
 git and the builds run as the user who called Ajuste. Each revision is a worktree of the repository (git-worktree(1)),
 so that a build finds its history and tags.
@@ -24,10 +24,9 @@ from ajuste.executor.host.caller import invoking_user, user_here
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.gate import GateRevision
+from ajuste.model.gate import GateRevision, ProjectCommit
 from ajuste.model.plan import User
 from ajuste.store.engine import only_one
-from ajuste.study.project import SIDES
 
 LAST_LINES: Final = 15
 """Of a build that failed."""
@@ -132,6 +131,24 @@ class ProjectRepository:
         """What is in the user's tree now. Raises RequestError in a repository without any commit."""
         return GateRevision(revision="", commit=self.revision("HEAD", "--head").commit)
 
+    def commits(self, *words: str) -> tuple[ProjectCommit, ...]:
+        """Those that ``git log WORDS`` names along the first parents, the oldest first. Raises RunError."""
+        form = "--format=%H%x00%cs%x00%s"
+        said = self.git("log", "--first-parent", "--reverse", "--no-show-signature", form, *words, "--")
+        found = (line.split("\0") for line in said.decode(errors="replace").split("\n") if line)
+        return tuple(ProjectCommit(commit=commit, date=date, subject=subject) for commit, date, subject in found)
+
+    def is_changed(self) -> bool:
+        """Whether the user's tree has something that is not committed. Raises RunError."""
+        return bool(self.git("status", "--porcelain"))
+
+    def parting(self, base: str, head: str) -> str:
+        """The last commit that two have in common; empty if there is none."""
+        try:
+            return self.git("merge-base", base, head).decode().strip()
+        except RunError:
+            return ""
+
     def git(self, *words: str, **variables: str) -> bytes:
         """What git prints at the top of the working tree. Raises RunError."""
         return _git(self.caller, self.top, *words, **variables)
@@ -155,39 +172,35 @@ def _git(caller: Caller, directory: Path, *words: str, **variables: str) -> byte
 
 @contextmanager
 def checked_out(
-    repository: ProjectRepository, base: GateRevision, head: GateRevision, home: Home
+    repository: ProjectRepository, revisions: Mapping[str, GateRevision], home: Home
 ) -> Iterator[Checkouts]:
-    """Both revisions, until the end: nothing of them is left then, however it comes. Raises RequestError where another
-    gate of the repository goes on, RunError where git fails.
+    """The ``revisions``, each in the directory of its name, until the end: nothing of them is left then, however it
+    comes. Raises RequestError where another gate of the repository goes on, RunError where git fails.
     """
     name = hashlib.sha256(os.fsencode(repository.top)).hexdigest()[:16]
     place = home.state / "gate"
     with only_one(place / f"{name}.lock", f"a gate of {repository.top}"), ExitStack() as stack:
         directory = _directory(repository, place / name)
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        for side, revision in zip(SIDES, (base, head), strict=True):
-            there = directory / side
-            stack.callback(_remove, repository, there)
-            words = ("--no-checkout",) if not revision.revision else ()
-            repository.git("worktree", "add", "--force", "--detach", *words, "--", str(there), revision.commit)
-            if not revision.revision:
-                _copy_working_tree(repository, there, directory / "objects", home)
         logs = place / f"{name}-logs"
         shutil.rmtree(logs, ignore_errors=True)
-        yield Checkouts(repository, directory, logs)
+        checkouts = Checkouts(repository, directory, logs, home)
+        for side, revision in revisions.items():
+            stack.callback(checkouts.remove, side)
+            checkouts.add(side, revision)
+        yield checkouts
 
 
 def _directory(repository: ProjectRepository, usual: Path) -> Path:
-    """An empty directory for both: always the same one, so that what was measured in it can be told to be the same.
+    """An empty directory for all: always the same one, so that what was measured in it can be told to be the same.
     One of another user than Ajuste's is where that user can get to.
     """
     if repository.caller.user is not None:
         made = Path(tempfile.mkdtemp(prefix="ajuste-gate-"))
         repository.caller.give(made)
         return made
-    for side in SIDES:
-        if (usual / side).exists():  # of a gate that was killed
-            _remove(repository, usual / side)
+    for side in usual.glob("*"):  # of a gate that was killed
+        _remove(repository, side)
     shutil.rmtree(usual, ignore_errors=True)
     make_directory(usual)
     return usual
@@ -234,11 +247,24 @@ def _quoted(path: str) -> str:
 
 @dataclass(frozen=True)
 class Checkouts:
-    """``directory`` has a worktree for each of ``SIDES``; what builds print is kept in ``logs``."""
+    """``directory`` has a worktree for each revision; what builds print is kept in ``logs``."""
 
     repository: ProjectRepository
     directory: Path
     logs: Path
+    home: Home
+
+    def add(self, side: str, revision: GateRevision) -> None:
+        """A worktree of ``revision`` by the name ``side``. Raises RunError."""
+        there = self.directory / side
+        words = ("--no-checkout",) if not revision.revision else ()
+        self.repository.git("worktree", "add", "--force", "--detach", *words, "--", str(there), revision.commit)
+        if not revision.revision:
+            _copy_working_tree(self.repository, there, self.directory / "objects", self.home)
+
+    def remove(self, side: str) -> None:
+        """The worktree of that name, with what was built in it."""
+        _remove(self.repository, self.directory / side)
 
     def build(self, command: Sequence[str], side: str, project: Path, label: str) -> None:
         """Run ``command`` where the ``project`` is in that side's worktree. Raises RunError with its last lines."""

@@ -1,0 +1,171 @@
+"""Where a benchmark is measured in several revisions side by side: what builds them, and what conducts its study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Final, TypeVar
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.kernel.spec import parse_study_spec
+from ajuste.model.error import AjusteError, RunError
+from ajuste.model.gate import GateRevision
+from ajuste.model.results import Results
+from ajuste.report.progress import Progress
+from ajuste.run.experiment import conduct, prepare, record
+from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
+from ajuste.run.outcome import results_of
+from ajuste.run.testbed import RunOptions
+from ajuste.store.store import Run, Store
+from ajuste.study.measures import measures
+from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, Trees, missing
+from ajuste.study.schema import Study
+
+LACKING_HINT: Final = "check the fields command, build and files of the benchmark"
+
+
+T = TypeVar("T")
+
+Failed = Callable[[BenchmarkTable, AjusteError], None]
+"""Is told of a benchmark that could not be measured."""
+
+
+@dataclass(frozen=True)
+class BenchRequest:
+    """The ``benchmarks`` of ``project``, which is in ``repository``. ``named`` is the command as it was typed;
+    ``quiet`` shows no progress.
+
+    What the store has of the very same trials under the virtual clock is taken, unless it is to be ``fresh``. By a
+    clock of the world nothing is: all revisions are measured beside each other.
+    """
+
+    project: Project
+    benchmarks: tuple[BenchmarkTable, ...]
+    repository: ProjectRepository
+    catalogue: Catalogue
+    options: RunOptions
+    named: str
+    failed: Failed
+    fresh: bool = False
+    quiet: bool = False
+
+    @property
+    def place(self) -> PurePosixPath:
+        """Where the project is in its repository."""
+        directory = self.project.source.file.absolute().parent.resolve()
+        return PurePosixPath(directory.relative_to(self.repository.top.resolve()))
+
+    @property
+    def file(self) -> str:
+        """The project file, relative to the repository."""
+        return str(self.place / self.project.source.file.name)
+
+    def check(self) -> None:
+        """Raises RequestError for what is wrong with any of the benchmarks. Nothing is checked out or measured."""
+        for benchmark in self.benchmarks:
+            self.project.study(benchmark, self.catalogue, parse_study_spec)
+
+    @contextmanager
+    def bench(self, revisions: Mapping[str, GateRevision], *, in_order: bool = False) -> Iterator[RevisionBench]:
+        """One with the ``revisions``, which ``in_order`` are each later than the one before. Raises as checking out."""
+        with checked_out(self.repository, revisions, self.options.home) as checkouts:
+            labels = {side: revision.label for side, revision in revisions.items()}
+            yield RevisionBench(self, checkouts, Trees(checkouts.directory, self.place, labels, in_order=in_order))
+
+    def each(
+        self, measured: Callable[[BenchmarkTable], Iterable[T]], unmeasured: Callable[[BenchmarkTable, str, str], T]
+    ) -> list[T]:
+        """What comes of all benchmarks, one after the other. What cannot be measured does not keep the others from it:
+        ``unmeasured`` takes the benchmark, its metrics and the reason.
+        """
+        found: list[T] = []
+        for benchmark in self.benchmarks:
+            try:
+                found += measured(benchmark)
+            except AjusteError as failure:
+                self.failed(benchmark, failure)
+                metrics = ", ".join(text.partition(",")[0] for text in benchmark.metric)
+                found.append(unmeasured(benchmark, metrics, failure.message))
+        return found
+
+
+@dataclass
+class RevisionBench:
+    """Builds and measures the revisions that ``checkouts`` has of the project of ``request``: its ``trees``."""
+
+    request: BenchRequest
+    checkouts: Checkouts
+    trees: Trees
+    _built: dict[tuple[str, tuple[str, ...]], AjusteError | None] = field(default_factory=dict, init=False)
+
+    def prepare(self, benchmark: BenchmarkTable, side: str) -> None:
+        """Build the revision ``side`` for ``benchmark``. Raises RunError where it does not build, or lacks a file."""
+        if benchmark.build is not None:
+            self._build(benchmark.build, side)
+        if lacking := missing(benchmark, self.trees, side):
+            raise RunError(lacking, hint=LACKING_HINT)
+
+    def _build(self, command: tuple[str, ...], side: str) -> None:
+        """Once for all benchmarks that have the same command."""
+        if (side, command) not in self._built:
+            label = self.trees.labels[side]
+            self.request.options.say(f"building {label}")
+            self._built[side, command] = None
+            try:
+                self.checkouts.build(command, side, Path(self.trees.project), label)
+            except AjusteError as failure:
+                self._built[side, command] = failure
+        if (failed := self._built[side, command]) is not None:
+            raise failed
+
+    def switch(self, side: str, revision: GateRevision) -> None:
+        """Have another ``revision`` by the name ``side``. Raises RunError."""
+        self.checkouts.remove(side)
+        self.checkouts.add(side, revision)
+        self._built = {key: failed for key, failed in self._built.items() if key[0] != side}
+        self.trees = replace(self.trees, labels={**self.trees.labels, side: revision.label})
+
+    def study(self, benchmark: BenchmarkTable, confidence: float = CONFIDENCE) -> Study:
+        """The question of ``benchmark`` about the revisions that are there. Raises RequestError."""
+        return self.request.project.study(benchmark, self.request.catalogue, parse_study_spec, self.trees, confidence)
+
+    def measure(self, study: Study, benchmark: BenchmarkTable, explained: str = "") -> tuple[Results, str]:
+        """What was measured. Where a revision is beyond the limit, it is counted by function of what the revision
+        ``explained`` carries out more; if that fails, the second value says why. Raises RunError.
+        """
+        budget, request = study.budget, self.request
+        with Progress(
+            min_blocks=budget.min_blocks,
+            max_blocks=budget.max_blocks,
+            max_seconds=60 * budget.max_minutes,
+            metric=measures(study, request.catalogue).deciding[0],
+            quiet=request.quiet,
+        ) as progress:
+            options = replace(request.options, say=progress.say)
+            experiment = prepare(study, request.catalogue, options)
+            with Store(options.home.store_url) as store:
+                fresh = request.fresh or not benchmark.in_guest
+                run = conduct(experiment, store, progress, options, named=request.named, fresh=fresh)
+                results = results_of(run, store)
+                if run.stopped == "failed":
+                    raise RunError(
+                        f"measuring failed: {run.stopped_because}", hint=f"ajuste report {run.id} --trials shows each"
+                    )
+                beyond = any(one.against_limit == "beyond" for one in results.verdicts)
+                if explained and beyond and results.clock == "virtual":
+                    return self._explained(run, explained, results, store, options)
+        return results, ""
+
+    def _explained(
+        self, run: Run, side: str, results: Results, store: Store, options: RunOptions
+    ) -> tuple[Results, str]:
+        """With what ``side`` carries out more, which the report of the run shows from then on. A regression that is
+        proved stays one where that cannot be counted.
+        """
+        try:
+            record(run, side, store, self.request.catalogue, options, fresh=False)
+        except AjusteError as failure:
+            return results, f"its instructions could not be counted by function: {failure.message}"
+        return results_of(store.find_run(run.id), store), ""
