@@ -88,3 +88,26 @@ def test_noise_makes_no_changes() -> None:
     weights = np.full(6, 1.0)
     wrong = sum(change_points(random.normal(size=6), weights, 30, 0.05) != [0] for _ in range(400))
     assert wrong <= 0.05 * 400 + 2 * math.sqrt(400 * 0.05 * 0.95)
+
+
+def test_levels_in_order_are_versions_whatever_they_are_called() -> None:
+    levels = ("e3", "a1", "c2", "b4")
+    factor = Factor(name="command", levels=levels, baseline="e3", in_order=True)
+    made = [Configuration(name=level, levels={"command": level}, baseline=level == "e3") for level in levels]
+    random = np.random.default_rng(2)
+    trials = [
+        Trial(
+            slot=Slot(configuration=one.name, block=block, position=place, seed=block),
+            status="ok",
+            metrics={"time": (1.2 if place >= 2 else 1.0) * math.exp(random.normal(0, 0.005))},
+        )
+        for block in range(6)
+        for place, one in enumerate(made)
+    ]
+    promise = Promise(0.95, 0.05, order_matters=False)
+    (history,) = histories([factor], made, clean_trials(trials), [TIME], promise)
+    assert [point.version for point in history.points] == list(levels)
+    assert (history.factor, {point.scheduler for point in history.points}) == ("command", {""})
+    assert [(one.before, one.after) for one in history.changes] == [("a1", "c2")]
+    unordered = factor.model_copy(update={"in_order": False})
+    assert histories([unordered], made, clean_trials(trials), [TIME], promise) == ()

@@ -91,12 +91,12 @@ def test_a_project_below_the_top_has_its_place_in_both_revisions(tmp_path: Path)
         (tmp_path / side / "sub" / "more").mkdir(parents=True)
         for name in ("copy", "data.txt", "more/data.txt"):
             (tmp_path / side / "sub" / name).touch()
-    trees = Trees(tmp_path, PurePosixPath("sub"), ("old", "new"))
+    trees = Trees(tmp_path, PurePosixPath("sub"), {"base": "old", "head": "new"})
     study = project.study(project.benchmarks[0], catalogue(), parse_study_spec, trees)
     assert [one.directory for one in study.workload.variants] == ["base/sub", "head/sub"]
-    assert missing(project.benchmarks[0], trees) == ""
+    assert missing(project.benchmarks[0], trees, "base") == ""
     (tmp_path / "base" / "sub" / "copy").unlink()
-    assert missing(project.benchmarks[0], trees) == "./copy not found in old after its build"
+    assert missing(project.benchmarks[0], trees, "base") == "./copy not found in old after its build"
 
 
 def test_benchmarks_are_chosen_by_name(tmp_path: Path) -> None:

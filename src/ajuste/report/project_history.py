@@ -88,7 +88,7 @@ def _row(history: CommitHistory, point: CommitPoint) -> Row:
     commit = point.commit
     subject = shortened(visible_line(commit.subject))
     if point.value is None:
-        return Row((commit.short, commit.date, Cell("", missing=point.reason), "", "", subject), remark=point.reason)
+        return Row((commit.short, commit.date, Cell("", missing=point.reason), "", "", subject))
     bounds = "" if point.low is None or point.high is None else _interval(history, point.low, point.high)
     found = next((one for one in history.changes if one.after == commit), None)
     badge: Badge | str = ""
@@ -103,6 +103,7 @@ def _interval(history: CommitHistory, low: float, high: float) -> str:
 
 def _said(history: CommitHistory) -> Iterator[str]:
     """What the table does not say."""
+    yield from (f"{point.commit.short}: {point.reason.rstrip('.')}." for point in history.points if point.reason)
     if not history.known:
         yield "Not precise enough yet to locate a change."
     elif not history.changes:
