@@ -86,7 +86,7 @@ ONE = {"60": 8.1, "10": 7.1}
         (
             ("undecided", 1.0),
             "Not decided after 12 blocks: elapsed time may be the same under vm.swappiness = 10; "
-            "about 30 more blocks decide it.",
+            "it takes about 30 more blocks.",
         ),
     ],
 )

@@ -92,7 +92,7 @@ class _Subject:
             return f"Keep {self._baseline}: {self._name(verdict)} {self._change(verdict)}."
         if verdict.verdict == "equivalent":
             return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
-        more = f"; about {verdict.more_blocks:,} more blocks decide it" if verdict.more_blocks else ""
+        more = f"; it takes about {count_of(verdict.more_blocks, 'more block')}" if verdict.more_blocks else ""
         return f"Not decided after {self._blocks}: {self._title} may be the same under {self._name(verdict)}{more}."
 
     def _without_direction(self, verdicts: Sequence[Verdict]) -> str:
