@@ -42,8 +42,7 @@ impl Account {
             account.peak_rss_bytes += 1024 * line(&read(&format!("/proc/{pid}/status")), "VmHWM:");
             for thread in numbers(&format!("/proc/{pid}/task")) {
                 let status = read(&format!("/proc/{pid}/task/{thread}/status"));
-                let counts =
-                    (line(&status, "voluntary_ctxt_switches:"), line(&status, "nonvoluntary_ctxt_switches:"));
+                let counts = (line(&status, "voluntary_ctxt_switches:"), line(&status, "nonvoluntary_ctxt_switches:"));
                 account.switches.insert((pid, thread), counts);
             }
         }

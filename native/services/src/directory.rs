@@ -105,7 +105,8 @@ fn copy(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
         return Err(io::Error::other(format!("{} cannot be copied", from.display())));
     }
     DirBuilder::new().mode(0o700).create(to)?;
-    let mut names: Vec<_> = fs::read_dir(from)?.map(|entry| entry.map(|one| one.file_name())).collect::<Result<_, _>>()?;
+    let mut names: Vec<_> =
+        fs::read_dir(from)?.map(|entry| entry.map(|one| one.file_name())).collect::<Result<_, _>>()?;
     names.sort();
     names.iter().try_for_each(|name| copy(&from.join(name), &to.join(name), depth + 1))?;
     fs::set_permissions(to, about.permissions())

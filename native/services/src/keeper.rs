@@ -109,7 +109,7 @@ impl Keeper {
             }
             if Instant::now() >= deadline {
                 let seconds = self.start.within.as_secs_f64();
-                return Err(format!("is not ready after {seconds} s: waited until {}", ready.words()));
+                return Err(format!("not ready after {seconds} s; waited until {}", ready.words()));
             }
             self.sleep(look.min(deadline.saturating_duration_since(Instant::now())))?;
             look = (look * 3 / 2).min(LONGEST_LOOK);
@@ -143,10 +143,8 @@ impl Keeper {
     /// Answer until told to stop, or to end.
     fn serve(&mut self, listener: &UnixListener) {
         loop {
-            let mut waiting = [
-                PollFd::new(&self.signals, PollFlags::IN),
-                PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
-            ];
+            let mut waiting =
+                [PollFd::new(&self.signals, PollFlags::IN), PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
             let _ = poll(&mut waiting, Some(&timespec(LOG_LOOK)));
             let [signalled, asked] = waiting.map(|one| !one.revents().is_empty());
             if signalled && self.is_told_to_end() {

@@ -124,7 +124,7 @@ def service_notes(events: Iterable[object]) -> list[str]:
 
 def _with_log(words: str, log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return f"{words}; its log ends: {' / '.join(lines)}" if lines else f"{words}; it wrote nothing"
+    return f"{words}; its log ends: {' / '.join(lines)}" if lines else words
 
 
 # Metrics: of all services together, and of each if there are several.

@@ -108,8 +108,9 @@ class TrialReading:
 
     ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
     load, if the shares of the CPU are wanted. ``any_exit``: it does not matter how the workload ended, as long as it
-    did so by itself. ``keep_output``: all that was printed is kept, however long. ``services`` are
-    the names of those that the trial has. ``rounded`` are the tunables of which whatever the kernel makes of a value is taken as the value.
+    did so by itself. ``keep_output``: all that was printed is kept, however long. ``services`` are the names of those
+    that the trial has. ``rounded`` are the tunables of which whatever the kernel makes of a value is taken as the
+    value.
     """
 
     parser: str = ""

@@ -79,6 +79,8 @@ def check_services(study: Study) -> Iterator[Problem]:
         prefix = next((one for one in prefixes if varies(study, f"{one}policy")), prefixes[0])
         yield from check_attributes((*path, "attributes"), service.attributes, study, prefix)
         own = ("port", "") in _named(_words_of(service))
+        if isinstance(service.ready, str) and not _is_pattern(service.ready.removeprefix("log:")):
+            yield Problem((*path, "ready"), f"{service.ready} is no regular expression", "escape ( and [ with \\")
         if service.ready == "port" and not own:
             yield Problem(
                 (*path, "ready"), "port requires {port} in the command", "write port:NUMBER if the port is fixed"
@@ -86,6 +88,14 @@ def check_services(study: Study) -> Iterator[Problem]:
         yield from _unknown((*path, "command"), _words_of(service), study, mine=True)
     for path, words in _askers(study):
         yield from _unknown(path, words, study, mine=False)
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
 
 
 def _unknown(path: KeyPath, words: Sequence[str], study: Study, *, mine: bool) -> Iterator[Problem]:
