@@ -379,7 +379,8 @@ def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally) -> list[str]:
             reasons = columns.reason.among(bad)
             shown = "; ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
             notes.append(f"Trials {left}: {len(bad)} of {counted.trials} ({shown}).")
-    return notes
+    remarked = np.flatnonzero(columns.has_status("ok") & (columns.reason.codes != columns.reason.code("")))
+    return [*notes, *(f"In clean trials: {reason}." for reason in columns.reason.among(remarked)[:MOST_NOTES])]
 
 
 def _not_precise(resolved: ResolvedStudy, found: Sequence[Verdict]) -> list[str]:

@@ -131,6 +131,18 @@ def compare(
     background: Annotated[
         list[str] | None, option("Run this background load: a command, or spin (repeatable).", "COMMAND")
     ] = None,
+    service: Annotated[
+        list[str] | None,
+        option("Start this server before each run, and stop it after; {port} is a free port (repeatable).", "COMMAND"),
+    ] = None,
+    ready: Annotated[
+        list[str] | None,
+        option(
+            "When the --service before it is ready: port (default with {port}), port:N, socket:PATH, log:PATTERN, "
+            "command:COMMAND or none (repeatable).",
+            "WHEN",
+        ),
+    ] = None,
     setup: Setup = None,
     prepare: Prepare = None,
     cleanup: Cleanup = None,
@@ -200,6 +212,8 @@ def compare(
         screen=screen,
         baseline=tuple(baseline or ()),
         background=tuple(background or ()),
+        service=tuple(service or ()),
+        ready=tuple(ready or ()),
         setup=setup,
         prepare=prepare,
         cleanup=cleanup,

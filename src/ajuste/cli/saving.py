@@ -73,4 +73,9 @@ def _absolute(document: Mapping[str, Any]) -> dict[str, Any]:
                 table["command"] = command(table["command"])
         if tables:
             workload[name] = tables
+    if "service" in workload:
+        workload["service"] = [
+            {field: command(value) if isinstance(value, list) else value for field, value in table.items()}
+            for table in workload["service"]
+        ]
     return {**document, "workload": workload}

@@ -148,7 +148,7 @@ def tally_of(points: Iterable[Point]) -> Tally:
     """The tally of trials that are all there."""
     found = list(points)
     counts = Counter(point.status if point.status != "ok" or not point.warm_up else "warm_up" for point in found)
-    reasons = Counter(point.reason for point in found if point.reason).most_common()
+    reasons = Counter(point.reason for point in found if point.reason and point.status != "ok").most_common()
     return Tally(
         trials=len(found),
         clean=counts["ok"],

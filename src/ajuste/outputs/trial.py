@@ -27,6 +27,7 @@ from ajuste.model.tunable import same_value
 from ajuste.outputs.base import ParseError, base_metrics, exact_metrics, shares
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
 from ajuste.outputs.registry import parser
+from ajuste.outputs.services import is_report, service_notes, service_problem, service_values
 from ajuste.outputs.timeline import Timeline, measure_all
 
 # What is kept of what programs print in a trial: of a long text both ends, of what is no text the beginning.
@@ -107,8 +108,9 @@ class TrialReading:
 
     ``endless`` tells of each background command whether it must run until it is killed, ``shares_of`` the number of its
     load, if the shares of the CPU are wanted. ``any_exit``: it does not matter how the workload ended, as long as it
-    did so by itself. ``keep_output``: all that was printed is kept, however long. ``rounded`` are
-    the tunables of which whatever the kernel makes of a value is taken as the value.
+    did so by itself. ``keep_output``: all that was printed is kept, however long. ``services`` are the names of those
+    that the trial has. ``rounded`` are the tunables of which whatever the kernel makes of a value is taken as the
+    value.
     """
 
     parser: str = ""
@@ -119,6 +121,7 @@ class TrialReading:
     shares_of: tuple[int, ...] | None = None
     any_exit: bool = False
     keep_output: bool = False
+    services: tuple[str, ...] = ()
     rounded: frozenset[str] = frozenset()
 
 
@@ -130,6 +133,7 @@ class _Findings:
     flagged: list[str] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
     not_supported: dict[str, str] = field(default_factory=dict)
+    noted: list[str] = field(default_factory=list)
 
     @property
     def status(self) -> Status:
@@ -152,7 +156,8 @@ def trial(
     """The trial that ``observation`` tells of; never raises for anything in it. ``earlier`` are the values that
     tunables had before the trial before this one.
 
-    *failed* (no metrics): the stream has a problem, the plan could not be carried out, or the workload never ended.
+    *failed* (no metrics): the stream has a problem, the plan could not be carried out, a service did not start or died,
+    or the workload never ended.
     *flagged* (metrics are kept, and left out of the verdict): a value was not read back as written, the workload
     exited with another code than 0 or was killed or stopped, its output was not understood, a timeline could not be
     taken from what was read, a background load ended early, somebody else changed a tunable, somebody or the machine
@@ -160,8 +165,8 @@ def trial(
     """
     findings = _Findings()
     exited = _exit_of_workload(observation)
-    if observation.problem:
-        findings.failed.append(observation.problem)
+    if problem := observation.problem or (service_problem(observation.events) if reading.services else ""):
+        findings.failed.append(problem)
     else:
         _check_stream(plan, observation, exited, findings)
     written = tuple(event for event in observation.events if isinstance(event, Written))
@@ -175,11 +180,14 @@ def trial(
         if reading.shares_of is not None:
             exits = (event for event in observation.events if isinstance(event, Exited))
             findings.metrics.update(shares(exits, reading.shares_of))
+        if reading.services:
+            findings.metrics.update(service_values(observation.events))
+            findings.noted.extend(service_notes(observation.events))
     return Trial(
         slot=slot,
         attempt=attempt,
         status=findings.status,
-        reason="; ".join(findings.failed or findings.flagged),
+        reason="; ".join(findings.failed or findings.flagged or findings.noted),
         metrics=findings.metrics,
         not_supported=findings.not_supported,
         written=written,
@@ -348,7 +356,7 @@ def with_last_words(why: str, events: Iterable[object]) -> str:
     """
     said: dict[tuple[bool, int], dict[str, str]] = {}
     for event in events:
-        if isinstance(event, Output) and event.role != "background" and event.text.strip():
+        if isinstance(event, Output) and event.role != "background" and event.text.strip() and not is_report(event):
             said.setdefault((event.role == "workload", event.index), {})[event.stream] = event.text.strip()
     if not said:
         return why

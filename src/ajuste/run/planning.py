@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from pathlib import PurePosixPath
 from typing import Final
 
 from ajuste.analysis.precision import blocks_needed, pair_variance
@@ -25,6 +26,7 @@ from ajuste.run.schedule import TrialHistory
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
+from ajuste.study.site import SERVICE
 
 RUN_PERCENTS: Final = (1.0, 3.0, 10.0)
 """By how much single runs may scatter: a quiet machine, an ordinary one, a busy one."""
@@ -58,6 +60,7 @@ def planned_study(
             _command(role, command, 1, user)
             for role, commands in (("setup", resolved.setup), ("cleanup", resolved.cleanup))
             for command in commands
+            if not _serves(command)
         ),
         trials=tuple(slot for number in blocks for slot in schedule.block(number)),
         design=design_words(study, made),
@@ -145,12 +148,18 @@ def _configuration(
         kernel_arguments=resolved.kernel_arguments,
         modules=resolved.modules,
         commands=(
-            *(_command("before it", command, 1, user) for command in resolved.before),
+            *(_command(f"service {service.name}", service.command, 1, user) for service in resolved.services),
+            *(_command("before it", command, 1, user) for command in resolved.before if not _serves(command)),
             _command("workload", resolved.workload, 1, user),
             *_background(resolved.background, user),
-            *(_command("after it", command, 1, user) for command in resolved.after),
+            *(_command("after it", command, 1, user) for command in resolved.after if not _serves(command)),
         ),
     )
+
+
+def _serves(command: Command) -> bool:
+    """Whether it starts or stops a service, which is told with its own command."""
+    return PurePosixPath(command.argv[0]).name == SERVICE
 
 
 def _write(write: Write, now: Mapping[str, str]) -> PlannedWrite:

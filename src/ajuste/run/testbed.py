@@ -22,7 +22,7 @@ from ajuste.executor.host.machine import of_this_machine
 from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.files import sha256_of
-from ajuste.machine.home import AGENT, WORKLOADS, Home, find_program, native_program
+from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.session import machine_marks
 from ajuste.model.error import RequestError
@@ -238,6 +238,7 @@ class GuestTestbed(Testbed):
             modules=table.modules,
             own_modules=experiment.modules.get(machine, ()),
             schedulers=resolved.schedulers_on(machine),
+            services=bool(resolved.study.workload.services),
             packages=experiment.packages,
         )
         options: GuestOptions = {
@@ -295,6 +296,7 @@ def testbed_for(study: Study, means: RunOptions) -> Testbed:
 
 def _marks(resolved: ResolvedStudy) -> dict[str, str]:
     """Of the files that every study takes along."""
-    own = (native_program(AGENT), native_program(WORKLOADS))
+    own = [native_program(AGENT), native_program(WORKLOADS)]
+    own += [native_program(SERVICE)] if resolved.study.workload.services else []
     files = map(Path, (*resolved.programs, *resolved.files.values()))
     return {f"file {path}": sha256_of(path) for path in (*own, *files)}

@@ -17,8 +17,9 @@ from ajuste.model.error import RequestError
 from ajuste.model.metric import split_percentile
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.outputs.pattern import check_pattern, check_pointer
-from ajuste.study.factors import ParseKernel, check_cpus, check_factors, no_parameter
-from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
+from ajuste.outputs.services import service_metrics
+from ajuste.study.factors import ParseKernel, check_attributes, check_factors, no_parameter
+from ajuste.study.job import BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath
 from ajuste.study.measures import (
     MODELLED,
@@ -32,6 +33,7 @@ from ajuste.study.measures import (
 )
 from ajuste.study.problem import MOST_SOUGHT, Problem, nearest
 from ajuste.study.schema import FactorTable, Study
+from ajuste.study.services import check_services
 from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
 from ajuste.study.site import PREFIX
 from ajuste.study.target import TargetTable
@@ -73,6 +75,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
                 *_when(("workload", "background", index, "when"), load, study),
             )
         ),
+        check_services(study),
         _target(study, parse_kernel),
         _metrics(study, catalogue),
         check_modelled(study, catalogue),
@@ -85,7 +88,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
 
 
 def _job(path: KeyPath, job: WorkloadTable | BackgroundTable, study: Study, catalogue: Catalogue) -> Iterator[Problem]:
-    yield from _attributes((*path, "attributes"), job.attributes, study)
+    yield from check_attributes((*path, "attributes"), job.attributes, study)
     if job.kind is None:
         return
     kind = catalogue.workloads.get(job.kind)
@@ -125,17 +128,6 @@ def _when(path: KeyPath, load: BackgroundTable, study: Study) -> Iterator[Proble
                 yield Problem(
                     (*path, name), f'"{level}" is not a level of {name}; expected one of {", ".join(factors[name])}'
                 )
-
-
-def _attributes(path: KeyPath, attributes: AttributesTable, study: Study) -> Iterator[Problem]:
-    if attributes.affinity is not None:
-        try:
-            check_cpus(attributes.affinity, study)
-        except RequestError as failure:
-            yield Problem((*path, "affinity"), failure.message)
-    varied = varies(study, "policy")
-    if attributes.priority is not None and attributes.policy not in ("fifo", "rr") and not varied:
-        yield Problem((*path, "priority"), 'priority requires policy = "fifo" or "rr"')
 
 
 def _variants(study: Study) -> Iterator[Problem]:
@@ -247,7 +239,8 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
                 ("workload", "timeline", index, "name"), f'the metric "{name}" already exists; choose another name'
             )
     shares = [metric.name for metric in share_metrics(study)]
-    known = [*own, *timed, *of_kind, *catalogue.metrics, *parts, *modelled, *shares]
+    served = [metric.name for metric in service_metrics(study.workload.service_names)]
+    known = [*own, *timed, *of_kind, *catalogue.metrics, *parts, *modelled, *shares, *served]
     seen: set[tuple[str, float | None]] = set()
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
         for index, name in enumerate(names):

@@ -11,16 +11,17 @@ from ajuste.catalogue.level import arguments, modules
 from ajuste.catalogue.loader import Catalogue
 from ajuste.catalogue.programs import install_hint, search_hint
 from ajuste.design.blocks import perturbation
-from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, Perturbation, Plan, Scratch, Write
 from ajuste.model.trial import Slot
 from ajuste.outputs.trial import TrialReading
 from ajuste.study.files import is_own, own_name, study_directory, study_files
-from ajuste.study.job import AttributesTable, BackgroundTable, WorkloadTable
+from ajuste.study.job import BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath
 from ajuste.study.resolved import Load, ResolvedStudy
 from ajuste.study.schema import Study
+from ajuste.study.services import Served, Services
+from ajuste.study.settings import process_attributes
 from ajuste.study.site import GUEST, GUEST_HOME, MOUNT_POINT, SCHEDULERS, Site, scratch
 
 # What one trial writes and runs, and how what its programs say is read: from the study and its place in it alone.
@@ -66,6 +67,7 @@ def reading_of(study: ResolvedStudy, configuration: str) -> TrialReading:
         shares_of=tuple(load.number for load in loads) if study.shares else None,
         any_exit=study.study.workload.ignore_failure,
         keep_output=study.study.workload.keep_output,
+        services=tuple(service.name for service in study.find(configuration).services),
         rounded=frozenset(write.tunable for write in study.find(configuration).writes if _of_range(study, write)),
     )
 
@@ -90,8 +92,6 @@ _MAKERS = {
 }
 """The Debian packages of programs that make file systems."""
 
-REAL_TIME = ("fifo", "rr")
-
 
 class Commands:
     """All commands of ``study`` as they are run at ``site``. Programs are looked for once; one that is missing raises
@@ -108,6 +108,7 @@ class Commands:
         self._found: dict[str, str] = {}
         for index, name in enumerate(study.workload.programs):
             self._command_program(name, ("workload", "programs", index))
+        self.services = Services(study, site, self._command_program, self._command)
         self._background = [
             (index, load, self._program(load, ("workload", "background", index)))
             for index, load in enumerate(study.workload.background)
@@ -155,6 +156,7 @@ class Commands:
             argv = (self._workload_program, *self._arguments(job, parameters))
         else:
             argv = self._variants[variant]
+        argv = self.services.fill(argv)
         directory = next((one.directory for one in job.variants if one.name == variant), None)
         own = process_attributes(job.attributes, attributes)
         own = own.model_copy(update={"cgroup_limits": dict(limits or {})})
@@ -186,22 +188,26 @@ class Commands:
         in_trial = self._study.scratch is None or not self._site.in_place
         return found if in_trial else tuple(c.model_copy(update={"directory": self._site.directory}) for c in found)
 
-    @cached_property
-    def before(self) -> tuple[Command, ...]:
-        """What runs before each trial: in a guest, where every trial starts from the same machine, the setup too."""
-        in_guest = self._study.target.kind == "vm"
-        return (*(self.setup if in_guest else ()), *self._extra_commands("prepare"))
+    def before(self, scheduler: str, served: Served) -> tuple[Command, ...]:
+        """What runs before each trial: in a guest, where every trial starts from the same machine, the setup too.
+        Services are there for the preparation, which is no part of their accounts.
+        """
+        setup = self.setup if self._study.target.kind == "vm" else ()
+        prepare, loading = self._extra_commands("prepare"), self._loading(scheduler)
+        if not served.services:
+            return (*setup, *prepare, *loading)
+        return (*setup, *loading, *served.started, *prepare, *served.begun)
 
-    @cached_property
-    def after(self) -> tuple[Command, ...]:
+    def after(self, scheduler: str, served: Served) -> tuple[Command, ...]:
         """What runs after each trial."""
-        return self.cleanup if self._study.target.kind == "vm" else ()
+        cleanup = self.cleanup if self._study.target.kind == "vm" else ()
+        return (*served.stopped, *self._unloading(scheduler), *cleanup)
 
-    def loading(self, scheduler: str) -> tuple[Command, ...]:
+    def _loading(self, scheduler: str) -> tuple[Command, ...]:
         """What has the kernel take ``scheduler``, if any, from a program that is left running."""
         return (self._scheduling("load", f"{SCHEDULERS}/{scheduler}"),) if scheduler else ()
 
-    def unloading(self, scheduler: str) -> tuple[Command, ...]:
+    def _unloading(self, scheduler: str) -> tuple[Command, ...]:
         """What ends that program; it fails if the kernel did not keep the scheduler until then."""
         return (self._scheduling("unload"),) if scheduler else ()
 
@@ -220,7 +226,7 @@ class Commands:
         return tuple(commands), tuple(loads)
 
     def _load(self, load: BackgroundTable, program: str) -> Command:
-        argv = (program, *self._arguments(load, {}))
+        argv = self.services.fill((program, *self._arguments(load, {})))
         return self._command(argv, process_attributes(load.attributes, {}), in_place=load.kind is None)
 
     def _arguments(self, job: WorkloadTable | BackgroundTable, parameters: Mapping[str, str]) -> tuple[str, ...]:
@@ -278,7 +284,10 @@ class Commands:
         return (self._command_program(command[0], (*path, 0)), *command[1:])
 
     def _extra_commands(self, name: str) -> tuple[Command, ...]:
-        return (self._command(self._extra[name], Attributes(), in_place=True),) if name in self._extra else ()
+        if name not in self._extra:
+            return ()
+        argv = self.services.fill(self._extra[name]) if name == "prepare" else self._extra[name]
+        return (self._command(argv, Attributes(), in_place=True),)
 
     def _command_program(self, name: str, path: KeyPath) -> str:
         if name == BUNDLED:
@@ -319,19 +328,3 @@ class Commands:
     def _package(self, name: str) -> str:
         """The Debian package of a program that the catalogue knows."""
         return next((kind.package for kind in self._catalogue.workloads.values() if kind.program == name), "")
-
-
-def process_attributes(table: AttributesTable, varied: Mapping[str, str]) -> Attributes:
-    """How a process is run: as the study's table says, but for what a configuration varies.
-
-    A priority belongs to the policies fifo and rr, and is left out under the others.
-    """
-    values = {name: value for name, value in table.model_dump().items() if value is not None} | dict(varied)
-    policy = values.get("policy")
-    if policy not in REAL_TIME:
-        values.pop("priority", None)
-    elif "priority" not in values:
-        values["priority"] = 1
-    if "affinity" in values:
-        values["affinity"] = parse_cpus(str(values["affinity"]))
-    return Attributes.model_validate(values)

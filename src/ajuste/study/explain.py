@@ -10,7 +10,7 @@ from ajuste.design.combinations import ORDERS, is_exact
 from ajuste.model.results import Explained
 from ajuste.model.trial import COMMAND_FACTOR, Configuration, Factor
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.settings import KERNEL_ARGUMENTS, Knob, lines_of, names_set, parameter_of
+from ajuste.study.settings import KERNEL_ARGUMENTS, Knob, lines_of, names_set, parameter_of, service_attribute
 
 
 def explain(
@@ -55,6 +55,17 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
             unit=text.unit,
             default=text.default,
             where="the workload's command line",
+        )
+    if attribute := service_attribute(name):
+        tunable = catalogue.find_tunable(attribute[1])
+        service = attribute[0] or study.workload.services[0].called
+        return Explained(
+            name=name,
+            title=f"{tunable.title} of the service {service}",
+            what=tunable.what,
+            unit=tunable.unit,
+            default=tunable.default,
+            where=f"an attribute of the service's process: {attribute[1]}",
         )
     if name == COMMAND_FACTOR:
         commands = "; ".join(f"{v.name}: {shlex.join(v.command)}" for v in study.workload.variants)

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import get_args
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
-from ajuste.model.tunable import Tunable
+from ajuste.model.tunable import AttributeName, Tunable
 from ajuste.model.workload import WorkloadKind
+from ajuste.study.job import AttributesTable
 from ajuste.study.location import KeyPath
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, canonical, names_set, parameter_of
+from ajuste.study.settings import (
+    KERNEL_ARGUMENTS,
+    SERVICE_PREFIX,
+    WORKLOAD_PREFIX,
+    canonical,
+    names_set,
+    parameter_of,
+    service_attribute,
+    varies,
+)
 
 ParseKernel = Callable[[str], object]
 """Raises RequestError for what is no kernel spec."""
@@ -62,7 +73,7 @@ def _settings(
     path: KeyPath, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Iterator[Problem]:
     """What each level of a factor with settings sets."""
-    if factor.name in (KERNEL_FACTOR, COMMAND_FACTOR) or factor.name.startswith(WORKLOAD_PREFIX):
+    if factor.name in (KERNEL_FACTOR, COMMAND_FACTOR) or factor.name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX)):
         yield Problem((*path, "name"), f'"{factor.name}" is reserved; expected another name for a factor with settings')
     for level, table in factor.settings.items():
         for name, text in table.items():
@@ -112,6 +123,11 @@ def _level_check(
         if parameter not in kind.parameters:
             return Problem(where, no_parameter(kind, parameter))
         return lambda text: check_parameter(f"{kind.name}'s {parameter}", kind.parameters[parameter], text)
+    if attribute := service_attribute(name):
+        if problem := _problem_of_service(where, *attribute, study):
+            return problem
+        tunable = catalogue.find_tunable(attribute[1])
+        return lambda text: _check_level(tunable, text, study, catalogue)
     try:
         tunable = catalogue.find_tunable(name)
     except RequestError as failure:
@@ -134,6 +150,23 @@ def _variant_check(where: KeyPath, study: Study) -> Accept | Problem:
         return text
 
     return accept
+
+
+def _problem_of_service(where: KeyPath, name: str, attribute: str, study: Study) -> Problem | None:
+    names = study.workload.service_names
+    known = get_args(AttributeName)
+    if attribute not in known:
+        near = nearest(attribute, known) or f"; expected one of {', '.join(known)}"
+        return Problem(where, f'services have no attribute "{attribute}"{near}')
+    if not names:
+        return Problem(where, "this study has no service", "add a [[workload.service]], or --service COMMAND")
+    if name and name not in names:
+        near = nearest(name, names) or f"; expected one of {', '.join(names)}"
+        return Problem(where, f'service "{name}" not found{near}')
+    if not name and len(names) > 1:
+        some = ", ".join(f"{SERVICE_PREFIX}{one}.{attribute}" for one in names)
+        return Problem(where, f"this study has several services; expected one of {some}")
+    return None
 
 
 def no_parameter(kind: WorkloadKind, name: str) -> str:
@@ -161,6 +194,18 @@ def check_cpus(text: str, study: Study) -> None:
     if beyond:
         last = study.target.cpus - 1
         raise RequestError(f'found CPU {beyond[0]} in "{text}"; expected CPUs between 0 and {last}')
+
+
+def check_attributes(path: KeyPath, attributes: AttributesTable, study: Study, prefix: str = "") -> Iterator[Problem]:
+    """What is wrong with how a process is run. Factors that vary it are called so, with ``prefix`` before it."""
+    if attributes.affinity is not None:
+        try:
+            check_cpus(attributes.affinity, study)
+        except RequestError as failure:
+            yield Problem((*path, "affinity"), failure.message)
+    varied = varies(study, f"{prefix}policy")
+    if attributes.priority is not None and attributes.policy not in ("fifo", "rr") and not varied:
+        yield Problem((*path, "priority"), 'priority requires policy = "fifo" or "rr"')
 
 
 def _levels(path: KeyPath, factor: FactorTable, accept: Accept) -> Iterator[Problem]:

@@ -68,10 +68,19 @@ def _named(study: Study) -> Iterator[tuple[Keys, str]]:
     for index, name in enumerate(study.workload.files):
         yield ("workload", "files", index), own_name(name)
     workload = study.workload
+    for place, service in enumerate(workload.services):
+        for index, name in enumerate(service.files):
+            yield ("workload", "service", place, "files", index), own_name(name)
     commands: list[tuple[Keys, Argv | None]] = [
         (("workload", "command"), workload.command),
         *((("workload", "variant", n, "command"), variant.command) for n, variant in enumerate(workload.variants)),
         *((("workload", "background", n, "command"), load.command) for n, load in enumerate(workload.background)),
+        *(
+            (("workload", "service", n, field), own)
+            for n, service in enumerate(workload.services)
+            for field in ("command", "ready", "stop", "data")
+            if isinstance(own := getattr(service, field), tuple)
+        ),
         (("workload", "setup"), workload.setup),
         (("workload", "prepare"), workload.prepare),
         (("workload", "cleanup"), workload.cleanup),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -75,6 +77,9 @@ Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Claimed = Annotated[str, StringConstraints(pattern=r"^(no-)?[a-z][a-z0-9_]*(=[a-z0-9]+)?$", max_length=40)]
 """What a kernel must have, in form: ``numa``, ``no-numa``, ``hz=250``."""
 Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
+ReadyText = Annotated[str, StringConstraints(pattern=r"^(none|port|port:[0-9]{1,5}|socket:[^\x00]+|log:[^\x00]+)$")]
+StopSignal = Literal["TERM", "INT", "QUIT", "HUP", "USR1", "USR2"]
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class StudyTable(BaseModel):
@@ -252,6 +257,50 @@ class BackgroundTable(_Job):
     )
 
 
+class ServiceTable(StudyTable):
+    """A server that the workload needs: each trial starts it, waits until it is ready, and stops it afterwards."""
+
+    name: Name | None = Field(
+        default=None, description="Lower-case letters, digits and hyphens (default: its program's)."
+    )
+    command: Argv = Field(
+        description="A program that stays in the foreground, and its arguments, run without a shell. {port} is a free "
+        "port, {data} the directory with its data; elsewhere {port:NAME} and {data:NAME}."
+    )
+    ready: Argv | ReadyText | None = Field(
+        default=None,
+        description="port, port:NUMBER, socket:PATH, log:PATTERN (a line of its output matches), a command that "
+        'succeeds (["PROGRAM", …]), or none (default: port if the command has {port}, else none).',
+    )
+    ready_timeout_s: Real = Field(
+        default=30.0, gt=0, le=3600, description="How long that may take, in seconds; then the trial failed."
+    )
+    settle_s: Real = Field(default=0.0, ge=0, le=3600, description="How long to wait after that, in seconds.")
+    stop: Argv | StopSignal = Field(
+        default="TERM", description="How it is stopped: TERM, INT, QUIT, HUP, USR1, USR2, or a command."
+    )
+    stop_timeout_s: Real = Field(
+        default=10.0, gt=0, le=3600, description="How long that may take, in seconds; then it is killed."
+    )
+    data: Argv | None = Field(
+        default=None,
+        description="A command that fills {data}, such as initdb -D {data}. It runs once before all trials, and each "
+        "trial gets a copy; in a guest, and with [scratch], it runs in each trial.",
+    )
+    environment: dict[VariableName, Argument] = Field(default_factory=dict, description="More environment variables.")
+    files: tuple[Argument, ...] = Field(default=(), description="Files it needs, relative to the study file.")
+    attributes: AttributesTable = Field(default=AttributesTable(), description="How it is run.")
+    user: Argument | None = Field(
+        default=None, description="Whose process it is (default: the workload's); in a guest, root or nobody else."
+    )
+
+    @property
+    def called(self) -> str:
+        """Its name, or its program's."""
+        program = PurePosixPath(self.command[0]).name.lower()
+        return self.name or re.sub(r"[^a-z0-9-]+", "-", program)[:80].strip("-") or "service"
+
+
 class WorkloadTable(_Job):
     """What is measured."""
 
@@ -273,6 +322,12 @@ class WorkloadTable(_Job):
         default=0.02, ge=0, le=3600, description="Seconds between the start of the background load and of the workload."
     )
     background: tuple[BackgroundTable, ...] = Field(default=(), description="Loads that run in the background.")
+    services: tuple[ServiceTable, ...] = Field(
+        default=(),
+        alias="service",
+        exclude_if=lambda services: not services,
+        description="Servers that the workload needs, in the order in which they are started.",
+    )
     metrics: tuple[PatternTable, ...] = Field(
         default=(), alias="metric", description="Custom metrics, read from the output of a custom command."
     )
@@ -306,6 +361,10 @@ class WorkloadTable(_Job):
     timelines: tuple[TimelineTable, ...] = Field(
         default=(), alias="timeline", description="Metrics computed from what samplers read."
     )
+
+    @property
+    def service_names(self) -> tuple[str, ...]:
+        return tuple(service.called for service in self.services)
 
     @property
     def _variants(self) -> tuple[object, ...]:

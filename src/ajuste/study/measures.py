@@ -13,6 +13,7 @@ from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Sampler, chooses
 from ajuste.outputs.base import CPU_SHARE, EXACT_METRICS, MODELLED_METRICS, background_share, counters_for
 from ajuste.outputs.pattern import Pattern, Pointer
+from ajuste.outputs.services import service_metrics
 from ajuste.outputs.timeline import Timeline
 from ajuste.study.files import study_directory
 from ajuste.study.job import BackgroundTable, PatternTable, SamplerTable, TimelineTable
@@ -81,6 +82,7 @@ def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
             *(kind.metrics if kind else ()),
             *catalogue.metrics.values(),
             *(share_metrics(study) if wants_shares(study) else ()),
+            *service_metrics(study.workload.service_names),
             *(PARTS_OF_INSTRUCTIONS if wants_instructions(study) else ()),
             *(MODELLED if wants_modelled(study) else ()),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ajuste.catalogue.level import check_level, check_parameter, unit_of
@@ -13,7 +14,7 @@ from ajuste.model.workload import Parameter
 from ajuste.study.location import KeyPath
 from ajuste.study.problem import Problem
 from ajuste.study.schema import DEFAULT_POINTS, FactorTable, Study
-from ajuste.study.settings import is_tunable, parameter_of
+from ajuste.study.settings import is_tunable, parameter_of, service_attribute
 
 RANGE_MARK = ".."
 
@@ -94,6 +95,9 @@ def _number(factor: FactorTable, study: Study, catalogue: Catalogue, field: str)
     if parameter := parameter_of(factor.name):
         kind = catalogue.workloads.get(study.workload.kind or "")
         found = kind.parameters.get(parameter) if kind else None
+    elif attribute := service_attribute(factor.name):
+        with suppress(RequestError):  # What is wrong with it is said with everything else that is wrong.
+            found = catalogue.find_tunable(attribute[1])
     elif is_tunable(factor.name):
         try:
             found = catalogue.find_tunable(factor.name)

@@ -35,6 +35,7 @@ from ajuste.study.settings import (
     knob,
     names_set,
     parameter_of,
+    service_attribute,
     set_by,
 )
 from ajuste.study.site import GUEST, Site
@@ -136,8 +137,8 @@ def _assemble(
         shares=wants_shares(study),
         rule=catalogue.rules.get(study.analysis.prediction or ""),
         pointers=found.pointers,
-        setup=commands.setup if once else (),
-        cleanup=commands.cleanup if once else (),
+        setup=(*commands.setup, *commands.services.made) if once else (),
+        cleanup=(*commands.cleanup, *commands.services.removed) if once else (),
         programs=commands.programs,
         files={name: str(path.absolute()) for name, path in study_files(study).items()},
         explained=explain(study, knobs, factors, catalogue),
@@ -197,6 +198,8 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
         if (parameter := parameter_of(table.name)) and not table.settings:
             kind = catalogue.find_workload(study.workload.kind or "")
             return check_parameter(table.name, kind.parameters[parameter], level)
+        if (attribute := service_attribute(table.name)) and not table.settings:
+            return catalogue.check_level(catalogue.find_tunable(attribute[1]), level)
         return level
 
     return Factor(
@@ -221,8 +224,9 @@ def _configuration(
     for table, level in zip(study.factors, levels, strict=True):
         given |= set_by(table, level)
     kernel = given.get(KERNEL_FACTOR) or study.target.kernel or ""
-    parts = _parts(given, knobs, kernel, catalogue)
+    parts = _parts(given, knobs, kernel, study, catalogue)
     background, loads = commands.background(_as_written(study, factors, levels))
+    served = commands.services.of(parts.services)
     return ResolvedConfiguration(
         configuration=Configuration(
             name=_name(study, knobs, kernel, levels) or commands.words,
@@ -238,8 +242,9 @@ def _configuration(
         modules=commands.modules(parts.parameters),
         scheduler=parts.scheduler,
         scratch=commands.scratch(parts.scratch),
-        before=(*commands.before, *commands.loading(parts.scheduler)),
-        after=(*commands.unloading(parts.scheduler), *commands.after),
+        before=commands.before(parts.scheduler, served),
+        after=commands.after(parts.scheduler, served),
+        services=served.services,
     )
 
 
@@ -273,15 +278,20 @@ class _Parts:
     limits: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
     scratch: dict[str, str] = field(default_factory=dict)
+    services: dict[str, dict[str, str]] = field(default_factory=dict)
     scheduler: str = ""
     kernel_arguments: tuple[str, ...] = ()
 
 
-def _parts(given: Mapping[str, str], knobs: Knobs, kernel: str, catalogue: Catalogue) -> _Parts:
+def _parts(given: Mapping[str, str], knobs: Knobs, kernel: str, study: Study, catalogue: Catalogue) -> _Parts:
     parts = _Parts()
     for name, level in given.items():
         if parameter := parameter_of(name):
             parts.parameters[parameter] = level
+        elif own := service_attribute(name):
+            service = own[0] or study.workload.services[0].called
+            value = catalogue.check_level(catalogue.find_tunable(own[1]), level)
+            parts.services.setdefault(service, {})[own[1]] = value
         elif name == KERNEL_ARGUMENTS:
             parts.kernel_arguments = tuple(level.split())
         elif name in knobs:

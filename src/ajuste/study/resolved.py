@@ -36,6 +36,14 @@ class Load(_Resolved):
     endless: bool
 
 
+class Service(_Resolved):
+    """A service of a trial: its ``command`` as it is run, and when it is ``ready``, as ``ajuste-service`` is told."""
+
+    name: str
+    command: Command
+    ready: str
+
+
 class Machine(NamedTuple):
     """What a configuration is carried out on: a kernel by its spec (empty on a host), with words for its command line
     besides the study's.
@@ -54,9 +62,9 @@ class Machine(NamedTuple):
 class ResolvedConfiguration(_Resolved):
     """One configuration as it is carried out: ``kernel`` is the spec to boot (empty on the host) with
     ``kernel_arguments`` more than the study's, ``writes`` in the factors' order. ``before`` and ``after`` run in every
-    trial and are not measured. ``loads`` tells of each command of ``background`` where it comes from. ``modules`` are
-    kernel modules of Ajuste's own that its machine needs, ``scheduler`` is the BPF scheduler (sched_ext) that is loaded
-    before the workload, empty for the kernel's own.
+    trial and are not measured; they also start and stop ``services``. ``loads`` tells of each command of ``background``
+    where it comes from. ``modules`` are kernel modules of Ajuste's own that its machine needs, ``scheduler`` is the BPF
+    scheduler (sched_ext) that is loaded before the workload, empty for the kernel's own.
     """
 
     configuration: Configuration
@@ -71,6 +79,7 @@ class ResolvedConfiguration(_Resolved):
     scratch: Scratch | None = None
     before: tuple[Command, ...] = ()
     after: tuple[Command, ...] = ()
+    services: tuple[Service, ...] = Field(default=(), exclude_if=lambda services: not services)
 
     @property
     def machine(self) -> Machine:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import of_block, subsets
+from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Location, location_words
+from ajuste.model.plan import Attributes, Location, location_words
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import Marker, Tunable, marker_words
+from ajuste.study.job import AttributesTable
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 
 WORKLOAD_PREFIX = "workload."
+SERVICE_PREFIX = "service."
 
 KERNEL_ARGUMENTS = "kernel_arguments"
 """In a factor's settings: words for the kernel's command line, separated by blanks."""
@@ -41,9 +45,20 @@ def parameter_of(name: str) -> str | None:
     return name.removeprefix(WORKLOAD_PREFIX) if name.startswith(WORKLOAD_PREFIX) else None
 
 
+def service_attribute(name: str) -> tuple[str, str] | None:
+    """The service and its attribute that ``name`` means, if it does: ``service.NAME.nice``, or ``service.nice`` of the
+    only one, whose name is empty here.
+    """
+    if not name.startswith(SERVICE_PREFIX):
+        return None
+    service, _, attribute = name.removeprefix(SERVICE_PREFIX).rpartition(".")
+    return service, attribute
+
+
 def is_tunable(name: str) -> bool:
     """Whether ``name`` must be a tunable of the catalogue, as nothing else is called so."""
-    return name not in (KERNEL_FACTOR, COMMAND_FACTOR, KERNEL_ARGUMENTS) and parameter_of(name) is None
+    others = (KERNEL_FACTOR, COMMAND_FACTOR, KERNEL_ARGUMENTS)
+    return name not in others and not name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX))
 
 
 def canonical(name: str, catalogue: Catalogue) -> str:
@@ -133,3 +148,25 @@ def ablation_names(resolved: ResolvedStudy, block: int) -> tuple[str, ...]:
     lines = len(lines_of(resolved.study))
     names = dict(zip(subsets(lines), resolved.names, strict=True))
     return tuple(names[subset] for subset in of_block(lines, block))
+
+
+# How a process is run.
+
+
+REAL_TIME = ("fifo", "rr")
+
+
+def process_attributes(table: AttributesTable, varied: Mapping[str, str]) -> Attributes:
+    """How a process is run: as the study's table says, but for what a configuration varies.
+
+    A priority belongs to the policies fifo and rr, and is left out under the others.
+    """
+    values = {name: value for name, value in table.model_dump().items() if value is not None} | dict(varied)
+    policy = values.get("policy")
+    if policy not in REAL_TIME:
+        values.pop("priority", None)
+    elif "priority" not in values:
+        values["priority"] = 1
+    if "affinity" in values:
+        values["affinity"] = parse_cpus(str(values["affinity"]))
+    return Attributes.model_validate(values)

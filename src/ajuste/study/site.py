@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Final
 
@@ -25,6 +26,15 @@ GUEST_HOME = "/tmp"  # noqa: S108 - of a guest
 """What that user may write everywhere: the home, and the working directory where the study has no files of its own."""
 
 
+SERVICE = "ajuste-service"
+
+
+def _user_of_guest(name: str) -> User | None:
+    if name != "root":
+        raise RequestError(f'user "{name}" not found in guests; expected root, or no user for an ordinary one')
+    return None
+
+
 @dataclass(frozen=True)
 class Site:
     """``bundled`` is the path of the program with Ajuste's own workloads. ``directory`` is where a custom command
@@ -32,7 +42,9 @@ class Site:
 
     ``in_place``: the study's own files are beside the study file, not in ``directory``; a command has the environment
     of the user who called Ajuste, so that none is written down. ``user`` owns the processes, if not the agent's.
-    ``cpus`` are those that a process may run on, if the study does not say it itself.
+    ``cpus`` are those that a process may run on, if the study does not say it itself. ``uid`` is the agent's.
+    ``services`` is where services have their directories, with the number of their user after it. ``free_port`` gives
+    the first port from one on that nobody uses, ``find_user`` who is called so, or raises RequestError.
     """
 
     bundled: str
@@ -40,6 +52,15 @@ class Site:
     in_place: bool
     user: User | None = None
     cpus: frozenset[int] | None = None
+    uid: int = 0
+    services: str = f"{GUEST_HOME}/ajuste-services"
+    free_port: Callable[[int], int] = int
+    find_user: Callable[[str], User | None] = _user_of_guest
+
+    @property
+    def service_program(self) -> str:
+        """The path of the program that starts and stops services."""
+        return str(PurePosixPath(self.bundled).with_name(SERVICE))
 
 
 GUEST = Site(bundled="/ajuste/bin/ajuste-workloads", directory=GUEST_DIRECTORY, in_place=False, user=GUEST_USER)

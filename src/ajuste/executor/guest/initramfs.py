@@ -13,7 +13,7 @@ from ajuste.catalogue.programs import install_hint
 from ajuste.executor.guest.tree import FileTree, Regular, check_self_contained, interpreters_of, write_archive
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import sha256_of
-from ajuste.machine.home import AGENT, WORKLOADS, is_library, native_program
+from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 
@@ -51,6 +51,8 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     tree = FileTree()
     tree.add("/init", Regular(native_program(AGENT), 0o755))
     tree.add(f"/ajuste/bin/{WORKLOADS}", Regular(native_program(WORKLOADS), 0o755))
+    if files.services:
+        tree.add(f"/ajuste/bin/{SERVICE}", Regular(native_program(SERVICE), 0o755))
     for program in files.programs:
         _add_program(tree, program, files.packages)
     _add_study_files(tree, files.study_files)
@@ -171,7 +173,8 @@ class GuestFiles(BaseModel):
     ``modules`` are names of kernel modules that are loaded, with those they need, before anything else is done; a name
     may be followed by parameters: ``null_blk memory_backed=1 gb=1``. ``own_modules`` are modules of Ajuste's own, built
     for the very kernel, as files ``NAME.ko`` of this machine; they are loaded after those.
-    ``schedulers`` are names of BPF schedulers (sched_ext) that were built with the kernel.
+    ``schedulers`` are names of BPF schedulers (sched_ext) that were built with the kernel. With ``services`` the guest
+    has the program that starts and stops them.
 
     ``packages`` names the Debian package of a program (file name → package) for the error about a missing one.
     """
@@ -182,6 +185,7 @@ class GuestFiles(BaseModel):
     modules: tuple[str, ...] = ()
     own_modules: tuple[Path, ...] = ()
     schedulers: tuple[str, ...] = ()
+    services: bool = False
     packages: dict[str, str] = Field(default_factory=dict)
 
 

@@ -24,7 +24,7 @@ from elftools.elf.sections import NoteSection, SymbolTableSection
 from ajuste.analysis.costs import Namer, costs_of_functions, named_costs
 from ajuste.executor.guest.tree import read_archive
 from ajuste.kernel.symbols import NO_ELF, function_names, kernel_symbols
-from ajuste.machine.home import AGENT, WORKLOADS, Home, native_program
+from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, native_program
 from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
 from ajuste.model.decision import KINDS, Decisions, NamedDecisions
 from ajuste.model.kernel import KernelImage
@@ -203,7 +203,7 @@ def _overlap(one: range, other: range) -> bool:
 
 def name_costs(costs: Costs, image: KernelImage, home: Home, initramfs: Path) -> NamedCosts:
     """``costs`` of a guest with the names of their functions. Raises RequestError where its kernel has none."""
-    own = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS))
+    own = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS, SERVICE))
     programs = programs_of(read_archive(initramfs.read_bytes()), own)
     return costs_by_name(costs, function_names(kernel_symbols(image, home)), programs)
 
@@ -302,7 +302,7 @@ def _notes(costs: NamedCosts, package_of: Callable[[str], str]) -> Iterator[str]
 
 
 _LEAST_SHARE: Final = 0.001
-_OWN: Final = ("/init", f"/ajuste/bin/{WORKLOADS}")
+_OWN: Final = ("/init", f"/ajuste/bin/{WORKLOADS}", f"/ajuste/bin/{SERVICE}")
 """Where a guest has programs of Ajuste's, which are built without symbols: a list beside them has their names."""
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ajuste.catalogue.loader import Catalogue
@@ -19,6 +21,8 @@ from ajuste.model.tunable import Tunable
 from ajuste.study.site import Site
 
 _OWN = (b"AJUSTE_", b"SUDO_")
+_LAST_PORT = 32768
+"""Where those of clients begin (net.ipv4.ip_local_port_range)."""
 _BYTES = 0x10FF00
 """What a byte that is not UTF-8 is added to, in a plan."""
 
@@ -31,6 +35,10 @@ def host_site() -> Site:
         in_place=True,
         user=invoking_user(),
         cpus=frozenset(os.sched_getaffinity(0)),
+        uid=os.geteuid(),
+        services="/var/tmp/ajuste-services",  # noqa: S108 - each user has a directory there that nobody else can use
+        free_port=free_port,
+        find_user=user_here_called,
     )
 
 
@@ -54,6 +62,37 @@ def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
             hint=SUDO_HINT,
         ) from None
     return User(uid=uid, gid=gid, groups=tuple(sorted(set(groups))))
+
+
+def user_here_called(name: str) -> User | None:
+    """The user of this machine that ``name`` is, if not the agent's. Raises RequestError for one that there is not, or
+    whose processes this user may not start.
+    """
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        raise RequestError(
+            f'user "{name}" not found on this machine', hint="choose a user of `getent passwd`"
+        ) from None
+    if entry.pw_uid == os.geteuid():
+        return None
+    if os.geteuid() != 0:
+        raise RequestError(f'running a service as "{name}" needs root on this machine', hint="run Ajuste with sudo")
+    groups = os.getgrouplist(name, entry.pw_gid)
+    return User(uid=entry.pw_uid, gid=entry.pw_gid, groups=tuple(sorted(set(groups))))
+
+
+def free_port(first: int) -> int:
+    """The first TCP port from ``first`` on that nobody listens to. Raises RequestError where all are in use."""
+    for port in range(first, _LAST_PORT):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port
+    raise RequestError(
+        f"no free port between {first} and {_LAST_PORT - 1}", hint="end a program that listens to one of them"
+    )
 
 
 def user_here() -> str:

@@ -46,6 +46,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
+from ajuste.outputs.services import cpu_seconds
 
 HELLO_SECONDS: Final = 30.0
 _STAT = Path("/proc/stat")
@@ -275,6 +276,7 @@ class HostExecutor(Executor):
         if plan.workload is None or wall_s < SHORTEST_SECONDS:
             return "", ()
         own_s = sum(event.user_ns + event.system_ns for event in events if isinstance(event, Exited)) / 1e9
+        own_s += cpu_seconds(events)
         found = between(before, after, wall_s=wall_s, own_s=own_s)
         configuration = (plan.writes, plan.workload.model_dump_json(), plan.before)
         return str(found), self._watch.judge(repr(configuration), found)

@@ -160,7 +160,7 @@ def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue, machine: Ho
 
 def _require_weights(resolved: ResolvedStudy, machine: HostMachine) -> None:
     for configuration in resolved.configurations:
-        commands = (configuration.workload, *configuration.background)
+        commands = (configuration.workload, *configuration.background, *(s.command for s in configuration.services))
         if any(command.attributes.cgroup_weight is not None for command in commands) and (
             why := why_no_weight(machine)
         ):
@@ -187,7 +187,8 @@ def _risk(configuration: ResolvedConfiguration, catalogue: Catalogue) -> str:
         tunable = catalogue.find_tunable(write.tunable)
         if tunable.risk == "hang":
             return f"{tunable.name}: {tunable.risk_note}"
-    commands: tuple[Command, ...] = (configuration.workload, *configuration.background)
+    served = (service.command for service in configuration.services)
+    commands: tuple[Command, ...] = (configuration.workload, *configuration.background, *served)
     for command in commands:
         if command.attributes.policy in REAL_TIME:
             return f"policy {command.attributes.policy}: {REAL_TIME_NOTE}"

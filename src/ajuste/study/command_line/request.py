@@ -41,6 +41,8 @@ class Request:
     screen: bool = False
     baseline: tuple[str, ...] = ()
     background: tuple[str, ...] = ()
+    service: tuple[str, ...] = ()
+    ready: tuple[str, ...] = ()
     setup: str | None = None
     prepare: str | None = None
     cleanup: str | None = None

@@ -156,10 +156,31 @@ def _workload(
     if loads:
         workload["background"] = loads
         said |= {("workload", "background", i): f"--background {text}" for i, text in enumerate(request.background)}
+    if services := _services(request, said):
+        workload["service"] = services
     if request.file:
         workload["files"] = list(request.file)
         said |= {("workload", "files", index): f"--file {name}" for index, name in enumerate(request.file)}
     return workload | {name: True for name in ("as_root", "ignore_failure", "keep_output") if getattr(request, name)}
+
+
+def _services(request: Request, said: dict[Keys, str]) -> list[dict[str, Any]]:
+    """The first --ready is of the first --service, and so on."""
+    if request.ready and len(request.ready) != len(request.service):
+        raise RequestError(
+            f"found {len(request.ready)} --ready for {len(request.service)} --service; expected one for each, or none",
+            hint="give one --ready after each --service; write --ready none for a service that needs no waiting",
+            place=Place(f"--ready {request.ready[-1]}"),
+        )
+    tables: list[dict[str, Any]] = []
+    for index, text in enumerate(request.service):
+        tables.append({"command": argv(split("--service", text))})
+        said["workload", "service", index] = f"--service {text}"
+        if request.ready:
+            kind, _, rest = (ready := request.ready[index]).partition(":")
+            tables[-1]["ready"] = argv(split("--ready", rest)) if kind == "command" and rest else ready
+            said["workload", "service", index, "ready"] = f"--ready {ready}"
+    return tables
 
 
 def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str, Any]:

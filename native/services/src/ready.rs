@@ -1,0 +1,89 @@
+//! When a service is ready.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use regex::Regex;
+
+use crate::keeper::succeeds;
+use crate::log::Log;
+use crate::request;
+
+/// So long an attempt to connect may take.
+const ATTEMPT: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug)]
+pub enum Ready {
+    /// As soon as it runs.
+    AtOnce,
+    /// It accepts connections to this port of the loopback.
+    Port(u16),
+    /// It accepts connections to this socket.
+    Socket(PathBuf),
+    /// A line of its output matches.
+    Line(Regex),
+    /// This command ends with exit code 0.
+    Command(Vec<String>),
+}
+
+impl Ready {
+    /// From the words of `--ready`.
+    pub fn read(text: &str) -> Result<Ready, lexopt::Error> {
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        match (kind, rest) {
+            ("none", "") => Ok(Ready::AtOnce),
+            ("port", number) => match number.parse() {
+                Ok(number) if number > 0 => Ok(Ready::Port(number)),
+                _ => Err(format!("expected a port from 1 to 65535, not {number:?}").into()),
+            },
+            ("socket", path) if !path.is_empty() => Ok(Ready::Socket(path.into())),
+            ("log", pattern) => match Regex::new(pattern) {
+                Ok(pattern) => Ok(Ready::Line(pattern)),
+                Err(error) => Err(format!("the pattern {pattern:?} is no regular expression: {error}").into()),
+            },
+            ("command", words) => request::command(words).map(Ready::Command),
+            _ => Err(format!("expected port:N, socket:PATH, log:PATTERN, command:[…] or none, not {text:?}").into()),
+        }
+    }
+
+    /// For people: what is waited for.
+    pub fn words(&self) -> String {
+        match self {
+            Ready::AtOnce => "it runs".to_owned(),
+            Ready::Port(number) => format!("port {number} accepts connections"),
+            Ready::Socket(path) => format!("{} accepts connections", path.display()),
+            Ready::Line(pattern) => format!("a line of its log matches {:?}", pattern.as_str()),
+            Ready::Command(words) => format!("{} succeeds", words.join(" ")),
+        }
+    }
+
+    /// Whether it is ready now. No attempt goes on after the `deadline`.
+    pub fn is_so(&self, log: &mut Log, deadline: Instant) -> bool {
+        match self {
+            Ready::AtOnce => true,
+            Ready::Port(number) => TcpStream::connect_timeout(&loopback(*number), ATTEMPT).is_ok(),
+            Ready::Socket(path) => UnixStream::connect(path).is_ok(),
+            Ready::Line(pattern) => log.new_lines().iter().any(|line| pattern.is_match(line)),
+            Ready::Command(words) => succeeds(words, deadline),
+        }
+    }
+
+    /// The port that must be free before the start.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Ready::Port(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+/// Whether nobody listens to the port.
+pub fn is_free(port: u16) -> bool {
+    TcpListener::bind(loopback(port)).is_ok()
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}

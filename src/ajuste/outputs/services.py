@@ -1,0 +1,170 @@
+"""What ``ajuste-service`` says of the services of a trial: their accounts, or why one did not start.
+
+The same JSON is described in ``native/services/src/report.rs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ajuste.model.event import Output
+from ajuste.model.metric import Metric
+
+_STARTS: Final = ('{"ajuste_services":', '{"ajuste_service_failed":')
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ServiceEnd(_Said):
+    """How the process of a service ended."""
+
+    exit_code: int | None
+    signal: int | None
+
+    def __str__(self) -> str:
+        if self.signal is not None:
+            return f"was killed by signal {self.signal}"
+        return f"ended with exit code {self.exit_code}"
+
+
+class ServiceUse(_Said):
+    """What all processes of a service used from when all services were ready until the workload's end.
+
+    ``cpu_ns`` is exact but for processes that ended meanwhile and were waited for by another one: the kernel has these
+    in clock ticks. ``peak_rss_bytes`` adds up the largest resident memory of each process that is left at the end.
+    Switches of tasks that ended meanwhile are not in it.
+    """
+
+    cpu_ns: int = Field(ge=0, lt=2**64)
+    peak_rss_bytes: int = Field(ge=0, lt=2**64)
+    voluntary_switches: int = Field(ge=0, lt=2**64)
+    involuntary_switches: int = Field(ge=0, lt=2**64)
+
+
+class ServiceAccount(_Said):
+    """One service of a trial. ``used`` is missing where the trial ended before. ``died``: it ended before the workload
+    did. ``killed``: it did not stop in time. ``log`` is the end of its output, if it died or was killed.
+    """
+
+    name: str
+    used: ServiceUse | None = Field(alias="use")
+    died: ServiceEnd | None
+    killed: bool
+    log: str
+
+
+class NotStarted(_Said):
+    """A service that did not start, or was not ready in time."""
+
+    name: str
+    why: str
+    log: str
+
+
+class _Accounts(_Said):
+    accounts: tuple[ServiceAccount, ...] = Field(alias="ajuste_services")
+
+
+class _Failed(_Said):
+    failure: NotStarted = Field(alias="ajuste_service_failed")
+
+
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+
+def is_report(output: Output) -> bool:
+    """Whether that was said by ``ajuste-service`` and not by a command of the study."""
+    return output.role in ("before", "after") and output.text.startswith(_STARTS)
+
+
+def accounts(events: Iterable[object]) -> tuple[ServiceAccount, ...]:
+    """The accounts of all services of a trial; none where it did not come to that."""
+    return next((one.accounts for one in _said(events, _Accounts)), ())
+
+
+def not_started(events: Iterable[object]) -> NotStarted | None:
+    """Why the trial was not measured, if that is because of a service."""
+    return next((one.failure for one in _said(events, _Failed)), None)
+
+
+def _said(events: Iterable[object], kind: type[_Kind]) -> Iterator[_Kind]:
+    for event in events:
+        if isinstance(event, Output) and is_report(event):
+            try:
+                yield kind.model_validate_json(event.text)
+            except ValidationError:
+                continue
+
+
+def cpu_seconds(events: Iterable[object]) -> float:
+    """What all services used in a trial."""
+    return sum(one.used.cpu_ns for one in accounts(events) if one.used is not None) / 1e9
+
+
+def service_problem(events: Iterable[object]) -> str:
+    """Why a trial is lost because of one of its services, with the end of its log; empty if none is to blame."""
+    found = list(events)
+    if (failure := not_started(found)) is not None:
+        return _with_log(f"service {failure.name}: {failure.why}", failure.log)
+    dead = next((one for one in accounts(found) if one.died is not None), None)
+    if dead is None:
+        return ""
+    return _with_log(f"service {dead.name} {dead.died} before the workload's end", dead.log)
+
+
+def service_notes(events: Iterable[object]) -> list[str]:
+    """What of the services a reader must know, though the trial was measured well."""
+    return [f"service {one.name} was killed: it did not stop in time" for one in accounts(events) if one.killed]
+
+
+def _with_log(words: str, log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return f"{words}; its log ends: {' / '.join(lines)}" if lines else words
+
+
+# Metrics: of all services together, and of each if there are several.
+
+
+_FIGURES: Final = (
+    ("cpu", "CPU time", "s", "cpu_ns", 1e9),
+    ("peak-rss", "Peak memory", "bytes", "peak_rss_bytes", 1),
+    ("voluntary-switches", "Voluntary context switches", "", "voluntary_switches", 1),
+    ("involuntary-switches", "Involuntary context switches", "", "involuntary_switches", 1),
+)
+
+
+def service_values(events: Iterable[object]) -> dict[str, float]:
+    """The metrics of the services of a trial, by name."""
+    used = {one.name: one.used for one in accounts(events) if one.used is not None}
+    found: dict[str, float] = {}
+    for figure, _, _, field, by in _FIGURES:
+        values = {name: getattr(one, field) / by for name, one in used.items()}
+        if values:
+            found[f"service-{figure}"] = float(sum(values.values()))
+        if len(values) > 1:
+            found |= {f"service-{figure}.{name}": float(value) for name, value in values.items()}
+    return found
+
+
+def service_metrics(names: Sequence[str]) -> tuple[Metric, ...]:
+    """What trials with services of these ``names`` have."""
+    of = [("", "of the services" if len(names) > 1 else "of the service")] if names else []
+    of += [(f".{name}", f"of {name}") for name in names] if len(names) > 1 else []
+    return tuple(
+        Metric(
+            name=f"service-{figure}{suffix}",
+            title=f"{title} {whose}",
+            unit=unit,
+            direction="lower" if unit else "none",
+            scale="ratio" if unit == "bytes" else "difference",
+            resolution=0 if unit == "s" else 1,
+            what=f"{title} {whose}, from when all services are ready until the workload's end.",
+        )
+        for suffix, whose in of
+        for figure, title, unit, _, _ in _FIGURES
+    )

@@ -1,0 +1,292 @@
+"""The services of a study: their places and ports, and the commands that start and stop them in each trial."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Protocol
+
+from ajuste.model.error import RequestError
+from ajuste.model.plan import Attributes, Command, User
+from ajuste.study.factors import check_attributes
+from ajuste.study.job import ServiceTable
+from ajuste.study.location import KeyPath
+from ajuste.study.problem import Problem, nearest
+from ajuste.study.resolved import Service
+from ajuste.study.schema import Study
+from ajuste.study.settings import SERVICE_PREFIX, process_attributes, varies
+from ajuste.study.site import MOUNT_POINT, Site
+
+FIRST_PORT: Final = 21700
+"""Below those that the kernel gives to clients (net.ipv4.ip_local_port_range)."""
+
+LONGEST_SHARE: Final = 0.9
+"""Of a trial's time limit: a service that is not ready by then is said to be so, before the trial is stopped."""
+
+_PLACEHOLDER: Final = re.compile(r"\{(port|data)(?::([a-z0-9-]+))?\}")
+
+
+# What stands for a port or a directory in commands.
+
+
+def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each placeholder in ``words``: port or data, and the service's name, which may be empty."""
+    for word in words:
+        for match in _PLACEHOLDER.finditer(word):
+            yield match[1], match[2] or ""
+
+
+def _words_of(service: ServiceTable) -> tuple[str, ...]:
+    """All texts of a service in which placeholders are its own."""
+    lists = [one for one in (service.ready, service.stop, service.data) if isinstance(one, tuple)]
+    ready = (service.ready,) if isinstance(service.ready, str) else ()
+    return (*service.command, *ready, *(word for words in lists for word in words), *service.environment.values())
+
+
+def _askers(study: Study) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
+    """The commands that may ask services, with where they are written."""
+    workload = study.workload
+    yield ("workload", "command"), workload.command or ()
+    for index, variant in enumerate(workload.variants):
+        yield ("workload", "variant", index, "command"), variant.command
+    for index, load in enumerate(workload.background):
+        yield ("workload", "background", index, "command"), load.command or ()
+    yield ("workload", "prepare"), workload.prepare or ()
+
+
+def _having(study: Study, kind: str) -> tuple[str, ...]:
+    """The services that have a port, or data."""
+    asked = {name for _, words in _askers(study) for found, name in _named(words) if found == kind}
+    asked |= {name for one in study.workload.services for found, name in _named(_words_of(one)) if found == kind}
+    own = {one.called for one in study.workload.services if (kind, "") in _named(_words_of(one))}
+    with_data = {one.called for one in study.workload.services if kind == "data" and one.data}
+    return tuple(one.called for one in study.workload.services if one.called in asked | own | with_data)
+
+
+def check_services(study: Study) -> Iterator[Problem]:
+    """Services of one name, and placeholders that stand for nothing."""
+    services = study.workload.services
+    names = study.workload.service_names
+    for index, service in enumerate(services):
+        path: KeyPath = ("workload", "service", index)
+        if service.called in names[:index]:
+            said = f'two services have the name "{service.called}"; expected different names'
+            yield Problem((*path, "name" if service.name else "command"), said)
+        prefixes = (f"{SERVICE_PREFIX}{service.called}.", *([SERVICE_PREFIX] if len(services) == 1 else []))
+        prefix = next((one for one in prefixes if varies(study, f"{one}policy")), prefixes[0])
+        yield from check_attributes((*path, "attributes"), service.attributes, study, prefix)
+        own = ("port", "") in _named(_words_of(service))
+        if isinstance(service.ready, str) and not _is_pattern(service.ready.removeprefix("log:")):
+            yield Problem((*path, "ready"), f"{service.ready} is no regular expression", "escape ( and [ with \\")
+        if service.ready == "port" and not own:
+            yield Problem(
+                (*path, "ready"), "port requires {port} in the command", "write port:NUMBER if the port is fixed"
+            )
+        yield from _unknown((*path, "command"), _words_of(service), study, mine=True)
+    for path, words in _askers(study):
+        yield from _unknown(path, words, study, mine=False)
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
+
+
+def _unknown(path: KeyPath, words: Sequence[str], study: Study, *, mine: bool) -> Iterator[Problem]:
+    names = study.workload.service_names
+    for kind, name in dict.fromkeys(_named(words)):
+        if name and names and name not in names:
+            near = nearest(name, names) or f"; expected one of {', '.join(names)}"
+            yield Problem(path, f'found {{{kind}:{name}}}; service "{name}" not found{near}')
+        elif not name and not mine and kind == "port" and not names:
+            yield Problem(
+                path,
+                "found {port}, which is the port of a service; this study has no service",
+                "add a service that uses {port}, or write the number of the port",
+            )
+        elif not name and not mine and len(having := _having(study, kind)) != 1 and names:
+            some = f"; expected one of {', '.join(f'{{{kind}:{one}}}' for one in having)}" if having else ""
+            yield Problem(
+                path, f"found {{{kind}}}, which {'several services have' if having else 'no service has'}{some}"
+            )
+
+
+# The commands.
+
+
+class MakeCommand(Protocol):
+    """Makes the command of a trial: with the environment, the directory and the user that all commands have."""
+
+    def __call__(self, argv: tuple[str, ...], attributes: Attributes, *, in_place: bool) -> Command: ...
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a configuration adds to each trial for its services: commands that start them, that ``begin`` their accounts
+    and that stop them.
+    """
+
+    services: tuple[Service, ...] = ()
+    started: tuple[Command, ...] = ()
+    begun: tuple[Command, ...] = ()
+    stopped: tuple[Command, ...] = ()
+
+
+class Services:
+    """Those of ``study`` at ``site``. ``program`` finds a program by its name and where that is written; ``make`` makes
+    commands. Raises RequestError for a user that there is not.
+    """
+
+    def __init__(self, study: Study, site: Site, program: Callable[[str, KeyPath], str], make: MakeCommand) -> None:
+        self._study = study
+        self._site = site
+        self._make = make
+        self._tables = study.workload.services
+        self._argv = {
+            (index, field): (program(words[0], ("workload", "service", index, field, 0)), *words[1:])
+            for index, table in enumerate(self._tables)
+            for field in ("command", "ready", "stop", "data")
+            if isinstance(words := getattr(table, field), tuple)
+        }
+        self._users = {table.called: self._user(index, table) for index, table in enumerate(self._tables)}
+
+    def fill(self, words: tuple[str, ...], own: str = "") -> tuple[str, ...]:
+        """``words`` with ports and directories; what has no name is of the service ``own``, or of the only one that has
+        such a thing. Without services as they are.
+        """
+        if not self._tables:
+            return words
+
+        def value(match: re.Match[str]) -> str:
+            kind = match[1]
+            there: Mapping[str, object] = self._ports if kind == "port" else self._data
+            return str(there.get(match[2] or own or next(iter(there), ""), match[0]))
+
+        return tuple(_PLACEHOLDER.sub(value, word) for word in words)
+
+    def of(self, varied: Mapping[str, Mapping[str, str]]) -> Served:
+        """With the attributes that a configuration varies, by the name of the service."""
+        if not self._tables:
+            return Served()
+        made = [self._service(index, table, varied) for index, table in enumerate(self._tables)]
+        started = [command for (_, commands) in made for command in commands]
+        directories = tuple(self._directory(table.called) for table in self._tables)
+        return Served(
+            services=tuple(service for service, _ in made),
+            started=tuple(started),
+            begun=(self._own(("begin", *directories), self._askers_user),),
+            stopped=(self._own(("stop", *directories), self._askers_user),),
+        )
+
+    @cached_property
+    def made(self) -> tuple[Command, ...]:
+        """What runs once, before all trials: data is made, and kept as a template."""
+        return () if self._in_each_trial else tuple(self._templates())
+
+    @cached_property
+    def removed(self) -> tuple[Command, ...]:
+        """What runs once, after all trials."""
+        if self._in_each_trial:
+            return ()
+        names = [table.called for table in self._tables]
+        return tuple(self._own(("data", "remove", self._directory(name)), self._users[name]) for name in names)
+
+    def _templates(self) -> Iterator[Command]:
+        for index, table in enumerate(self._tables):
+            if table.data:
+                user, directory = self._users[table.called], self._directory(table.called)
+                yield self._own(("data", "make", directory), user)
+                yield self._filling(index, table)
+                yield self._own(("data", "keep", directory, f"{directory}/template"), user)
+
+    def _service(
+        self, index: int, table: ServiceTable, varied: Mapping[str, Mapping[str, str]]
+    ) -> tuple[Service, tuple[Command, ...]]:
+        name, directory, user = table.called, self._directory(table.called), self._users[table.called]
+        attributes = process_attributes(table.attributes, varied.get(name, {}))
+        command = self._make(self.fill(self._argv[index, "command"], name), attributes, in_place=True)
+        environment = dict(zip(table.environment, self.fill(tuple(table.environment.values()), name), strict=True))
+        command = command.model_copy(update={"user": user, "environment": {**command.environment, **environment}})
+        ready = self._ready(index, table)
+        words = ["start", "--name", name, "--directory", directory, "--ready", ready]
+        words += ["--port", str(self._ports[name])] if name in self._ports else []
+        words += ["--within", _milliseconds(min(table.ready_timeout_s, LONGEST_SHARE * self._study.workload.timeout_s))]
+        words += ["--settle", _milliseconds(table.settle_s)] if table.settle_s else []
+        before: tuple[Command, ...] = ()
+        if table.data and self._in_each_trial:
+            before = (self._own(("data", "make", directory), user), self._filling(index, table))
+        elif table.data:
+            words += ["--restore", f"{directory}/template"]
+        elif name in self._data:
+            words += ["--data"]
+        words += ["--stop", self._command_or(index, "stop", table.stop, name)]
+        words += ["--patience", _milliseconds(table.stop_timeout_s), "--", *command.argv]
+        start = command.model_copy(update={"argv": (self._site.service_program, *words)})
+        return Service(name=name, command=command, ready=ready), (*before, start)
+
+    def _filling(self, index: int, table: ServiceTable) -> Command:
+        argv = self.fill(self._argv[index, "data"], table.called)
+        command = self._make(argv, Attributes(), in_place=True)
+        found = command.model_copy(update={"user": self._users[table.called]})
+        return found if self._in_each_trial else found.model_copy(update={"directory": self._site.directory})
+
+    def _ready(self, index: int, table: ServiceTable) -> str:
+        default = "port" if ("port", "") in _named(table.command) else "none"
+        ready = self._command_or(index, "ready", table.ready or default, table.called)
+        return f"port:{self._ports[table.called]}" if ready == "port" else ready
+
+    def _command_or(self, index: int, field: str, given: object, name: str) -> str:
+        """How ``ajuste-service`` is told of a command, or of anything else."""
+        if isinstance(given, str):
+            return self.fill((given,), name)[0]
+        return f"command:{json.dumps(self.fill(self._argv[index, field], name), ensure_ascii=False)}"
+
+    def _own(self, words: tuple[str, ...], user: User | None) -> Command:
+        command = self._make((self._site.service_program, *words), Attributes(), in_place=False)
+        return command.model_copy(update={"directory": "/", "user": user})
+
+    @property
+    def _askers_user(self) -> User | None:
+        """Who may ask all keepers: the user of all services, or else the agent's."""
+        users = set(self._users.values())
+        return users.pop() if len(users) == 1 else None
+
+    @property
+    def _in_each_trial(self) -> bool:
+        """Nothing outlives a trial in a guest, and in a file system that is made for it."""
+        return not self._site.in_place or self._study.scratch is not None
+
+    def _directory(self, name: str) -> str:
+        user = self._users[name]
+        parent = self._site.services if self._study.scratch is None else f"{MOUNT_POINT}/ajuste-services"
+        return f"{parent}-{self._site.uid if user is None else user.uid}/{name}"
+
+    def _user(self, index: int, table: ServiceTable) -> User | None:
+        if table.user is None:
+            return None if self._study.workload.as_root else self._site.user
+        try:
+            return self._site.find_user(table.user)
+        except RequestError as failure:
+            place = self._study.place("workload", "service", index, "user")
+            raise RequestError(failure.message, hint=failure.hint, place=place) from None
+
+    @cached_property
+    def _ports(self) -> Mapping[str, int]:
+        ports: dict[str, int] = {}
+        for name in _having(self._study, "port"):
+            ports[name] = self._site.free_port(max(ports.values(), default=FIRST_PORT - 1) + 1)
+        return ports
+
+    @cached_property
+    def _data(self) -> Mapping[str, str]:
+        return {name: f"{self._directory(name)}/data" for name in _having(self._study, "data")}
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(1000 * seconds))
