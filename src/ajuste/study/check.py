@@ -46,6 +46,7 @@ OF_A_GUEST = (
     "turn_us",
     "topology",
     "modules",
+    "packages",
     "prove",
     "kernel_arguments",
     "machine",

@@ -32,7 +32,8 @@ class Site:
 
     ``in_place``: the study's own files are beside the study file, not in ``directory``; a command has the environment
     of the user who called Ajuste, so that none is written down. ``user`` owns the processes, if not the agent's.
-    ``cpus`` are those that a process may run on, if the study does not say it itself.
+    ``cpus`` are those that a process may run on, if the study does not say it itself. ``find_there`` finds programs
+    that are there without being brought, by name or path; ``None`` where there are none but what is brought.
     """
 
     bundled: str
@@ -40,6 +41,7 @@ class Site:
     in_place: bool
     user: User | None = None
     cpus: frozenset[int] | None = None
+    find_there: Callable[[str], str | None] | None = None
 
 
 GUEST = Site(bundled="/ajuste/bin/ajuste-workloads", directory=GUEST_DIRECTORY, in_place=False, user=GUEST_USER)
