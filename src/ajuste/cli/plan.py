@@ -9,7 +9,19 @@ import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_study, require_disk_wanted
-from ajuste.cli.options import Disk, Json, Kernel, Packages, Parameter, Seed, StudyName, Target, Topology, Without, example
+from ajuste.cli.options import (
+    Disk,
+    Json,
+    Kernel,
+    Packages,
+    Parameter,
+    Seed,
+    StudyName,
+    Target,
+    Topology,
+    Without,
+    example,
+)
 from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.current import current_values
 from ajuste.executor.host.disk import disk_in_plan

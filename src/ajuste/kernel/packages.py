@@ -101,7 +101,7 @@ def _unknown(name: str, release: str, archive: Archive, suites: tuple[str, ...])
     alike = {one.name for one in archive.packages(archive.names(name[:2])) if set(suites).intersection(one.suites)}
     return RequestError(
         f"package {name} not found in Debian {release}",
-        hint=did_you_mean(nearest_names(name, sorted(alike), most=3))
+        hint=did_you_mean(nearest_names(name, sorted(alike), most=3, parts=False))
         or f"search for it: https://packages.debian.org/search?suite={release}&keywords={name}",
     )
 

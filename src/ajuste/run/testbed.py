@@ -46,8 +46,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How an experiment is carried out; nothing of it changes what is measured under the virtual clock. A ``dry`` one is
-    only planned, and fetches no packages.
+    """How an experiment is carried out; nothing of it changes what is measured under the virtual clock. One that is
+    ``dry`` is only planned, and fetches no packages.
     """
 
     home: Home

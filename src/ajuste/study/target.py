@@ -11,7 +11,6 @@ from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, T
 from ajuste.model.topology import Topology
 from ajuste.study.job import Argument, Claimed, MachineTable, PackageName, StudyTable, Whole
 
-
 MEMORY_WITH_PACKAGES_MIB: Final = 512
 """The files of a guest are in its memory."""
 

@@ -285,7 +285,8 @@ def _installed(words: list[str]) -> Iterator[Alternative]:
     rest = words[start + 4 :]
     for at, word in enumerate(rest):
         if word == "--slave" and len(rest) > at + 3:
-            yield from _alternative(*rest[at + 1 : at + 4], int(priority))
+            link, name, path = rest[at + 1 : at + 4]
+            yield from _alternative(link, name, path, int(priority))
 
 
 def _alternative(link: str, name: str, path: str, priority: int) -> Iterator[Alternative]:

@@ -376,7 +376,12 @@ class Archive:
 
     def _settings(self) -> str:
         """Stands for all that the lists depend on."""
-        settings = [chosen_mirrors(self._source, self._environment), self._environment.get(KEYS, ""), self.suites, LAYOUT]
+        settings = [
+            chosen_mirrors(self._source, self._environment),
+            self._environment.get(KEYS, ""),
+            self.suites,
+            LAYOUT,
+        ]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
 

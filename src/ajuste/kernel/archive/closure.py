@@ -6,7 +6,7 @@ Source: Debian Policy, chapter 7 (relations between packages), section 3.8 (esse
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -17,7 +17,7 @@ from debian.debian_support import Version
 from ajuste.kernel.archive.lists import Package
 from ajuste.model.error import RequestError
 
-_HOLDS: Final = {
+_HOLDS: Final[Mapping[str, Callable[[int], bool]]] = {
     "<<": lambda order: order < 0,
     "<=": lambda order: order <= 0,
     "=": lambda order: order == 0,
@@ -74,9 +74,7 @@ def relations(text: str) -> tuple[tuple[Relation, ...], ...]:
     found = []
     for alternatives in PkgRelation.parse_relations(text) if text else ():
         here = [
-            Relation(one["name"], _version(one["version"]))
-            for one in alternatives
-            if one["archqual"] in _ARCHITECTURES
+            Relation(one["name"], _version(one["version"])) for one in alternatives if one["archqual"] in _ARCHITECTURES
         ]
         found.append(tuple(here))
     return tuple(found)

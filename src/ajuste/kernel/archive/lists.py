@@ -10,7 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Final, cast
@@ -187,7 +187,7 @@ def find_packages(file: Path, names: Iterable[str], suite: str) -> list[Package]
     with closing(_opened(file)) as database:
         for name in names:
             rows = database.execute("select * from package where name = ?", (name,))
-            found += [Package(*row, suites=(suite,)) for row in rows]
+            found += [replace(Package(*row), suites=(suite,)) for row in rows]
     return found
 
 
