@@ -30,6 +30,7 @@ from ajuste.cli.options import (
     Machine,
     Memory,
     MinEffect,
+    Packages,
     Precision,
     Prepare,
     Quiet,
@@ -147,6 +148,7 @@ def compare(
     prepare: Prepare = None,
     cleanup: Cleanup = None,
     file: Files = None,
+    package: Packages = None,
     metric: Annotated[
         list[str] | None,
         option(
@@ -218,6 +220,7 @@ def compare(
         prepare=prepare,
         cleanup=cleanup,
         file=tuple(file or ()),
+        package=tuple(package or ()),
         metric=tuple(metric or ()),
         min_effect=min_effect,
         precision=precision,

@@ -105,6 +105,14 @@ Setup = Annotated[str | None, option("Run this once before all trials.", "COMMAN
 Prepare = Annotated[str | None, option("Run this before each trial.", "COMMAND")]
 Cleanup = Annotated[str | None, option("Run this once after all trials.", "COMMAND")]
 Files = Annotated[list[str] | None, option("Copy this file into the guest (repeatable).", "FILE")]
+Packages = Annotated[
+    list[str] | None,
+    option(
+        "Debian packages that the guest has, with all that they require (repeatable); NAME/trixie for another release.",
+        "NAME,...",
+        "--package",
+    ),
+]
 MinEffect = Annotated[str | None, option("Smallest effect that matters (default: 2%).", "SHARE")]
 Precision = Annotated[
     str | None,

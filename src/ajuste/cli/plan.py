@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli.choice import chosen_study, require_disk_wanted
-from ajuste.cli.options import Disk, Json, Kernel, Parameter, Seed, StudyName, Target, Topology, Without, example
+from ajuste.cli.options import (
+    Disk,
+    Json,
+    Kernel,
+    Packages,
+    Parameter,
+    Seed,
+    StudyName,
+    Target,
+    Topology,
+    Without,
+    example,
+)
 from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.current import current_values
 from ajuste.executor.host.disk import disk_in_plan
 from ajuste.executor.host.host import HostExecutor
 from ajuste.machine.home import home
 from ajuste.report.console import Console
-from ajuste.report.plan import plan_report
+from ajuste.report.plan import PlannedPackageSet, plan_report
 from ajuste.report.terminal import print_report
 from ajuste.run.experiment import resolved_study
 from ajuste.run.planning import planned_study
 from ajuste.run.testbed import RunOptions
-from ajuste.study.overrides import with_topology
+from ajuste.study.overrides import with_packages, with_topology
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 
@@ -39,6 +52,7 @@ def plan(
     parameter: Parameter = None,
     without: Without = None,
     topology: Topology = None,
+    package: Packages = None,
     disk: Disk = None,
     as_json: Json = False,
 ) -> None:
@@ -46,6 +60,8 @@ def plan(
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk), without)
     require_disk_wanted(chosen, disk)
+    if package:
+        chosen = with_packages(chosen, package)
     if topology is not None:
         chosen = with_topology(chosen, topology, known)
     show_plan(chosen, known, RunOptions(home()), as_json=as_json)
@@ -56,15 +72,31 @@ def plan(
 
 def show_plan(study: Study, catalogue: Catalogue, means: RunOptions, *, as_json: bool) -> None:
     """Print every write, command and trial of ``study``, and do nothing."""
+    means = replace(means, dry=True)
     resolved = resolved_study(study, catalogue, means)
     if study.target.kind == "host":
         planned = planned_study(resolved, catalogue, _values_here(resolved, catalogue), user_here())
     else:
-        planned = planned_study(resolved, catalogue)
+        planned = planned_study(resolved, catalogue).model_copy(update={"packages": _packages(study, means)})
     if as_json:
         typer.echo(planned.model_dump_json(indent=2))
     else:
         print_report(plan_report(planned), Console(file=sys.stdout))
+
+
+def _packages(study: Study, means: RunOptions) -> PlannedPackageSet | None:
+    """Those that the guests would have."""
+    if not study.target.packages:
+        return None
+    from ajuste.executor.guest.packages import plan_packages
+
+    found = plan_packages(study.target.packages, means.home, means.say)
+    return PlannedPackageSet(
+        release=found.release,
+        asked=found.asked,
+        versions={one.name: one.version for one in found.packages},
+        download_bytes=found.download_bytes,
+    )
 
 
 def _values_here(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, str]:

@@ -23,6 +23,7 @@ from ajuste.cli.options import (
     Json,
     Kernel,
     Machine,
+    Packages,
     Parameter,
     Precision,
     Quiet,
@@ -44,7 +45,7 @@ from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.request import seconds
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import with_machine, with_precision, with_time, with_topology
+from ajuste.study.overrides import with_machine, with_packages, with_precision, with_time, with_topology
 
 
 @example(
@@ -61,6 +62,7 @@ def run(
     without: Without = None,
     machine: Machine = None,
     topology: Topology = None,
+    package: Packages = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not.", "DURATION")] = None,
     precision: Precision = None,
     disk: Disk = None,
@@ -92,6 +94,7 @@ def run(
         "--without": without,
         "--machine": [machine] if machine is not None else None,
         "--topology": [topology] if topology is not None else None,
+        "--package": package,
         "--precision": [precision] if precision is not None else None,
         "--max-time": [max_time] if max_time is not None else None,
     }
@@ -104,6 +107,8 @@ def run(
         require_disk_wanted(chosen, disk)
         if machine is not None:
             chosen = with_machine(chosen, machine, known)
+        if package:
+            chosen = with_packages(chosen, package)
         if topology is not None:
             chosen = with_topology(chosen, topology, known)
         if precision is not None:

@@ -1,4 +1,4 @@
-"""Where kernels and QEMU come from, as data: ``catalogue/kernels/*.toml``."""
+"""Where kernels, QEMU and packages come from, as data: ``catalogue/kernels/*.toml``."""
 
 from __future__ import annotations
 
@@ -111,6 +111,23 @@ class QemuSource(_Table):
     suites: dict[str, tuple[str, ...]]
 
 
+class ReleaseTable(_Table):
+    """A release whose packages guests can have: its ``suites``, and the ``base`` of a new system beside what is
+    essential.
+    """
+
+    suites: tuple[str, ...] = Field(min_length=1)
+    base: tuple[str, ...]
+
+
+class PackageSource(_Table):
+    """Where packages of guests come from, by the code name of the release."""
+
+    source: str
+    default: str
+    releases: dict[str, ReleaseTable]
+
+
 def _tables() -> list[Traversable]:
     folder = files("ajuste.catalogue") / "kernels"
     return sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
@@ -131,7 +148,7 @@ def kernel_sources() -> dict[str, KernelSource]:
     found = [
         _load(KernelSource, table, file)
         for file in _tables()
-        if "qemu" not in (table := tomllib.loads(file.read_text(encoding="utf-8")))
+        if "series" in (table := tomllib.loads(file.read_text(encoding="utf-8")))
     ]
     return {source.name: source for source in found}
 
@@ -141,3 +158,10 @@ def qemu_source() -> QemuSource:
     """Where sources of QEMU come from."""
     file = next(f for f in _tables() if f.name == "qemu.toml")
     return _load(QemuSource, tomllib.loads(file.read_text(encoding="utf-8"))["qemu"], file)
+
+
+@cache
+def package_source() -> PackageSource:
+    """Where packages of guests come from."""
+    file = next(f for f in _tables() if f.name == "releases.toml")
+    return _load(PackageSource, tomllib.loads(file.read_text(encoding="utf-8"))["packages"], file)

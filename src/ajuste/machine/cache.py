@@ -29,6 +29,7 @@ HEADERS: Final = "headers"
 SYMBOLS: Final = "symbols"
 SOURCES: Final = "sources"
 QEMU: Final = "qemu"
+PACKAGES: Final = "packages"
 TUNED: Final = "tuned"
 LISTS: Final = "lists"
 COMPILER: Final = "compiler"
@@ -80,6 +81,7 @@ KINDS: Final = {
         Kind(SYMBOLS, "names of kernels' functions", _in_cache("symbols"), limit_bytes=_GIB // 4),
         Kind(SOURCES, "kernel sources", _in_cache("sources"), limit_bytes=16 * _GIB),
         Kind(QEMU, "fetched QEMU", _in_cache("qemu"), limit_bytes=_GIB),
+        Kind(PACKAGES, "Debian packages of guests", _in_cache("packages"), limit_bytes=4 * _GIB),
         Kind(TUNED, "fetched tuned profiles", _in_cache("tuned"), limit_bytes=_GIB // 4),
         Kind(LISTS, "package lists", _in_cache("lists"), limit_bytes=2 * _GIB, locks=_lock_inside),
         Kind(COMPILER, "ccache, with its own limit", lambda home: home.cache, "ccache", locks=_build_locks),
@@ -192,7 +194,7 @@ def _entries(kind: Kind, home: Home) -> list[Entry]:
 
 def _leftovers(home: Home) -> list[Entry]:
     found: list[Entry | None] = [_entry(path, ()) for path in stale(home.sessions)]
-    for name in (KERNELS, BUILT, MODULES, HEADERS, SOURCES, QEMU, TUNED, OBJECTS, LISTS):
+    for name in (KERNELS, BUILT, MODULES, HEADERS, SOURCES, QEMU, PACKAGES, TUNED, OBJECTS, LISTS):
         root = KINDS[name].place(home)
         # Kernels are collected under the lock of what they were built in.
         locks = _build_locks(root, home) if name == BUILT else (root / ".lock",)

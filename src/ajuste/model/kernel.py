@@ -99,6 +99,10 @@ class KernelOptions(_Part):
     options: tuple[DifferingOption, ...]
 
 
+PACKAGES: Final = "packages"
+"""Where the environment of a run has the Debian packages of its guests: version and checksum, by name."""
+
+
 # What a running kernel was seen to have.
 
 

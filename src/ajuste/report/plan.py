@@ -80,6 +80,15 @@ class PlannedNeed(_Planned):
     blocks: int | None
 
 
+class PlannedPackageSet(_Planned):
+    """The Debian packages of the guests: those that were ``asked`` for, and the versions of all by name."""
+
+    release: str
+    asked: tuple[str, ...]
+    versions: dict[str, str]
+    download_bytes: int
+
+
 class PlannedStudy(_Planned):
     """``target`` describes in a line where trials would run. ``trials`` are those of the first blocks, in order;
     later blocks are drawn in the same way from ``seed``. ``once`` is what runs before the first and after the last
@@ -114,6 +123,7 @@ class PlannedStudy(_Planned):
     correction: str = ""
     needed: tuple[PlannedNeed, ...] = ()
     notes: tuple[str, ...] = ()
+    packages: PlannedPackageSet | None = Field(default=None, exclude_if=lambda packages: packages is None)
 
 
 # A study's plan as a report: every write, command and trial, and that nothing was done.
@@ -147,12 +157,20 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
     )
     return _facts(
         ("Target", plan.target),
+        ("Packages", _packages(plan.packages) if plan.packages else ""),
         ("Clock", plan.clock),
         ("Seed", str(plan.seed)),
         ("Blocks", blocks),
         ("Design", plan.design),
         ("Time limit", f"{duration(plan.timeout_s)} for each trial"),
     )
+
+
+def _packages(packages: PlannedPackageSet) -> str:
+    fetched = f"{packages.download_bytes / 1e6:.0f} MB to download" if packages.download_bytes else "all in the cache"
+    names = ", ".join(f"{name} {packages.versions[name]}" for name in packages.asked)
+    more = len(packages.versions) - len(packages.asked)
+    return f"{names}, and {count_of(more, 'package')} that they require, of Debian {packages.release}; {fetched}"
 
 
 def _facts(*pairs: tuple[str, str]) -> tuple[Fact, ...]:

@@ -20,7 +20,7 @@ from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
+from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
@@ -259,6 +259,9 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
     bed = testbed_for(resolved.study, means)
     if KERNEL_OPTIONS not in environment and (options := _kernel_options(experiment, means)):
         environment[KERNEL_OPTIONS] = options
+        store.set_environment(run, environment)
+    if experiment.root is not None:
+        environment[PACKAGES] = experiment.root.about
         store.set_environment(run, environment)
     first = keeper(means.home, run.id, resolved.writes, catalogue())
     with bed.connected, Executors(opened, ready) as executors, ExitStack() as stack:

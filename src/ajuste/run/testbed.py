@@ -10,7 +10,7 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -39,13 +39,16 @@ if TYPE_CHECKING:
     from ajuste.executor.cluster.connection import Cluster
     from ajuste.executor.guest.guest import GuestOptions
     from ajuste.executor.guest.initramfs import GuestFiles
+    from ajuste.executor.guest.root import GuestRoot
 
 _LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How an experiment is carried out; nothing of it changes what is measured under the virtual clock."""
+    """How an experiment is carried out; nothing of it changes what is measured under the virtual clock. One that is
+    ``dry`` is only planned, and fetches no packages.
+    """
 
     home: Home
     jobs: int | None = None
@@ -53,11 +56,13 @@ class RunOptions:
     accept_risk: bool = False
     say: Say = field(default=lambda _: None)
     cluster: Cluster | None = None
+    dry: bool = False
 
 
 @dataclass(frozen=True)
 class Experiment:
     """``images`` by kernel spec. ``fingerprint`` is of all that decides what is measured: equal ones share trials.
+    ``root`` has the Debian packages of its guests, if they have any.
 
     ``modules`` are files of kernel modules of Ajuste's own, by the machine that loads them.
 
@@ -70,6 +75,7 @@ class Experiment:
     fingerprint: str
     resolver: Resolver | None = None
     modules: dict[Machine, tuple[Path, ...]] = field(default_factory=dict)
+    root: GuestRoot | None = None
 
 
 Surroundings: TypeAlias = tuple[Study, Catalogue, dict[str, KernelVersion], FindProgram, Site]
@@ -160,7 +166,19 @@ class GuestTestbed(Testbed):
         # What may have to be fetched comes last: what is wrong with another kernel is told before.
         in_order = sorted(study.kernels, key=lambda spec: isinstance(parse_spec(spec), PackagedKernel))
         versions = {spec: self._version(spec, study) for spec in in_order}
-        return study, catalogue, versions, find_program, GUEST
+        return study, catalogue, versions, find_program, self._site(study)
+
+    def _site(self, study: Study) -> Site:
+        """Guests with the programs of their packages. What is only planned is not fetched."""
+        if not study.target.packages:
+            return GUEST
+        from ajuste.executor.guest.packages import fetch_root, plan_packages
+
+        asked, home, say = study.target.packages, self.means.home, self.means.say
+        if not self.means.dry:
+            return replace(GUEST, find_there=fetch_root(asked, home, say).find)
+        root = plan_packages(asked, home, say).root
+        return replace(GUEST, find_there=root.find if root else _somewhere)
 
     def _version(self, spec: str, study: Study) -> KernelVersion:
         parsed = parse_spec(spec)
@@ -202,8 +220,10 @@ class GuestTestbed(Testbed):
             if one.scheduler
         }
         packages = {kind.program: kind.package for kind in catalogue.workloads.values() if kind.package}
+        root = _root_of(study, self.means)
+        marks |= {"packages": root.sha256} if root else {}
         key = fingerprint(resolved, marks | {"QEMU": emulator.version})
-        return Experiment(resolved, images, packages, key, modules=modules)
+        return Experiment(resolved, images, packages, key, modules=modules, root=root)
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
         from ajuste.executor.guest.guest import GuestExecutor
@@ -230,6 +250,7 @@ class GuestTestbed(Testbed):
 
     def _guest(self, experiment: Experiment, machine: Machine) -> tuple[KernelImage, GuestFiles, GuestOptions]:
         from ajuste.executor.guest.initramfs import GuestFiles
+        from ajuste.executor.guest.root import root_arguments
 
         resolved, table = experiment.resolved, experiment.resolved.study.target
         files = GuestFiles(
@@ -240,6 +261,7 @@ class GuestTestbed(Testbed):
             schedulers=resolved.schedulers_on(machine),
             services=bool(resolved.study.workload.services),
             packages=experiment.packages,
+            root=experiment.root,
         )
         options: GuestOptions = {
             "clock": table.clock,
@@ -249,7 +271,7 @@ class GuestTestbed(Testbed):
             "instruction_ns": table.instruction_ns,
             "home": self.means.home,
             "snapshot": self.means.snapshot,
-            "kernel_arguments": (*table.kernel_arguments, *machine.arguments),
+            "kernel_arguments": (*root_arguments(experiment.root), *table.kernel_arguments, *machine.arguments),
             "nodes": table.nodes,
             "turn_us": table.turn_us,
             "topology": table.topology,
@@ -275,6 +297,19 @@ class ClusterTestbed(GuestTestbed):
         # Workers that this process has started are as good as itself: nobody else can reach them.
         own = partial(super().executor, experiment, machine, first) if self._connection.cluster.channel else None
         return ClusterExecutor(self._connection, partial(pack_guest, *guest), self.means.say, own)
+
+
+def _root_of(study: Study, means: RunOptions) -> GuestRoot | None:
+    if not study.target.packages:
+        return None
+    from ajuste.executor.guest.packages import fetch_root
+
+    return fetch_root(study.target.packages, means.home, means.say)
+
+
+def _somewhere(program: str) -> str:
+    """Where a program of packages that were not fetched yet will be, as far as that can be known."""
+    return find_program(program) or (program if "/" in program else f"/usr/bin/{program}")
 
 
 def _version_to_build(parsed: KernelToBuild, spec: str, study: Study, home: Home) -> KernelVersion:

@@ -48,6 +48,7 @@ OF_A_GUEST = (
     "turn_us",
     "topology",
     "modules",
+    "packages",
     "prove",
     "kernel_arguments",
     "machine",

@@ -310,18 +310,32 @@ class Commands:
         return str(PurePosixPath(self._site.directory) / own_name(name))
 
     def _host_program(self, name: str, path: KeyPath, package: str = "") -> str:
+        """Of this machine, unless the site has one."""
+        if there := self._there(name):
+            return there
         if name not in self._found:
             found = self._find(name)
             if found is None:
-                package = package or self._package(name)
-                hint = install_hint(package) if package else search_hint(name)
-                raise RequestError(f'the program "{name}" was not found', hint=hint, place=self._study.place(*path))
+                raise self._not_found(name, path, package or self._package(name))
             self._found[name] = found
         return self._found[name]
 
+    def _there(self, name: str) -> str | None:
+        return self._site.find_there(name) if self._site.find_there else None
+
+    def _not_found(self, name: str, path: KeyPath, package: str) -> RequestError:
+        place = self._study.place(*path)
+        if self._site.find_there is None:
+            hint = install_hint(package) if package else search_hint(name)
+            return RequestError(f'the program "{name}" was not found', hint=hint, place=place)
+        search = f"https://packages.debian.org/file:{PurePosixPath(name).name}"
+        hint = f"add its package: --package {package}" if package else f"add its package; find it at {search}"
+        said = f'the program "{name}" was not found in the packages, nor on this machine'
+        return RequestError(said, hint=hint, place=place)
+
     def _administrators_program(self, name: str) -> str:
         """A program of /usr/sbin, which ordinary people do not have in their PATH."""
-        if name not in self._found and (found := self._find(f"/usr/sbin/{name}")):
+        if not self._there(name) and name not in self._found and (found := self._find(f"/usr/sbin/{name}")):
             self._found[name] = found
         return self._host_program(name, ("scratch", "filesystem"), _MAKERS.get(name, ""))
 

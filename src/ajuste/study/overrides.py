@@ -16,7 +16,13 @@ from ajuste.model.topology import Topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.base import MODELLED_METRICS
 from ajuste.study.check import check
-from ajuste.study.command_line.request import TOPOLOGY_HINT, read_topology, share, wrong
+from ajuste.study.command_line.request import (
+    TOPOLOGY_HINT,
+    package_names,
+    read_topology,
+    share,
+    wrong,
+)
 from ajuste.study.factors import no_parameter
 from ajuste.study.job import DiskTable, MachineTable
 from ajuste.study.measures import check_modelled, check_precision
@@ -99,6 +105,18 @@ def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
     for problem in check(changed, catalogue):
         raise RequestError(problem.message, hint=problem.hint, place=place)
     return changed
+
+
+def with_packages(study: Study, given: Sequence[str]) -> Study:
+    """``study`` with more Debian packages for its guests; those ``given`` can be lists between commas. Raises
+    RequestError.
+    """
+    place = Place(" ".join(f"--package {text}" for text in given))
+    if study.target.kind == "host":
+        raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
+    names = (*study.target.packages, *package_names(given))
+    target = study.target.model_dump(by_alias=True, exclude_unset=True) | {"packages": tuple(dict.fromkeys(names))}
+    return study.model_copy(update={"target": TargetTable.model_validate(target)})
 
 
 # The same study without some levels of its factors, as chosen on a command line.

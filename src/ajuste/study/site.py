@@ -44,7 +44,9 @@ class Site:
     of the user who called Ajuste, so that none is written down. ``user`` owns the processes, if not the agent's.
     ``cpus`` are those that a process may run on, if the study does not say it itself. ``uid`` is the agent's.
     ``services`` is where services have their directories, with the number of their user after it. ``free_port`` gives
-    the first port from one on that nobody uses, ``find_user`` who is called so, or raises RequestError.
+    the first port from one on that nobody uses, ``find_user`` who is called so, or raises RequestError. ``find_there``
+    finds programs that are there without being brought, by name or path; ``None`` where there are none but what is
+    brought.
     """
 
     bundled: str
@@ -56,6 +58,7 @@ class Site:
     services: str = f"{GUEST_HOME}/ajuste-services"
     free_port: Callable[[int], int] = int
     find_user: Callable[[str], User | None] = _user_of_guest
+    find_there: Callable[[str], str | None] | None = None
 
     @property
     def service_program(self) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from ajuste.model.plan import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.topology import Topology
-from ajuste.study.job import Argument, Claimed, MachineTable, StudyTable, Whole
+from ajuste.study.job import Argument, Claimed, MachineTable, PackageName, StudyTable, Whole
+
+MEMORY_WITH_PACKAGES_MIB: Final = 512
+"""The files of a guest are in its memory."""
 
 
 class TargetTable(StudyTable):
@@ -48,6 +51,12 @@ class TargetTable(StudyTable):
         default=(),
         description="Kernel modules to load before the trials, with parameters if need be: 'null_blk memory_backed=1'.",
     )
+    packages: tuple[PackageName, ...] = Field(
+        default=(),
+        exclude_if=lambda packages: not packages,
+        description="Debian packages that the guest has, with all that they require: redis-server; redis-server/trixie "
+        "for another release than bookworm. memory_mib is then 512 by default.",
+    )
     prove: tuple[Claimed, ...] = Field(
         default=(),
         description="Features to prove of every kernel before measuring (ajuste kernel prove): numa; no-numa for "
@@ -80,7 +89,8 @@ class TargetTable(StudyTable):
         """
         if not isinstance(data, dict):
             return data
-        return {**_size_of_nodes(data), **_size_of_topology(data), **data}
+        memory = {"memory_mib": MEMORY_WITH_PACKAGES_MIB} if data.get("packages") else {}
+        return {**memory, **_size_of_nodes(data), **_size_of_topology(data), **data}
 
     @model_validator(mode="after")
     def _parts_make_up_the_machine(self) -> Self:

@@ -31,7 +31,7 @@ class GuestMachine(BaseModel):
 
     ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
     share out its CPUs and memory; a ``topology``, if any, says where its CPUs are. A turn of all CPUs takes ``turn_us``
-    µs at most. ``lens`` is the plugin of QEMU that keeps the clock right where several CPUs halt.
+    µs at most. ``lens`` is the plugin of QEMU that keeps the clock right where CPUs halt and QEMU cannot record.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -155,8 +155,9 @@ def _clock(machine: GuestMachine, *, restored: bool) -> tuple[str, ...]:
     if machine.clock == "virtual":
         # QEMU's main thread moves the clock on when the CPU halts, and may see that before the last instructions are
         # counted. While QEMU records, the two wait for each other; the recording itself is of no use here. A machine
-        # that records cannot be saved, nor have several CPUs (accel/tcg/icount-common.c, replay/replay-internal.c).
-        recording = ",rr=record,rrfile=/dev/null" if restored and machine.cpus == 1 else ""
+        # that records cannot be saved, nor have several CPUs (accel/tcg/icount-common.c, replay/replay-internal.c), nor
+        # have carried out 2^31 instructions before. The lens does the same for those, and more slowly.
+        recording = ",rr=record,rrfile=/dev/null" if restored and machine.cpus == 1 and machine.lens is None else ""
         icount = f"shift={machine.instruction_ns.bit_length() - 1},sleep=off{recording}"
         return ("-accel", "tcg,thread=single", *emulated, "-icount", icount, *date)
     if machine.accelerator == "kvm":

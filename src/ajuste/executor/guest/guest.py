@@ -50,6 +50,8 @@ _BOOT_PLAN = Plan(id="boot")
 _PROBE_LIMIT = MachineLimit(host_s=30)
 _MOST_CPUS = 16
 _MEMORY_OF_QEMU_MIB = 150
+_MOST_RECORDED_BYTES = 192 << 20
+"""QEMU records no machine that has carried out 2^31 instructions: unpacking takes about 2.2 for each byte."""
 
 
 @dataclass(frozen=True)
@@ -269,10 +271,11 @@ class GuestExecutor(Executor):
         return build_initramfs(self._files, self._image, session.directory / "initramfs", quiet_gate=quiet_gate)
 
     def _check_memory(self, initramfs: Initramfs) -> None:
-        if self._memory_mib < initramfs.least_memory_mib:
+        least = initramfs.least_memory_mib
+        if self._memory_mib < least:
             raise RequestError(
-                f"{self._memory_mib} MiB of memory are not enough; the files of this guest require at least "
-                f"{initramfs.least_memory_mib} MiB"
+                f"{self._memory_mib} MiB of memory are not enough; the files of this guest require at least {least} MiB",
+                hint=f"set --memory {-(-least // 256) * 256}, or memory_mib of [target]",
             )
 
     def _choose_accelerator(self, emulator: Emulator, initramfs: Initramfs, session: MachineSession) -> Accelerator:
@@ -292,6 +295,7 @@ class GuestExecutor(Executor):
         return choose_accelerator(self._home, emulator.version, self._image.sha256, boots)
 
     def _machine(self, emulator: Emulator, initramfs: Initramfs, accelerator: Literal["tcg", "kvm"]) -> GuestMachine:
+        unrecorded = self._cpus > 1 or initramfs.size_bytes > _MOST_RECORDED_BYTES
         return GuestMachine(
             emulator=emulator,
             kernel=self._image.vmlinuz.resolve(),
@@ -306,7 +310,7 @@ class GuestExecutor(Executor):
             nodes=self._layout.nodes,
             topology=self._layout.topology,
             turn_us=self._turn_us,
-            lens=lens_of_turns(emulator, self._turn_us) if self._clock == "virtual" and self._cpus > 1 else None,
+            lens=lens_of_turns(emulator, self._turn_us) if self._clock == "virtual" and unrecorded else None,
         )
 
     def _prepare(

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.catalogue.programs import install_hint
-from ajuste.executor.guest.tree import FileTree, Regular, check_self_contained, interpreters_of, write_archive
+from ajuste.executor.guest.root import GuestRoot
+from ajuste.executor.guest.tree import (
+    FileTree,
+    FindThere,
+    Regular,
+    check_self_contained,
+    interpreters_of,
+    is_script,
+    write_archive,
+)
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program
@@ -48,14 +58,16 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     costs more emulated instructions than reading. Raises RequestError for files that are missing, unsuitable or too
     large.
     """
-    tree = FileTree()
+    root = files.root
+    tree = FileTree(root.has) if root else FileTree()
+    find = root.find if root else _nowhere
     tree.add("/init", Regular(native_program(AGENT), 0o755))
     tree.add(f"/ajuste/bin/{WORKLOADS}", Regular(native_program(WORKLOADS), 0o755))
     if files.services:
         tree.add(f"/ajuste/bin/{SERVICE}", Regular(native_program(SERVICE), 0o755))
     for program in files.programs:
-        _add_program(tree, program, files.packages)
-    _add_study_files(tree, files.study_files)
+        _add_program(tree, program, files.packages, find)
+    _add_study_files(tree, files.study_files, find)
     for scheduler in files.schedulers:
         _add_scheduler(tree, scheduler, kernel)
     from ajuste.executor.guest.module import modules_for  # Reads ELF files: slow to load, and hosts need it not.
@@ -70,6 +82,10 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     tree.add("/ajuste/boot.json", Regular(_boot(lines, quiet_gate)))
     with out.open("wb") as archive:
         write_archive(tree, archive)
+        if root is not None:
+            # Linux unpacks one archive after the other.
+            with root.path.open("rb") as content:
+                shutil.copyfileobj(content, archive, 1 << 20)
     return Initramfs(path=out, sha256=sha256_of(out), size_bytes=out.stat().st_size)
 
 
@@ -78,7 +94,11 @@ def _boot(modules: tuple[str, ...], quiet_gate: bool) -> bytes:
     return json.dumps(boot, separators=(",", ":")).encode() + b"\n"
 
 
-def _add_program(tree: FileTree, program: Path, packages: dict[str, str]) -> None:
+def _nowhere(_: str) -> None:
+    """A guest without packages has only what it is given."""
+
+
+def _add_program(tree: FileTree, program: Path, packages: dict[str, str], find: FindThere) -> None:
     if not program.is_absolute():
         raise RequestError(f"program {str(program)!r}: expected an absolute path")
     if not program.is_file():
@@ -89,31 +109,31 @@ def _add_program(tree: FileTree, program: Path, packages: dict[str, str]) -> Non
         )
     if not is_library(program) and not os.access(program, os.X_OK):
         raise RequestError(f"{program} is not executable", hint=f"make it executable: chmod +x {program}")
-    _add_loadable(tree, program, wanted_by=str(program), depth=0)
+    _add_loadable(tree, program, find, wanted_by=str(program), depth=0)
 
 
 def _add_scheduler(tree: FileTree, name: str, kernel: KernelImage) -> None:
     program = scheduler_of(kernel, name)
     tree.add(f"/ajuste/schedulers/{name}", Regular(program, 0o755))
-    _add_needs(tree, program, wanted_by=str(program), depth=0)
+    _add_needs(tree, program, _nowhere, wanted_by=str(program), depth=0)
 
 
-def _add_loadable(tree: FileTree, program: Path, *, wanted_by: str, depth: int) -> None:
+def _add_loadable(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str, depth: int) -> None:
     """Add a program and all that is needed to start it."""
     check_self_contained(program, wanted_by)
     tree.add_from_host(program)
-    _add_needs(tree, program, wanted_by=wanted_by, depth=depth)
+    _add_needs(tree, program, find, wanted_by=wanted_by, depth=depth)
 
 
-def _add_needs(tree: FileTree, program: Path, *, wanted_by: str, depth: int) -> None:
+def _add_needs(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str, depth: int) -> None:
     if depth > _DEEPEST_SCRIPT:
         raise RequestError(
             f"{wanted_by}: too many scripts interpret each other; Linux supports at most {_DEEPEST_SCRIPT}"
         )
-    interpreters = interpreters_of(program)
+    interpreters = interpreters_of(program, find)
     for interpreter in interpreters:
-        _add_loadable(tree, interpreter, wanted_by=wanted_by, depth=depth + 1)
-    if interpreters:
+        _add_loadable(tree, interpreter, find, wanted_by=wanted_by, depth=depth + 1)
+    if interpreters or is_script(program):
         return
     from ajuste.executor.guest.library import needed_by
 
@@ -124,7 +144,7 @@ def _add_needs(tree: FileTree, program: Path, *, wanted_by: str, depth: int) -> 
         tree.add_link(link, target)
 
 
-def _add_study_files(tree: FileTree, study_files: dict[str, Path]) -> None:
+def _add_study_files(tree: FileTree, study_files: dict[str, Path], find: FindThere) -> None:
     total_bytes = 0
     for name, source in sorted(study_files.items()):
         place = _study_place(name)
@@ -136,7 +156,7 @@ def _add_study_files(tree: FileTree, study_files: dict[str, Path]) -> None:
             )
         tree.add(place, Regular(source.resolve(), 0o755 if executable else 0o644))
         if executable:
-            _add_needs(tree, source, wanted_by=str(source), depth=0)
+            _add_needs(tree, source, find, wanted_by=str(source), depth=0)
 
 
 def _study_place(name: str) -> str:
@@ -177,6 +197,7 @@ class GuestFiles(BaseModel):
     has the program that starts and stops them.
 
     ``packages`` names the Debian package of a program (file name → package) for the error about a missing one.
+    ``root`` has the files of Debian packages, which are there before anything of this machine.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -187,6 +208,7 @@ class GuestFiles(BaseModel):
     schedulers: tuple[str, ...] = ()
     services: bool = False
     packages: dict[str, str] = Field(default_factory=dict)
+    root: GuestRoot | None = None
 
 
 # The program of a BPF scheduler (sched_ext) that was built for a kernel.

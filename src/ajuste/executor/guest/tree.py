@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
@@ -62,8 +62,12 @@ def write_archive(entries: Iterable[tuple[str, Entry]], out: BinaryIO) -> None:
     Parents come before their children because the order is that of the path's components. Raises RequestError for a
     file that changes its size while it is copied, or is 4 GiB or more.
     """
-    ordered = sorted(entries, key=lambda item: PurePosixPath(item[0]).parts)
-    for inode, (path, entry) in enumerate(ordered, start=1):
+    write_in_order(sorted(entries, key=lambda item: PurePosixPath(item[0]).parts), out)
+
+
+def write_in_order(entries: Iterable[tuple[str, Entry]], out: BinaryIO) -> None:
+    """As ``write_archive``, in the order that they come in: parents before their children."""
+    for inode, (path, entry) in enumerate(entries, start=1):
         _write_entry(out, inode, path, entry)
     _header(out, 0, _TRAILER, mode=0, size=0)
     # Linux finds the end without padding; other readers expect whole blocks of 512 bytes.
@@ -77,7 +81,7 @@ def _write_entry(out: BinaryIO, inode: int, path: str, entry: Entry) -> None:
         case CharacterDevice(major, minor, mode):
             _header(out, inode, path, mode=stat.S_IFCHR | mode, size=0, device=(major, minor))
         case Link(target):
-            _write_bytes(out, inode, path, stat.S_IFLNK | 0o777, target.encode())
+            _write_bytes(out, inode, path, stat.S_IFLNK | 0o777, os.fsencode(target))
         case Regular(bytes() as content, mode):
             _write_bytes(out, inode, path, stat.S_IFREG | mode, content)
         case Regular(Path() as source, mode):
@@ -108,7 +112,7 @@ def _write_file(out: BinaryIO, inode: int, path: str, mode: int, source: Path) -
 def _header(
     out: BinaryIO, inode: int, path: str, *, mode: int, size: int, links: int = 1, device: tuple[int, int] = (0, 0)
 ) -> None:
-    name = path.encode() + b"\0"
+    name = os.fsencode(path) + b"\0"
     owner = group = modified = checksum = 0
     fields = (inode, mode, owner, group, links, modified, size, 0, 0, *device, len(name), checksum)
     out.write(b"070701" + b"".join(b"%08X" % field for field in fields) + name)
@@ -140,13 +144,13 @@ def read_archive(archive: bytes) -> Iterator[tuple[str, bytes]]:
         at = start + size + 3 & ~3
 
 
-_MERGED = ("bin", "sbin", "lib", "lib64", "lib32")
+MERGED = ("bin", "sbin", "lib", "lib64", "lib32")
 """Directories that are links into /usr, as on every current distribution (the UsrMerge)."""
 
-_HIDDEN = ("proc", "sys", "dev", "ajuste", "study")
+HIDDEN = ("proc", "sys", "dev", "ajuste", "study")
 """Where the guest mounts its own file systems or keeps its own files: nothing of this machine can be put there."""
 
-_TEXTS = {
+TEXTS = {
     "etc/passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
         "ajuste:x:1000:1000:ajuste:/tmp:/bin/sh\n"
@@ -158,11 +162,15 @@ _TEXTS = {
 
 
 class FileTree:
-    """Entries by path, with the parents of each. Adding the same entry twice is harmless, another one an error."""
+    """Entries by path, with the parents of each. Adding the same entry twice is harmless, another one an error.
 
-    def __init__(self) -> None:
+    Of this machine it takes nothing to a path that is ``there`` already.
+    """
+
+    def __init__(self, there: Callable[[str], bool] = lambda _: False) -> None:
         self._entries: dict[str, Entry] = {}
-        for name in _MERGED:
+        self._there = there
+        for name in MERGED:
             self.add_directory(f"/usr/{name}")
             self._entries[name] = Link(f"usr/{name}")
         for name in ("dev", "proc", "sys", "run", "etc", "study", "ajuste/bin", "var/tmp"):
@@ -171,20 +179,20 @@ class FileTree:
         self._entries["root"] = Directory(0o700)
         self._entries["dev/console"] = CharacterDevice(5, 1)
         self._entries["dev/null"] = CharacterDevice(1, 3, 0o666)
-        for path, text in _TEXTS.items():
+        for path, text in TEXTS.items():
             self._entries[path] = Regular(text.encode())
 
     def __iter__(self) -> Iterator[tuple[str, Entry]]:
         return iter(self._entries.items())
 
     def add_directory(self, path: str) -> None:
-        for part in reversed((PurePosixPath(_place(path)), *PurePosixPath(_place(path)).parents)):
+        for part in reversed((PurePosixPath(place_in_tree(path)), *PurePosixPath(place_in_tree(path)).parents)):
             if str(part) != ".":
                 self._entries.setdefault(str(part), Directory())
 
     def add(self, path: str, entry: Entry) -> None:
         """Put ``entry`` at the absolute ``path``. Raises RequestError where something else is there already."""
-        place = _place(path)
+        place = place_in_tree(path)
         self.add_directory(str(PurePosixPath("/") / place.rpartition("/")[0]))
         there = self._entries.setdefault(place, entry)
         if there != entry:
@@ -194,30 +202,32 @@ class FileTree:
 
     def add_link(self, path: Path, target: Path) -> None:
         """Put a symbolic link to ``target``, unless something is at ``path`` already."""
-        if _place(str(path)) not in self._entries:
+        if place_in_tree(str(path)) not in self._entries and not self._there(str(path)):
             self.add(str(path), Link(str(target)))
 
     def add_from_host(self, path: Path) -> None:
         """Put a file of this machine at its own absolute path: where that is a symbolic link, a link to the file."""
+        if self._there(str(path)):
+            return
         real = path.resolve(strict=True)
         for place in (path, real):
-            if _place(str(place)).partition("/")[0] in _HIDDEN:
+            if place_in_tree(str(place)).partition("/")[0] in HIDDEN:
                 raise RequestError(
-                    f"{path} cannot be brought into the guest: /{_place(str(place)).partition('/')[0]} is the "
+                    f"{path} cannot be brought into the guest: /{place_in_tree(str(place)).partition('/')[0]} is the "
                     "guest's own there",
                     hint="copy the program elsewhere (your home directory, for example), or list it as a file of the "
                     "study and run it from /study",
                 )
         mode = 0o755 if os.access(real, os.X_OK) else 0o644
         self.add(str(real), Regular(real, mode))
-        if _place(str(path)) != _place(str(real)):
+        if place_in_tree(str(path)) != place_in_tree(str(real)):
             self.add(str(path), Link(str(real)))
 
 
-def _place(path: str) -> str:
+def place_in_tree(path: str) -> str:
     """The path in the archive: without leading slash, and through the links into /usr."""
     normal = os.path.normpath(path).lstrip("/")
-    return f"usr/{normal}" if normal.partition("/")[0] in _MERGED else normal
+    return f"usr/{normal}" if normal.partition("/")[0] in MERGED else normal
 
 
 # Scripts: which interpreter their first line asks for.
@@ -228,6 +238,9 @@ def _place(path: str) -> str:
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where ``env`` looks for a program in the guest."""
 
+FindThere = Callable[[str], str | None]
+"""From the name or path of a program to where the guest has it anyway."""
+
 _LONGEST_LINE = 256
 _NEEDS_A_TREE = re.compile(
     r"(python|pypy|perl|ruby|irb|node|nodejs|deno|bun|php|java|Rscript|R|julia|octave|tclsh|wish|expect|guile|racket|erl|"
@@ -235,8 +248,15 @@ _NEEDS_A_TREE = re.compile(
 )
 
 
-def interpreters_of(script: Path) -> tuple[Path, ...]:
-    """The programs that the first line of ``script`` names (two with ``env``); none if it has no ``#!``.
+def is_script(program: Path) -> bool:
+    """Whether its first line names an interpreter."""
+    with program.open("rb") as file:
+        return file.read(2) == b"#!"
+
+
+def interpreters_of(script: Path, find_there: FindThere = lambda _: None) -> tuple[Path, ...]:
+    """The programs that the first line of ``script`` names (two with ``env``); none if it has no ``#!``. Those that
+    are there already (``find_there``) are left out.
 
     Raises RequestError where one does not exist.
     """
@@ -250,20 +270,24 @@ def interpreters_of(script: Path) -> tuple[Path, ...]:
             f"the first line of {script}: expected #! and the absolute path of an interpreter, such as #!/bin/sh"
         )
     interpreter = Path(words[0])
-    if not interpreter.is_file():
+    there = find_there(words[0]) is not None
+    if not there and not interpreter.is_file():
         raise RequestError(
             f"{script}: interpreter {interpreter} not found", hint="install it, or change the script's first line"
         )
+    needed = () if there else (interpreter,)
     if interpreter.name != "env":
-        return (interpreter,)
+        return needed
     name = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), None)
+    if name and find_there(name):
+        return needed
     program = shutil.which(name, path=SEARCH_PATH) if name else None
     if program is None:
         raise RequestError(
             f"{script}: interpreter {name or 'of env'} not found in {SEARCH_PATH}",
             hint="install it, or change the script's first line",
         )
-    return (interpreter, Path(program))
+    return (*needed, Path(program))
 
 
 def check_self_contained(program: Path, wanted_by: str) -> None:

@@ -33,10 +33,13 @@ from ajuste.kernel.archive.download import (
     shown,
 )
 from ajuste.kernel.archive.lists import (
+    LAYOUT,
     Listed,
     Package,
+    find_essential,
     find_names,
     find_packages,
+    find_providers,
     read_listed,
     read_packages,
     unpack_list,
@@ -230,6 +233,14 @@ class Archive:
         found = self._ask(lambda file, _: find_names(file, prefix))
         return sorted(set().union(*found))
 
+    def providers(self, name: str) -> set[str]:
+        """The names of packages that provide ``name``."""
+        return set().union(*self._ask(lambda file, _: find_providers(file, name)))
+
+    def essential(self, suite: str) -> list[str]:
+        """The names of packages that every system of ``suite`` has."""
+        return sorted(set().union(*self._ask(lambda file, one: find_essential(file) if one == suite else set())))
+
     def packages(self, names: Iterable[str]) -> list[Package]:
         """All versions of the packages that have one of ``names``, each once, with all the suites that have it."""
         wanted = sorted(set(names))
@@ -365,7 +376,12 @@ class Archive:
 
     def _settings(self) -> str:
         """Stands for all that the lists depend on."""
-        settings = [chosen_mirrors(self._source, self._environment), self._environment.get(KEYS, ""), self.suites]
+        settings = [
+            chosen_mirrors(self._source, self._environment),
+            self._environment.get(KEYS, ""),
+            self.suites,
+            LAYOUT,
+        ]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
 

@@ -15,8 +15,8 @@ import shutil
 import sys
 import tarfile
 import zlib
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
@@ -31,6 +31,8 @@ else:
     from backports import zstd
 
 _DATA: Final = "data.tar"
+_CONTROL: Final = "control.tar"
+_LARGEST_SCRIPT: Final = 1 << 20
 _MOST_BYTES: Final = 16 << 30
 """No package of Debian unpacks to more."""
 _DAMAGED: Final = (ArError, tarfile.TarError, lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, ValueError)
@@ -45,14 +47,75 @@ def unpack(packages: Iterable[Path], into: Path) -> None:
     tree = _Tree(into)
     into.mkdir(exist_ok=True)
     for package in packages:
-        try:
-            with ExitStack() as opened, tarfile.open(fileobj=_open_data(package, opened), mode="r|") as tar:
-                tree.extract(tar)
-        except (*_DAMAGED, OSError) as error:
-            if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
-                raise
-            raise RunError(f"could not extract {package.name}: {str(error) or type(error).__name__}") from None
+        with _reading(package, _DATA) as tar:
+            tree.extract(tar)
     tree.finish()
+
+
+@dataclass(frozen=True)
+class PackedFile:
+    """What a package has at the relative ``path``: a directory, a link to ``target``, or a file with ``content``. The
+    ``target`` of a hard link (``same``) is a path within the package.
+    """
+
+    path: PurePosixPath
+    mode: int
+    directory: bool = False
+    same: bool = False
+    target: str = ""
+    content: bytes = b""
+
+
+def read_package(package: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[PackedFile]:
+    """What a package has at the ``wanted`` paths, in its own order; nothing is written. Modes are without setuid and
+    the like. Raises RunError as ``unpack``.
+    """
+    size_bytes = 0
+    with _reading(package, _DATA) as tar:
+        for member in tar:
+            path = _inside(member.name)
+            size_bytes += member.size
+            if size_bytes > _MOST_BYTES:
+                raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+            if not (member.isdir() or member.issym() or member.islnk() or member.isfile()):
+                raise ValueError(f"{member.name!r} is no file, directory or link")
+            if not wanted(path):
+                continue
+            if member.isdir():
+                yield PackedFile(path, member.mode & 0o1777, directory=True)
+            elif member.issym():
+                yield PackedFile(path, 0o777, target=member.linkname)
+            elif member.islnk():
+                yield PackedFile(path, 0, same=True, target=str(_inside(member.linkname)))
+            else:
+                content = tar.extractfile(member)
+                assert content is not None
+                yield PackedFile(path, member.mode & 0o777, content=content.read())
+
+
+def maintainer_script(package: Path, name: str) -> str:
+    """The text of a package's ``postinst`` or the like, which is never run; empty where it has none. Raises RunError
+    as ``unpack``.
+    """
+    with _reading(package, _CONTROL) as tar:
+        for member in tar:
+            if _inside(member.name) == PurePosixPath(name) and member.isfile() and member.size <= _LARGEST_SCRIPT:
+                content = tar.extractfile(member)
+                assert content is not None
+                return content.read().decode("utf-8", "replace")
+    return ""
+
+
+@contextmanager
+def _reading(package: Path, part: str) -> Iterator[tarfile.TarFile]:
+    """A part of a package, to be read forwards. Whatever is wrong with it is a RunError."""
+    try:
+        with ExitStack() as opened, tarfile.open(fileobj=_open_part(package, part, opened), mode="r|") as tar:
+            yield tar
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+            raise
+        raise RunError(f"could not extract {package.name}: {str(error) or type(error).__name__}") from None
 
 
 class _Forwards(io.BufferedReader):
@@ -64,15 +127,15 @@ class _Forwards(io.BufferedReader):
         return super().seek(target, whence)
 
 
-def _open_data(package: Path, opened: ExitStack) -> IO[bytes]:
+def _open_part(package: Path, part: str, opened: ExitStack) -> IO[bytes]:
     archive = ArFile(fileobj=opened.enter_context(_Forwards(io.FileIO(package))))
     if sum(60 + one.size for one in archive.getmembers()) > package.stat().st_size:
         raise ValueError("it is cut off")
-    member = next((one for one in archive.getmembers() if one.name.startswith(_DATA)), None)
+    member = next((one for one in archive.getmembers() if one.name.startswith(part)), None)
     if member is None:
-        raise ValueError(f"it has no {_DATA}")
+        raise ValueError(f"it has no {part}")
     stream = cast("IO[bytes]", member)
-    match member.name.removeprefix(_DATA):
+    match member.name.removeprefix(part):
         case ".xz" | ".lzma":
             return opened.enter_context(lzma.open(stream))
         case ".gz":

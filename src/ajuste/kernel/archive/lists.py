@@ -8,9 +8,9 @@ import lzma
 import re
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Final, cast
@@ -24,14 +24,17 @@ _VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+:~-]{0,199}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 # A field with the lines that go on with it.
 _FIELD: Final = re.compile(
-    r"^(Package|Version|Size|Installed-Size|Pre-Depends|Depends|Filename|SHA256):[ \t]*(.*(?:\n[ \t].*)*)",
+    r"^(Package|Version|Size|Installed-Size|Pre-Depends|Depends|Provides|Conflicts|Breaks|Essential|Filename|SHA256):"
+    r"[ \t]*(.*(?:\n[ \t].*)*)",
     re.IGNORECASE | re.MULTILINE,
 )
 
 
 @dataclass(frozen=True)
 class Package:
-    """One version of a package, and the suites that have it. ``path`` is its file within the archive."""
+    """One version of a package, and the suites that have it. ``path`` is its file within the archive; ``conflicts`` is
+    also what it breaks. What is ``essential`` every system has, and no package says that it requires it.
+    """
 
     name: str
     version: str
@@ -40,6 +43,9 @@ class Package:
     depends: str
     path: str
     sha256: str
+    provides: str = ""
+    conflicts: str = ""
+    essential: bool = False
     suites: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -91,9 +97,22 @@ def read_packages(text: str) -> Iterator[Package]:
         size_bytes, installed_kib = _number(fields.get("size", "")), _number(fields.get("installed-size", "0"))
         if size_bytes is None or installed_kib is None:
             continue
-        depends = filter(None, (" ".join(fields.get(field, "").split()) for field in ("pre-depends", "depends")))
-        path = fields.get("filename", "").strip()
-        yield Package(name, version, size_bytes, 1024 * installed_kib, ", ".join(depends), path, sha256)
+        yield Package(
+            name=name,
+            version=version,
+            size_bytes=size_bytes,
+            installed_bytes=1024 * installed_kib,
+            depends=_relations(fields, "pre-depends", "depends"),
+            path=fields.get("filename", "").strip(),
+            sha256=sha256,
+            provides=_relations(fields, "provides"),
+            conflicts=_relations(fields, "conflicts", "breaks"),
+            essential=fields.get("essential", "").strip() == "yes",
+        )
+
+
+def _relations(fields: Mapping[str, str], *names: str) -> str:
+    return ", ".join(filter(None, (" ".join(fields.get(name, "").split()) for name in names)))
 
 
 def _number(text: str) -> int | None:
@@ -101,12 +120,17 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 15 else None
 
 
-_LAYOUT: Final = """
+LAYOUT: Final = 2
+"""Of the files. What has another is fetched again."""
+_TABLES: Final = """
 create table listed (about text);
 create table package (
-    name text, version text, size_bytes integer, installed_bytes integer, depends text, path text, sha256 text
+    name text, version text, size_bytes integer, installed_bytes integer, depends text, path text, sha256 text,
+    provides text, conflicts text, essential integer
 );
+create table provided (virtual text, name text);
 """
+_PROVIDED: Final = re.compile(r"(?:^|,)\s*([a-z0-9][a-z0-9+.-]*)")
 
 
 def write_list(file: Path, listed: Listed, packages: Iterable[Package]) -> None:
@@ -125,11 +149,15 @@ def _write(made: Path, listed: Listed, packages: Iterable[Package]) -> None:
         # A file that was not written to its end is never put in place.
         database.execute("pragma journal_mode = off")
         database.execute("pragma synchronous = off")
-        database.executescript(_LAYOUT)
+        database.execute(f"pragma user_version = {LAYOUT}")
+        database.executescript(_TABLES)
         database.execute("insert into listed values (?)", (listed.model_dump_json(),))
-        rows = ((p.name, p.version, p.size_bytes, p.installed_bytes, p.depends, p.path, p.sha256) for p in packages)
-        database.executemany("insert into package values (?, ?, ?, ?, ?, ?, ?)", rows)
+        for package in packages:
+            database.execute("insert into package values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(package)[:-1])
+            provided = ((virtual, package.name) for virtual in _PROVIDED.findall(package.provides))
+            database.executemany("insert into provided values (?, ?)", provided)
         database.execute("create index by_name on package (name)")
+        database.execute("create index by_virtual on provided (virtual)")
         database.commit()
 
 
@@ -138,7 +166,8 @@ def read_listed(file: Path) -> Listed | None:
     try:
         with closing(_opened(file)) as database:
             row = database.execute("select about from listed").fetchone()
-        return Listed.model_validate_json(row[0]) if row else None
+            (layout,) = database.execute("pragma user_version").fetchone()
+        return Listed.model_validate_json(row[0]) if row and layout == LAYOUT else None
     except (sqlite3.Error, ValidationError, OSError):
         return None
 
@@ -160,6 +189,18 @@ def find_packages(file: Path, names: Iterable[str], suite: str) -> list[Package]
             rows = database.execute("select * from package where name = ?", (name,))
             found += [replace(Package(*row), suites=(suite,)) for row in rows]
     return found
+
+
+def find_providers(file: Path, virtual: str) -> set[str]:
+    """The names of packages that provide ``virtual``. Raises sqlite3.Error for a damaged file."""
+    with closing(_opened(file)) as database:
+        return {name for (name,) in database.execute("select name from provided where virtual = ?", (virtual,))}
+
+
+def find_essential(file: Path) -> set[str]:
+    """The names of packages that every system has. Raises sqlite3.Error for a damaged file."""
+    with closing(_opened(file)) as database:
+        return {name for (name,) in database.execute("select name from package where essential")}
 
 
 def _opened(file: Path) -> sqlite3.Connection:

@@ -12,8 +12,11 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.topology import parse_topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import split_at
+from ajuste.study.job import PACKAGE_PATTERN
 from ajuste.study.location import KeyPath as Keys
 
+PACKAGE_EXPECTED: Final = "expected the name of a Debian package, such as redis-server or redis-server/trixie"
+PACKAGE_HINT: Final = "search for packages at https://packages.debian.org"
 TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,threads=2; cores are those of a socket"
 
 
@@ -47,6 +50,7 @@ class Request:
     prepare: str | None = None
     cleanup: str | None = None
     file: tuple[str, ...] = ()
+    package: tuple[str, ...] = ()
     metric: tuple[str, ...] = ()
     min_effect: str | None = None
     precision: str | None = None
@@ -170,6 +174,16 @@ def read_topology(text: str) -> dict[str, int]:
         return parse_topology(text)
     except ValueError as failure:
         raise RequestError(str(failure), hint=TOPOLOGY_HINT, place=Place(f"--topology {text}")) from None
+
+
+def package_names(given: Sequence[str]) -> list[str]:
+    """The packages of all options ``--package``, each with names between commas. Raises RequestError."""
+    texts = [(text, Place(f"--package {text}")) for text in given]
+    found = [name for text, place in texts for name in between_commas(text, "package", place=place)]
+    for name in found:
+        if not re.fullmatch(PACKAGE_PATTERN, name):
+            raise RequestError(PACKAGE_EXPECTED, hint=PACKAGE_HINT, place=Place(f"--package {name}"))
+    return found
 
 
 def wrong(option: str, text: str, expected: str, hint: str = HINT) -> RequestError:

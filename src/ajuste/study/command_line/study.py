@@ -21,6 +21,7 @@ from ajuste.study.command_line.request import (
     Request,
     block_range,
     mebibytes,
+    package_names,
     read_topology,
     seconds,
     share,
@@ -185,8 +186,8 @@ def _services(request: Request, said: dict[Keys, str]) -> list[dict[str, Any]]:
 
 def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str, Any]:
     if not request.in_guest:
-        for name in ("clock", "memory", "machine", "topology"):
-            if getattr(request, name) is not None:
+        for name in ("clock", "memory", "machine", "topology", "package"):
+            if getattr(request, name):
                 raise RequestError(
                     "applies only to guests",
                     hint="add --vm to measure in a guest, or remove the option",
@@ -201,6 +202,9 @@ def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str
     if request.memory is not None:
         target["memory_mib"] = mebibytes("--memory", request.memory)
         said["target", "memory_mib"] = f"--memory {request.memory}"
+    if request.package:
+        target["packages"] = package_names(request.package)
+        said["target", "packages"] = " ".join(f"--package {text}" for text in request.package)
     if request.machine is not None:
         target["machine"] = {"model": absolute_machine(request.machine)}
         said["target", "machine"] = f"--machine {request.machine}"
