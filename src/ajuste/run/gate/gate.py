@@ -15,13 +15,11 @@ from ajuste.model.error import AjusteError, RunError
 from ajuste.model.gate import OF_LIMIT, GateFigure, GateResult, GateRevision, GateWord, GrownCall, GrownFunction, worst
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.report.progress import Progress
-from ajuste.run.experiment import conduct, prepare, record
+from ajuste.run.experiment import conduct, prepare, progress_of, record
 from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Run, Store
-from ajuste.study.measures import measures
 from ajuste.study.project import SIDES, BenchmarkTable, Project, Trees, missing
 from ajuste.study.schema import Study
 
@@ -122,14 +120,7 @@ class RevisionGate:
 
     def _measured(self, study: Study, benchmark: BenchmarkTable) -> tuple[Results, str]:
         """What was measured; and why it is not known which functions made a regression, if that is so."""
-        budget = study.budget
-        with Progress(
-            min_blocks=budget.min_blocks,
-            max_blocks=budget.max_blocks,
-            max_seconds=60 * budget.max_minutes,
-            metric=measures(study, self.catalogue).deciding[0],
-            quiet=self.quiet,
-        ) as progress:
+        with progress_of(study, self.catalogue, quiet=self.quiet) as progress:
             means = replace(self.means, say=progress.say)
             experiment = prepare(study, self.catalogue, means)
             with Store(means.home.store_url) as store:
