@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,11 +13,15 @@ from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
 from ajuste.cli.options import (
     AcceptRisk,
     AsRoot,
+    Baseline,
+    Blocks,
+    CgroupWeight,
     Cleanup,
     Clock,
     ClusterAddress,
     ClusterKeys,
     Confidence,
+    CpuLevels,
     DryRun,
     FailOn,
     Files,
@@ -27,17 +30,25 @@ from ajuste.cli.options import (
     Insecure,
     Json,
     KeepOutput,
+    KernelLevels,
+    KernelOptions,
     Machine,
     Memory,
     MinEffect,
+    Nice,
+    OneAtATime,
     Packages,
+    Patches,
+    PolicyLevels,
     Precision,
     Prepare,
     Quiet,
     Report,
     Save,
     SeedOfOrder,
+    SetLevels,
     Setup,
+    SourceOfKernels,
     Timeout,
     Topology,
     Verbose,
@@ -80,55 +91,31 @@ Words = Annotated[
 )
 def compare(
     words: Words = None,
-    set_: Annotated[
-        list[str] | None,
-        option("A tunable and its levels, or a range such as 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", "--set"),
-    ] = None,
+    set_: SetLevels = None,
     profile: Annotated[
         str | None,
         option(
             "Compare profiles with current settings: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", "--profile"
         ),
     ] = None,
-    nice: Annotated[str | None, option("Nice levels of the command.", "N,...")] = None,
-    policy: Annotated[str | None, option("Scheduling policies of the command.", "POLICY,...")] = None,
-    cpus: Annotated[
-        str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...")
-    ] = None,
-    cgroup_weight: Annotated[str | None, option("cpu.weight of the command's control group.", "N,...")] = None,
-    kernel: Annotated[
-        str | None,
-        option(
-            "Run in a guest with these kernels: debian:6.1, mine:NAME, or build:SOURCE[+NAME=VALUE][+PATCH]... to "
-            "build one.",
-            "KERNEL,...",
-        ),
-    ] = None,
-    source: Annotated[
-        str | None,
-        option("Short for --kernel build:SOURCE,build:SOURCE with the options and patches after it.", "SOURCE"),
-    ] = None,
-    patch: Annotated[
-        list[Path] | None, option("Compare the kernel without and with this patch (repeatable; a series).", "FILE")
-    ] = None,
-    kernel_option: Annotated[
-        list[str] | None,
-        option(
-            "Compare the kernel without and with this option, such as NUMA=n (repeatable).", "NAME=VALUE", "--option"
-        ),
-    ] = None,
+    nice: Nice = None,
+    policy: PolicyLevels = None,
+    cpus: CpuLevels = None,
+    cgroup_weight: CgroupWeight = None,
+    kernel: KernelLevels = None,
+    source: SourceOfKernels = None,
+    patch: Patches = None,
+    kernel_option: KernelOptions = None,
     vm: Vm = False,
     clock: Clock = None,
     memory: Memory = None,
     machine: Machine = None,
     topology: Topology = None,
-    one_at_a_time: Annotated[
-        bool, option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")
-    ] = False,
+    one_at_a_time: OneAtATime = False,
     screen: Annotated[
         bool, option("Find which of many settings matter, from few combinations.", None, "--screen")
     ] = False,
-    baseline: Annotated[list[str] | None, option("Baseline level (default: the first).", "[NAME=]LEVEL")] = None,
+    baseline: Baseline = None,
     background: Annotated[
         list[str] | None, option("Run this background load: a command, or spin (repeatable).", "COMMAND")
     ] = None,
@@ -161,9 +148,7 @@ def compare(
     precision: Precision = None,
     confidence: Confidence = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not (default: 5m).", "DURATION")] = None,
-    blocks: Annotated[
-        str | None, option("Number of blocks: one run of each configuration per block.", "N or MIN..MAX")
-    ] = None,
+    blocks: Blocks = None,
     warm_up: Annotated[
         int | None,
         typer.Option(

@@ -11,14 +11,11 @@ from ajuste.cli.choice import built_for
 from ajuste.cli.failing import exit_code_of
 from ajuste.cli.showing import show_results
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.metric import Metric
 from ajuste.model.verdict import FailCondition
-from ajuste.report.progress import Progress
-from ajuste.run.experiment import conduct, goes_on, prepare, require_free_name
+from ajuste.run.experiment import conduct, goes_on, prepare, progress_of, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
-from ajuste.study.measures import measures
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
 
@@ -68,15 +65,7 @@ def measure(
         from ajuste.executor.cluster.serving import begin_nursery
 
         begin_nursery()
-    budget = study.budget
-    with Progress(
-        min_blocks=budget.min_blocks,
-        max_blocks=budget.max_blocks,
-        max_seconds=60 * budget.max_minutes,
-        allocation=study.allocation,
-        metric=_first_metric(study, catalogue),
-        quiet=showing.quiet,
-    ) as progress:
+    with progress_of(study, catalogue, quiet=showing.quiet) as progress:
         chosen = replace(means, say=progress.say)
         experiment = prepare(study, catalogue, chosen)
         with Store(means.home.store_url) as store:
@@ -92,7 +81,3 @@ def measure(
     if failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
     return exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
-
-
-def _first_metric(study: Study, catalogue: Catalogue) -> Metric:
-    return measures(study, catalogue).deciding[0]

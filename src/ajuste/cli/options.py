@@ -101,6 +101,36 @@ Topology = Annotated[
         "NAME=NUMBER,...",
     ),
 ]
+SetLevels = Annotated[
+    list[str] | None,
+    option("A tunable and its levels, or a range such as 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", "--set"),
+]
+Nice = Annotated[str | None, option("Nice levels of the command.", "N,...")]
+PolicyLevels = Annotated[str | None, option("Scheduling policies of the command.", "POLICY,...")]
+CpuLevels = Annotated[str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...")]
+CgroupWeight = Annotated[str | None, option("cpu.weight of the command's control group.", "N,...")]
+KernelLevels = Annotated[
+    str | None,
+    option(
+        "Run in a guest with these kernels: debian:6.1, mine:NAME, or build:SOURCE[+NAME=VALUE][+PATCH]... to "
+        "build one.",
+        "KERNEL,...",
+    ),
+]
+SourceOfKernels = Annotated[
+    str | None,
+    option("Short for --kernel build:SOURCE,build:SOURCE with the options and patches after it.", "SOURCE"),
+]
+Patches = Annotated[
+    list[Path] | None, option("Compare the kernel without and with this patch (repeatable; a series).", "FILE")
+]
+KernelOptions = Annotated[
+    list[str] | None,
+    option("Compare the kernel without and with this option, such as NUMA=n (repeatable).", "NAME=VALUE", "--option"),
+]
+OneAtATime = Annotated[bool, option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")]
+Baseline = Annotated[list[str] | None, option("Baseline level (default: the first).", "[NAME=]LEVEL")]
+Blocks = Annotated[str | None, option("Number of blocks: one run of each configuration per block.", "N or MIN..MAX")]
 Setup = Annotated[str | None, option("Run this once before all trials.", "COMMAND")]
 Prepare = Annotated[str | None, option("Run this before each trial.", "COMMAND")]
 Cleanup = Annotated[str | None, option("Run this once after all trials.", "COMMAND")]

@@ -122,7 +122,9 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Item:
-    """A line of a list: ``mark NAME: text, note``; ``more`` are lines below it."""
+    """A line of a list: ``mark NAME: text, note``; ``more`` are lines below it. ``link`` is a page about it, relative to
+    this one.
+    """
 
     name: str
     text: str = ""
@@ -130,6 +132,7 @@ class Item:
     more: tuple[str, ...] = ()
     mark: str = ""
     tone: Tone = "plain"
+    link: str = ""
 
 
 @dataclass(frozen=True)

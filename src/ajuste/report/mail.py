@@ -55,18 +55,23 @@ _BETTER: Final = {
 
 def mail(results: Results, metrics: Sequence[str] = ()) -> str:
     """The text; ``metrics`` are the names of those to show, the deciding ones if none is named."""
+    mentioned = metrics or sorted(deciding_metrics(results))
+    return mail_of(results, mentioned, list(_introduction(results, metrics)))
+
+
+def mail_of(results: Results, metrics: Sequence[str], introduction: Sequence[str], *, figures: bool = True) -> str:
+    """The tables of ``metrics`` below an ``introduction`` of paragraphs; without ``figures`` only the normalised."""
     excerpt = excerpt_of(results)
     shown = excerpt.results
-    mentioned = metrics or deciding_metrics(results)
-    chosen = [metric for metric in measured_metrics(shown) if metric.name in mentioned]
+    chosen = [metric for metric in measured_metrics(shown) if metric.name in metrics]
     page = _Page(shown, labels_of(results), chosen or measured_metrics(shown)[:1])
     parts = (
-        *_introduction(results, metrics),
+        *map(_wrapped, introduction),
         _wrapped(excerpt.remark),
         *page.legend(),
         *page.ranking(),
         *page.normalised(),
-        *page.figures(),
+        *(page.figures() if figures else ()),
         *_ending(results),
     )
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -86,18 +91,18 @@ def _wrapped(text: str, indent: str = "") -> str:
 
 def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
     report = report_of(results, metrics)
-    yield _wrapped(report.title)
-    yield _wrapped(report.headline)
+    yield report.title
+    yield report.headline
     blocks = f"{count_of(results.blocks, 'block')}, " if results.blocks else ""
     if results.elsewhere:
-        yield _wrapped(f"{blocks}{count_of(results.elsewhere.values, 'value')}, measured elsewhere.")
+        yield f"{blocks}{count_of(results.elsewhere.values, 'value')}, measured elsewhere."
         return
     machine = results.environment.get("this machine", {})
     facts = [str(machine[name]) for name in ("processor", "memory") if name in machine]
     facts += [f"Linux {machine['kernel']}"] if "kernel" in machine else []
     where = "; on " + ", ".join(facts) if facts else ""
     trials = count_of(results.tally.trials, "trial")
-    yield _wrapped(f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}{where}.")
+    yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}{where}."
 
 
 def _ending(results: Results) -> Iterator[str]:

@@ -31,6 +31,7 @@ from ajuste.study.tune import first_study, searched_study
 
 if TYPE_CHECKING:
     from ajuste.kernel.building.build import BuildWatcher
+    from ajuste.report.progress import Progress
     from ajuste.store.store import Run, Store
 
 _LOG: Final = logging.getLogger(__name__)
@@ -106,6 +107,22 @@ def prepare_search(study: Study, search: Search, catalogue: Catalogue, means: Ru
     bed = testbed_for(study, means)
     found = resolver(*bed.surroundings(searched_study(study, search, catalogue), catalogue))
     return replace(bed.prepared(first_study(found, search), catalogue), resolver=found)
+
+
+def progress_of(study: Study, catalogue: Catalogue, *, quiet: bool) -> Progress:
+    """A display of how ``study`` goes on, for ``conduct``."""
+    from ajuste.report.progress import Progress
+    from ajuste.study.measures import measures
+
+    budget = study.budget
+    return Progress(
+        min_blocks=budget.min_blocks,
+        max_blocks=budget.max_blocks,
+        max_seconds=60 * budget.max_minutes,
+        allocation=study.allocation,
+        metric=measures(study, catalogue).deciding[0],
+        quiet=quiet,
+    )
 
 
 def goes_on(experiment: Experiment, store: Store) -> bool:

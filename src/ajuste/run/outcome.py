@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ajuste.store.store import Run, Store
 
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
-COMMANDS: Final = ("ajuste compare ", "ajuste ablate ")
+COMMANDS: Final = ("ajuste compare ", "ajuste ablate ", "ajuste suite ")
 """How a run is named that no study file is behind: by its whole command."""
 TUNE: Final = "ajuste tune "
 """How a search is named: by its whole command."""

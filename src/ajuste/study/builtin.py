@@ -6,9 +6,13 @@ import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 from ajuste.model.error import RequestError
 from ajuste.study.problem import nearest
+
+
+_FOLDER: Final = "studies"
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,13 @@ class BuiltinStudy:
 
 def builtin_studies() -> list[BuiltinStudy]:
     """All of them, by name."""
-    folder = Path(str(files("ajuste.catalogue"))) / "studies"
-    return [_read_builtin(path) for path in sorted(folder.glob("*.toml"))]
+    return [_read_builtin(path) for path in builtin_files(_FOLDER).values()]
+
+
+def builtin_files(folder: str) -> dict[str, Path]:
+    """The files in that folder of the catalogue, by the name that each has."""
+    found = sorted((Path(str(files("ajuste.catalogue"))) / folder).glob("*.toml"))
+    return {path.stem: path for path in found}
 
 
 def find_study(name_or_path: str) -> Path:
@@ -32,18 +41,21 @@ def find_study(name_or_path: str) -> Path:
 
     Whatever ends in ``.toml`` or has a slash is a file; a built-in name comes before a file of the same name.
     """
-    known = {study.name: study.path for study in builtin_studies()}
+    return find_file(name_or_path, _FOLDER, "study", "list the built-in studies with `ajuste studies`")
+
+
+def find_file(name_or_path: str, folder: str, what: str, hint: str) -> Path:
+    """As ``find_study``, of anything that the catalogue has in ``folder``."""
+    known = builtin_files(folder)
     if name_or_path in known:
         return known[name_or_path]
     path = Path(name_or_path)
     if path.is_file():
         return path
     if path.suffix == ".toml" or "/" in name_or_path:
-        raise RequestError(
-            f"study file {name_or_path} not found", hint="list the built-in studies with `ajuste studies`"
-        )
+        raise RequestError(f"{what} file {name_or_path} not found", hint=hint)
     near = nearest(name_or_path, list(known)) or f"; expected one of {', '.join(known)}, or a file"
-    raise RequestError(f'study "{name_or_path}" not found{near}', hint="list the studies with `ajuste studies`")
+    raise RequestError(f'{what} "{name_or_path}" not found{near}', hint=hint)
 
 
 def _read_builtin(path: Path) -> BuiltinStudy:

@@ -13,13 +13,11 @@ from ajuste.kernel.spec import parse_study_spec
 from ajuste.model.error import AjusteError, RunError
 from ajuste.model.gate import GateRevision
 from ajuste.model.results import Results
-from ajuste.report.progress import Progress
-from ajuste.run.experiment import conduct, prepare, record
+from ajuste.run.experiment import conduct, prepare, progress_of, record
 from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Run, Store
-from ajuste.study.measures import measures
 from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, Trees, missing
 from ajuste.study.schema import Study
 
@@ -135,14 +133,8 @@ class RevisionBench:
         """What was measured. Where a revision is beyond the limit, it is counted by function of what the revision
         ``explained`` carries out more; if that fails, the second value says why. Raises RunError.
         """
-        budget, request = study.budget, self.request
-        with Progress(
-            min_blocks=budget.min_blocks,
-            max_blocks=budget.max_blocks,
-            max_seconds=60 * budget.max_minutes,
-            metric=measures(study, request.catalogue).deciding[0],
-            quiet=request.quiet,
-        ) as progress:
+        request = self.request
+        with progress_of(study, request.catalogue, quiet=request.quiet) as progress:
             options = replace(request.options, say=progress.say)
             experiment = prepare(study, request.catalogue, options)
             with Store(options.home.store_url) as store:

@@ -110,17 +110,20 @@ HINT = "see `ajuste compare --help`, or docs/how-to/compare.md for examples"
 
 @dataclass(frozen=True)
 class CommandLine:
-    """``said`` has the words for keys of the study, such as ``--nice 0,10`` for ``("factor", 0)``."""
+    """``said`` has the words for keys of the study, such as ``--nice 0,10`` for ``("factor", 0)``; ``command`` is what
+    stands for the rest.
+    """
 
     said: Mapping[Keys, str]
     hint: str = HINT
+    command: str = "ajuste compare"
 
     def place(self, keys: Keys) -> Place:
         """The option that said it, or what is around it."""
         for end in range(len(keys), 0, -1):
             if keys[:end] in self.said:
                 return Place(self.said[keys[:end]])
-        return Place("ajuste compare")
+        return Place(self.command)
 
     @property
     def directory(self) -> Path:

@@ -1,0 +1,220 @@
+"""``ajuste suite``: several workloads as one experiment over the same configurations."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.choice import built_for, kernels_of_source
+from ajuste.cli.measuring import check_report
+from ajuste.cli.options import (
+    AcceptRisk,
+    Baseline,
+    Blocks,
+    CgroupWeight,
+    Clock,
+    Confidence,
+    CpuLevels,
+    DryRun,
+    Fresh,
+    Json,
+    KernelLevels,
+    KernelOptions,
+    Memory,
+    MinEffect,
+    Nice,
+    OneAtATime,
+    Patches,
+    PolicyLevels,
+    Quiet,
+    Report,
+    SeedOfOrder,
+    SetLevels,
+    SourceOfKernels,
+    Topology,
+    Verbose,
+    Vm,
+    example,
+    option,
+)
+from ajuste.cli.plan import show_plan
+from ajuste.cli.showing import command_line, telling
+from ajuste.machine.home import Home, home
+from ajuste.machine.installation import ajuste_version
+from ajuste.model.error import RequestError
+from ajuste.model.suite import SuiteResult
+from ajuste.report.console import Console
+from ajuste.report.html import write_report
+from ajuste.report.results import report_of
+from ajuste.report.suite import suite_mail, suite_report
+from ajuste.report.terminal import print_report
+from ajuste.run.outcome import results_of
+from ajuste.run.suite import SuiteRequest, SuiteRun
+from ajuste.run.testbed import RunOptions
+from ajuste.store.store import Store
+from ajuste.study.command_line.request import Request
+from ajuste.study.suite import builtin_suites, find_suite
+
+
+@example(
+    "ajuste suite",
+    "ajuste suite scheduler --kernel debian:6.1,debian:6.12 --dry-run",
+)
+def suite(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SUITE]", help="A built-in suite or a suite file; without it, list the built-in suites."
+        ),
+    ] = None,
+    members: Annotated[
+        list[str] | None, typer.Argument(metavar="[MEMBER]...", help="The members to measure (default: all).")
+    ] = None,
+    set_: SetLevels = None,
+    nice: Nice = None,
+    policy: PolicyLevels = None,
+    cpus: CpuLevels = None,
+    cgroup_weight: CgroupWeight = None,
+    kernel: KernelLevels = None,
+    source: SourceOfKernels = None,
+    patch: Patches = None,
+    kernel_option: KernelOptions = None,
+    vm: Vm = False,
+    clock: Clock = None,
+    memory: Memory = None,
+    topology: Topology = None,
+    one_at_a_time: OneAtATime = False,
+    baseline: Baseline = None,
+    min_effect: MinEffect = None,
+    confidence: Confidence = None,
+    max_time: Annotated[
+        str | None,
+        option("Stop after this time, decided or not; members get equal parts (default: the suite's).", "DURATION"),
+    ] = None,
+    blocks: Blocks = None,
+    seed: SeedOfOrder = None,
+    keep_going: Annotated[
+        bool, option("Leave out members that cannot be measured or that fail.", None, "--keep-going")
+    ] = False,
+    accept_risk: AcceptRisk = False,
+    dry_run: DryRun = False,
+    fresh: Fresh = False,
+    report: Report = None,
+    form: Annotated[
+        Literal["lkml"] | None, option("lkml: print plain-text tables for a mail.", None, "--format")
+    ] = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: Json = False,
+) -> int:
+    """Measure several workloads as one experiment.
+
+    Measures each member of a suite under the same configurations, one after the other, and shows one table. All
+    verdicts hold together with the confidence of the suite.
+    """
+    if form is not None and as_json:
+        raise RequestError("--format lkml conflicts with --json", hint="remove one of them")
+    if name is None:
+        _list_suites(as_json=as_json)
+        return 0
+    check_report(report)
+    kernel, kernel_said = kernels_of_source(source, patch or (), kernel_option or (), kernel)
+    chosen = find_suite(name)
+    request = Request(
+        commands=(),
+        set=tuple(set_ or ()),
+        nice=nice,
+        policy=policy,
+        cpus=cpus,
+        cgroup_weight=cgroup_weight,
+        kernel=kernel,
+        kernel_said=kernel_said,
+        vm=vm,
+        clock=clock,
+        memory=memory,
+        topology=topology,
+        one_at_a_time=one_at_a_time,
+        baseline=tuple(baseline or ()),
+        min_effect=min_effect,
+        confidence=confidence,
+        max_time=max_time,
+        blocks=blocks,
+        seed=seed,
+    )
+    place, silent = home(), quiet or as_json
+    means = RunOptions(place, accept_risk=accept_risk, say=telling(quiet=silent))
+    wanted = SuiteRequest(chosen, chosen.chosen(tuple(members or ())), request, keep_going=keep_going, fresh=fresh)
+    run = SuiteRun(wanted, catalogue(), means, command_line(), quiet=silent)
+    if dry_run:
+        for study in run.studies.values():
+            show_plan(study, catalogue(), means, as_json=as_json)
+        return 0
+    first = next(iter(run.studies.values()))
+    if names := built_for(first, catalogue(), means, quiet=silent):
+        run = run.on_kernels(names)
+    run.check()
+    showing = SuiteShowing(report, form, verbose=verbose, as_json=as_json)
+    try:
+        result = run.carry_out()
+    except BaseException:
+        if (partial := run.so_far()) is not None:
+            showing.show(partial, place)
+        raise
+    showing.show(result, place)
+    return 1 if run.failed else 0
+
+
+def _list_suites(*, as_json: bool) -> None:
+    found = builtin_suites()
+    if as_json:
+        rows = [
+            {"name": one.table.name, "title": one.table.title, "members": [member.name for member in one.table.members]}
+            for one in found
+        ]
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    console = Console(soft_wrap=True)
+    for one in found:
+        console.print(one.table.name, style="bold")
+        console.print(f"    {one.table.title}\n    {', '.join(member.name for member in one.table.members)}")
+
+
+class SuiteShowing:
+    """How a person wants to see a suite: ``report`` is where its page goes, if not to its usual place."""
+
+    def __init__(
+        self, report: Path | None, form: Literal["lkml"] | None, *, verbose: bool = False, as_json: bool = False
+    ) -> None:
+        self._report = report
+        self._form = form
+        self._verbose = verbose
+        self._as_json = as_json
+
+    def show(self, result: SuiteResult, place: Home) -> None:
+        """Print it, the answer first; then write its page, and those of its members."""
+        path = self._report or place.reports / f"{result.id}.html"
+        page = suite_report(result, place.reports, path)
+        if self._as_json:
+            typer.echo(result.model_dump_json(indent=2))
+        elif self._form is not None:
+            typer.echo(suite_mail(result), nl=False)
+        else:
+            print_report(page, Console(file=sys.stdout), verbose=self._verbose, path=path)
+        sys.stdout.flush()
+        write_report(page, path, _contents(result.model_dump_json()))
+        with Store(place.store_url) as store:
+            for member in result.members:
+                if member.metrics:
+                    found = results_of(store.find_run(member.run), store)
+                    own = place.reports / f"{member.run}.html"
+                    write_report(report_of(found), own, _contents(found.model_dump_json()))
+
+
+def _contents(text: str) -> str:
+    return hashlib.sha256(f"{ajuste_version()} {text}".encode()).hexdigest()

@@ -1,0 +1,261 @@
+"""What a suite found, for people: a sentence, one table of all members, and where each member's report is."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from ajuste.model.metric import Direction, Metric
+from ajuste.model.results import Measured
+from ajuste.model.suite import SuiteMean, SuiteMember, SuiteResult
+from ajuste.model.verdict import Verdict
+from ajuste.model.wording import amount, change, listed, percent, visible_line
+from ajuste.report.document import (
+    Badge,
+    Block,
+    Cell,
+    Column,
+    CommandBlock,
+    Entry,
+    Folded,
+    Item,
+    Listing,
+    Notes,
+    Paragraph,
+    Picture,
+    Report,
+    Row,
+    RowGroup,
+    Section,
+    Table,
+)
+from ajuste.report.format import NOTHING, count_of
+from ajuste.report.labels import Labels, labels_of
+from ajuste.report.mail import mail_of
+from ajuste.report.method import clock_name
+from ajuste.report.plots.forest import forest_plots
+from ajuste.report.verdicts import LOOKS, ORDER, verdict_text
+
+_BETTER: Final[dict[Direction, str]] = {"lower": "lower is better", "higher": "higher is better"}
+_STATES: Final = {"complete": "", "partial": " It was interrupted; run the same command again to resume."}
+
+
+def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | None = None) -> Report:
+    """The answer first. ``pages`` has the reports of the members, to which ``page`` has links."""
+    labels = labels_of(result.results)
+    sentences = list(_sentences(result, labels))
+    sections = (
+        Section("Members", tuple(_tables(result, labels)), "members", "Members", _about(result)),
+        *((Section("Notes", (Notes(notes),), "notes"),) if (notes := tuple(_notes(result))) else ()),
+        *_pictures(result, labels),
+        Section("Reports of the members", tuple(_runs(result, pages, page)), "runs", "Reports"),
+    )
+    return Report(
+        title=result.results.title,
+        headline=sentences[0],
+        lead=(*map(Paragraph, sentences[1:]), Paragraph(_facts(result), "dim")),
+        sections=sections,
+        stem=result.results.study,
+    )
+
+
+def suite_mail(result: SuiteResult) -> str:
+    """As plain text for a mail: the members in the tables of ``report.mail``."""
+    sentences = [*_sentences(result, labels_of(result.results)), *_notes(result)]
+    shown = [metric.name for metric in result.results.metrics]
+    return mail_of(result.results, shown, [result.results.title, *sentences, _facts(result)], figures=False)
+
+
+def _sentences(result: SuiteResult, labels: Labels) -> Iterator[str]:
+    """One for each configuration beside the baseline."""
+    measured = count_of(sum(bool(one.metrics) for one in result.members), "member")
+    others = [one for one in result.results.configurations if not one.baseline]
+    for one in others:
+        own = [verdict for verdict in result.results.verdicts if verdict.configuration == one.name]
+        counts = Counter(verdict.verdict for verdict in own)
+        said = listed([f"{counts[word]} {_verb(word, counts[word])}" for word in ORDER if counts[word]])
+        means = listed([_mean_words(mean) for mean in result.means if mean.configuration == one.name])
+        what = "members" if len(own) == len([member for member in result.members if member.metrics]) else "metrics"
+        yield f"{labels.setting(one)}: of {len(own)} {what} {said}.{f' {means}.' if means else ''}"
+    if not others:
+        yield f"Nothing is compared: {measured} measured." if result.results.configurations else "Nothing was measured."
+
+
+def _verb(word: str, count: int) -> str:
+    verbs = {"improves": "improve", "worsens": "worsen", "differs": "differ"}
+    return verbs[word] if word in verbs and count > 1 else word
+
+
+def _mean_words(mean: SuiteMean) -> str:
+    interval = _interval(mean.low, mean.high)
+    of = f"{len(mean.members)} members, {_BETTER[mean.direction]}"
+    return f"geometric mean ({of}) {change(mean.estimate, 'ratio', '')}{f' ({interval})' if interval else ''}".replace(
+        "geometric", "Geometric", 1
+    )
+
+
+def _interval(low: float | None, high: float | None, scale: str = "ratio", unit: str = "") -> str:
+    if low is None or high is None:
+        return ""
+    return f"{change(low, 'ratio' if scale == 'ratio' else 'difference', unit)} to " + change(
+        high, "ratio" if scale == "ratio" else "difference", unit
+    )
+
+
+def _facts(result: SuiteResult) -> str:
+    results = result.results
+    configurations = count_of(len(results.configurations), "configuration")
+    members = count_of(sum(bool(one.metrics) for one in result.members), "member")
+    trials = count_of(results.tally.trials, "trial")
+    clock = (clock_name(results),) if results.clock else ()
+    level = f"{percent(results.level)} intervals for all {result.comparisons} comparisons together"
+    held = (level,) if result.comparisons else ()
+    return (
+        " · ".join((configurations, members, trials, *clock, f"seed {results.seed}", *held))
+        + "."
+        + _STATES[result.state]
+    )
+
+
+def _about(result: SuiteResult) -> str:
+    if not result.comparisons:
+        return "Mean of each member."
+    return (
+        f"Each configuration against the baseline; {percent(result.results.level)} intervals for all "
+        f"{result.comparisons} comparisons of all members together (Bonferroni). The smallest effect that matters is "
+        f"{percent(result.results.smallest_effect)}."
+    )
+
+
+# The tables.
+
+
+def _tables(result: SuiteResult, labels: Labels) -> Iterator[Block]:
+    baseline = next((one for one in result.results.configurations if one.baseline), None)
+    if baseline is None:
+        return
+    others = [one for one in result.results.configurations if not one.baseline]
+    heads = [column for one in others for column in (Column(labels.short(one)), Column("", figure=False))]
+    columns = (Column("Member", figure=False), Column(labels.short(baseline)), *heads)
+    verdicts = {(one.metric, one.configuration): one for one in result.results.verdicts}
+    rows = [_row(metric, baseline, others, verdicts) for metric in result.results.metrics]
+    rows += [row for direction in _BETTER if (row := _mean_row(result, direction, others)) is not None]
+    yield Table(columns, (RowGroup("", tuple(rows)),), "members-table")
+    if others:
+        yield Folded("Intervals", (_intervals(result, labels, others, verdicts),))
+
+
+def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: dict[tuple[str, str], Verdict]) -> Row:
+    own = baseline.metrics.get(metric.name)
+    cells: list[Entry] = [
+        metric.name,
+        Cell(NOTHING, missing="no clean trial") if own is None else amount(own.mean, metric.unit),
+    ]
+    for one in others:
+        verdict = verdicts.get((metric.name, one.name))
+        if verdict is None or verdict.estimate is None:
+            cells += [NOTHING, verdict.verdict if verdict else ""]
+        else:
+            badge = Badge(verdict.verdict, LOOKS[verdict.verdict].sign, verdict.verdict)
+            cells += [change(verdict.estimate, verdict.scale, verdict.unit), badge]
+    return Row(tuple(cells))
+
+
+def _mean_row(result: SuiteResult, direction: Direction, others: list[Measured]) -> Row | None:
+    """None where there is no such mean."""
+    found = {one.configuration: one for one in result.means if one.direction == direction}
+    if not found:
+        return None
+    cells: list[Entry] = [f"geometric mean, {_BETTER[direction]}", ""]
+    for one in others:
+        mean = found.get(one.name)
+        if mean is None:
+            cells += [NOTHING, ""]
+        else:
+            cells += [change(mean.estimate, "ratio", ""), Badge(mean.verdict, LOOKS[mean.verdict].sign, mean.verdict)]
+    return Row(tuple(cells))
+
+
+def _intervals(
+    result: SuiteResult, labels: Labels, others: list[Measured], verdicts: dict[tuple[str, str], Verdict]
+) -> Table:
+    columns = (
+        Column("Member", figure=False),
+        Column("Metric", figure=False, optional=True),
+        Column("Change"),
+        Column("Interval"),
+        Column("", figure=False),
+    )
+    smallest = result.results.smallest_effect
+    groups = []
+    for one in others:
+        rows = []
+        for metric in result.results.metrics:
+            verdict = verdicts.get((metric.name, one.name))
+            if verdict is None:
+                continue
+            interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit) or NOTHING
+            badge = Badge(verdict.verdict, LOOKS[verdict.verdict].sign, verdict_text(verdict, smallest))
+            title = metric.title.partition(": ")[2]
+            changed = change(verdict.estimate, verdict.scale, verdict.unit)
+            rows.append(Row((metric.name, title, changed, interval, badge), verdict.reason))
+        rows += [
+            Row(
+                (
+                    f"geometric mean, {_BETTER[mean.direction]}",
+                    "",
+                    change(mean.estimate, "ratio", ""),
+                    _interval(mean.low, mean.high) or NOTHING,
+                    Badge(mean.verdict, LOOKS[mean.verdict].sign, mean.verdict),
+                )
+            )
+            for mean in result.means
+            if mean.configuration == one.name
+        ]
+        groups.append(RowGroup(labels.setting(one), tuple(rows)))
+    return Table(columns, tuple(groups), "intervals-table", "Intervals")
+
+
+def _notes(result: SuiteResult) -> Iterator[str]:
+    for one in result.members:
+        if one.reason:
+            yield f"Left out: {one.name}: {visible_line(one.reason).rstrip('.')}."
+        elif not one.metrics:
+            yield f"Not measured yet: {one.name}."
+    counted = {name for mean in result.means for name in mean.members}
+    apart = [one.name for one in result.members if one.metrics and one.name not in counted]
+    if counted and apart:
+        yield (
+            f"Not in a geometric mean: {listed(apart)}. A mean needs ratios of at least two members with the same "
+            "better direction."
+        )
+    yield from map(visible_line, result.results.notes)
+
+
+def _pictures(result: SuiteResult, labels: Labels) -> tuple[Section, ...]:
+    plots = [
+        plot
+        for place, metric in enumerate(result.results.metrics)
+        for plot in forest_plots(result.results, metric, labels, f"member-{place}")
+    ]
+    names = {f"member-{place}": metric.title for place, metric in enumerate(result.results.metrics)}
+    pictures = tuple(Picture(plot, names[plot.name.rpartition("-")[0]]) for plot in plots)
+    return (Section("Effects", pictures, "effects", "Effects"),) if pictures else ()
+
+
+def _runs(result: SuiteResult, pages: Path | None, page: Path | None) -> Iterator[Block]:
+    measured = [one for one in result.members if one.run]
+    yield Listing(tuple(_item(one, pages, page) for one in measured))
+    yield CommandBlock("again", result.results.reproduce)
+    yield Paragraph(f"Digest {result.results.digest}", "dim")
+
+
+def _item(one: SuiteMember, pages: Path | None, page: Path | None) -> Item:
+    link = ""
+    if pages is not None and page is not None:
+        link = os.path.relpath(pages / f"{one.run}.html", page.parent)
+    said = f"{count_of(one.blocks, 'block')}, {one.stopped}" if one.metrics else "failed"
+    return Item(one.name, f"ajuste report {one.run}", said, link=link)

@@ -1,0 +1,235 @@
+"""The file of a suite: its members, each of which becomes a study of the same configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import Field, ValidationError
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import Place, RequestError
+from ajuste.study.builtin import builtin_files, find_file
+from ajuste.study.command_line.request import CommandLine, Request, seconds, share
+from ajuste.study.command_line.study import adhoc_document
+from ajuste.study.factors import ParseKernel
+from ajuste.study.job import BudgetTable, Name, ScratchTable, Share, StudyTable, Whole, WorkloadTable
+from ajuste.study.location import KeyPath, StudySource
+from ajuste.study.problem import Problem, error, from_validation, nearest
+from ajuste.study.read import checked_study, read_toml
+from ajuste.study.schema import AnalysisTable, Study
+
+FOLDER: Final = "suites"
+HINT: Final = "see docs/how-to/suite.md for every field"
+DEFAULT_METRIC: Final = "elapsed"
+"""Of a command, and of a workload without a main metric."""
+
+
+class GuestTable(StudyTable):
+    """The guest of a member, where guests are measured."""
+
+    cpus: Whole | None = Field(default=None, ge=1, le=64, description="CPUs of the guest.")
+    memory_mib: Whole | None = Field(default=None, ge=64, le=1048576, description="Memory of the guest, in MiB.")
+
+    @property
+    def given(self) -> dict[str, int]:
+        """As a study's target has it."""
+        return self.model_dump(exclude_none=True)
+
+
+class MemberTable(StudyTable):
+    """A workload of a suite."""
+
+    name: Name = Field(description="Lower-case letters, digits and hyphens.")
+    metrics: tuple[str, ...] = Field(
+        default=(),
+        max_length=10,
+        description="The metrics that get verdicts; the first counts in the geometric mean (default: the workload's "
+        "main metric, or elapsed).",
+    )
+    workload: WorkloadTable = Field(description="What is measured, as in a study.")
+    scratch: ScratchTable | None = Field(default=None, description="A file system for each trial, as in a study.")
+    guest: GuestTable = Field(default=GuestTable(), description="Overrides the guest of the suite.")
+
+
+class SuiteTable(StudyTable):
+    """Workloads that are measured as one experiment."""
+
+    version: int = Field(default=1, alias="schema", ge=1, le=1, description="The version of this format.")
+    name: Name = Field(max_length=30, description="Lower-case letters, digits and hyphens.")
+    title: str = Field(default="", description="The title to show (default: the name).")
+    what: str = Field(default="", description="What it measures, in a sentence or two.")
+    smallest_effect: Share | None = Field(
+        default=None, description="The smallest effect that matters, relative to the baseline (default: 0.02)."
+    )
+    guest: GuestTable = Field(default=GuestTable(), description="The guest of all members.")
+    budget: BudgetTable = Field(
+        default=BudgetTable(), description="As in a study; max_minutes is for all members together."
+    )
+    members: tuple[MemberTable, ...] = Field(alias="member", min_length=1, max_length=50)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """``source`` is its file."""
+
+    source: StudySource
+    table: SuiteTable
+
+    def chosen(self, names: Sequence[str]) -> tuple[MemberTable, ...]:
+        """The members of those names, in the file's order; all if none is named. Raises RequestError."""
+        known = [one.name for one in self.table.members]
+        for name in names:
+            if name not in known:
+                raise RequestError(
+                    f'member "{name}" not found in the suite {self.table.name}{nearest(name, known)}',
+                    hint=f"choose one of {', '.join(known)}",
+                )
+        return tuple(one for one in self.table.members if not names or one.name in names)
+
+
+def builtin_suites() -> list[Suite]:
+    """The suites that Ajuste has itself, by name."""
+    return [read_suite(path) for path in builtin_files(FOLDER).values()]
+
+
+def find_suite(name_or_path: str) -> Suite:
+    """The built-in suite of that name, or that of a file. Raises RequestError."""
+    return read_suite(find_file(name_or_path, FOLDER, "suite", "list the suites with `ajuste suite`"))
+
+
+def read_suite(path: Path) -> Suite:
+    """The suite in the file ``path``; its form is checked. Raises one RequestError with everything that is wrong."""
+    document, source = read_toml(path, "suite file", "list the suites with `ajuste suite`", fields=HINT)
+    try:
+        table = SuiteTable.model_validate(document)
+    except ValidationError as failure:
+        raise error(from_validation(failure, SuiteTable), source) from None
+    names = [one.name for one in table.members]
+    wrong = [
+        Problem(("member", index, "name"), f'the member "{name}" is given twice; expected different names')
+        for index, name in enumerate(names)
+        if name in names[:index]
+    ]
+    wrong += [
+        Problem(("member", index, "workload"), "several commands are a factor; expected kind or one command")
+        for index, one in enumerate(table.members)
+        if one.workload.variants
+    ]
+    if wrong:
+        raise error(wrong, source)
+    return Suite(source, table)
+
+
+# A member of a suite as a study.
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What all ``members`` have together: confidence, which each gets as much of as it has verdicts, and time."""
+
+    members: tuple[MemberTable, ...]
+    confidence: float
+    max_minutes: float
+
+    def confidence_of(self, member: MemberTable) -> float:
+        """That of all verdicts of ``member``: the errors of all members add up to those of the suite."""
+        verdicts = sum(_verdicts(one) for one in self.members)
+        return 1 - (1 - self.confidence) * _verdicts(member) / verdicts
+
+    @property
+    def minutes_each(self) -> float:
+        return self.max_minutes / len(self.members)
+
+
+def _verdicts(member: MemberTable) -> int:
+    """Of each configuration."""
+    return max(1, len(member.metrics))
+
+
+def shares(suite: Suite, members: tuple[MemberTable, ...], request: Request) -> Shares:
+    """What ``members`` share, as ``request`` says or else the suite. Raises RequestError."""
+    confidence = AnalysisTable.model_fields["confidence"].default
+    if request.confidence is not None:
+        confidence = share("--confidence", request.confidence)
+    minutes = suite.table.budget.max_minutes
+    if request.max_time is not None:
+        minutes = seconds("--max-time", request.max_time) / 60
+    return Shares(members, confidence, minutes)
+
+
+def member_study(
+    suite: Suite,
+    member: MemberTable,
+    request: Request,
+    together: Shares,
+    known: Catalogue,
+    *,
+    parse_kernel: ParseKernel = str,
+) -> Study:
+    """The configurations of ``request`` with the workload of ``member``, checked. Raises RequestError."""
+    workload = member.workload
+    command = (workload.kind,) if workload.kind else workload.command or ()
+    own = replace(request, commands=(command,), confidence=None, max_time=None)
+    document, line = adhoc_document(own, known)
+    origin = MemberOrigin(suite, suite.table.members.index(member), replace(line, command="ajuste suite"))
+    given = workload.model_dump(exclude_unset=True, by_alias=True)
+    if not request.in_guest:
+        given["parameters"] = {**given.get("parameters", {}), **workload.host_parameters}
+    given.pop("host_parameters", None)
+    document["name"] = f"{suite.table.name}-{member.name}"
+    document["workload"] = {"timeout_s": document["workload"]["timeout_s"], **given}
+    document["target"] = {**_guest(suite, member, request), **document["target"]}
+    if member.scratch is not None:
+        document["scratch"] = member.scratch.model_dump(exclude_unset=True)
+    document["analysis"] |= {
+        "metrics": list(member.metrics or (_main(workload, known),)),
+        "confidence": together.confidence_of(member),
+    }
+    if request.min_effect is None and suite.table.smallest_effect is not None:
+        document["analysis"]["smallest_effect"] = suite.table.smallest_effect
+    document["budget"] = {
+        **suite.table.budget.model_dump(exclude_unset=True),
+        **(document["budget"] if request.blocks is not None else {}),
+        "max_minutes": together.minutes_each,
+    }
+    return checked_study(document, origin, known, parse_kernel=parse_kernel)
+
+
+def _main(workload: WorkloadTable, known: Catalogue) -> str:
+    kind = known.workloads.get(workload.kind or "")
+    return (kind.main if kind else "") or DEFAULT_METRIC
+
+
+def _guest(suite: Suite, member: MemberTable, request: Request) -> Mapping[str, Any]:
+    """What the command line says goes first."""
+    if not request.in_guest:
+        return {}
+    given = suite.table.guest.given | member.guest.given
+    return {name: value for name, value in given.items() if name != "cpus" or request.topology is None}
+
+
+@dataclass(frozen=True)
+class MemberOrigin:
+    """Where each part of a member's study is written down in the suite, or was said on the command ``line``."""
+
+    suite: Suite
+    index: int
+    line: CommandLine
+    hint: str = HINT
+
+    @property
+    def directory(self) -> Path:
+        """Programs and files of a suite are beside it."""
+        return self.suite.source.file.parent
+
+    def place(self, keys: KeyPath) -> Place:
+        """Of the field that says it, or else of the option."""
+        member: KeyPath = ("member", self.index)
+        if keys[:1] in (("workload",), ("scratch",)):
+            return self.suite.source.place((*member, *keys))
+        if keys[:2] == ("analysis", "metrics"):
+            return self.suite.source.place((*member, *keys[1:]))
+        return self.line.place(keys)
