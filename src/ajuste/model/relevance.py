@@ -101,6 +101,11 @@ class NoChance(BaseModel):
         return f"{self.factor} had {'hardly a' if self.hardly else 'no'} chance to matter: {self.saw}"
 
     @property
+    def warning(self) -> str:
+        """The same before anything is measured."""
+        return f"{self.factor} cannot matter as things are: {self.saw}. To see an effect, {self.instead}."
+
+    @property
     def note(self) -> str:
         """All of it, in sentences."""
         where = f" ({self.where})" if self.where else ""

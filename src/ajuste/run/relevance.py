@@ -56,9 +56,13 @@ class ActivityObserver(ABC):
         self.files = tuple(dict.fromkeys(condition.file for condition, _ in found if condition.file))
         self.functions = frozenset(name for condition, _ in found for name in condition.functions)
 
+    def before(self) -> tuple[NoChance, ...]:
+        """What has no chance to matter, as can be told before anything is measured."""
+        return no_chances(self.resolved, self.catalogue, self.standing(), standing=True)
+
     @abstractmethod
     def standing(self) -> Activity:
-        """What can be told before anything is measured."""
+        """What is there before anything is measured."""
 
     def begin(self) -> None:
         """The first block is about to begin."""
@@ -129,9 +133,19 @@ class GuestObserver(ActivityObserver):
 
     @property
     def _counts(self) -> bool:
-        """Whether functions of the kernel can tell something. What happens after the workload's end is not counted."""
+        """Whether functions of the kernel are to be counted: where the study counts instructions anyway, or where no
+        sampler can tell. What happens after the workload's end is not counted.
+        """
         study = self.resolved.study
-        return bool(self.functions) and study.target.clock == "virtual" and not study.workload.observe_s
+        if study.target.clock != "virtual" or study.workload.observe_s:
+            return False
+        return bool(self.functions) and (self.resolved.counts_instructions or self._needs_functions)
+
+    @property
+    def _needs_functions(self) -> bool:
+        """Whether there is a condition that only functions can tell of in a guest."""
+        found = conditions_for(self.resolved, self.catalogue)
+        return any(condition.functions and not any(map(_samplers, groups)) for condition, groups in found)
 
     def _requests(self, names: Sequence[str], executors: Executors) -> list[TrialRequest]:
         design = self.resolved.study.design
@@ -238,7 +252,7 @@ class RelevanceLook:
 
     def begin(self) -> None:
         """Before the first block: what is known without measuring is said."""
-        for one in standing_chances(self.observer):
+        for one in self.observer.before():
             self._tell(one)
         self.observer.begin()
 
@@ -255,6 +269,8 @@ class RelevanceLook:
             self.say(one.sentence)
 
 
-def standing_chances(observer: ActivityObserver) -> tuple[NoChance, ...]:
-    """What has no chance to matter, as can be told before anything is measured."""
-    return no_chances(observer.resolved, observer.catalogue, observer.standing(), standing=True)
+def chances_before(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:
+    """What of ``resolved`` has no chance to matter, as can be told without measuring, on this machine or in guests."""
+    if resolved.study.target.kind == "host":
+        return HostObserver(resolved, catalogue).before()
+    return GuestObserver(resolved, catalogue, lambda _: frozenset()).before()
