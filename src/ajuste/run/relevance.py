@@ -164,6 +164,8 @@ class GuestObserver(ActivityObserver):
                 return _activity(observed, self._ran(observed.costs, request), self._has(request))
         except AjusteError as failure:  # No QEMU with plugins, or no symbols.
             _LOG.info("functions not counted", extra={"reason": failure.message})
+            if not samplers:
+                return None
         try:
             return _activity(request.executor.run(plan))
         except AjusteError as failure:
