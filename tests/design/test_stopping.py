@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from ajuste.design.stopping import LOOKS_EACH, Mean, StoppingLimits, hopeless, is_look, stop, wants_repeat
+from ajuste.design.stopping import (
+    LOOKS_EACH,
+    Mean,
+    StoppingLimits,
+    hopeless,
+    is_look,
+    stop,
+    stop_irrelevant,
+    wants_repeat,
+)
 from ajuste.model.trial import Slot, Trial
 from verdicts import verdict
 
@@ -115,3 +124,12 @@ def test_a_configuration_that_broke_in_every_attempt_of_the_first_block_is_hopel
     found = hopeless([works, trial(0, "b", 0, "failed"), trial(0, "b", 1, "failed")], broken)
     assert found is not None
     assert (found.slot.configuration, found.attempt) == ("b", 1)
+
+
+@pytest.mark.parametrize(("word", "blocks", "stops"), [("undecided", 5, True), ("undecided", 4, False), ("worsens", 5, False)])
+def test_what_cannot_matter_is_measured_no_further_unless_something_is_certain(
+    word: Any, blocks: int, stops: bool
+) -> None:
+    found = stop_irrelevant([verdict(word=word)], blocks, LIMITS.min_blocks)
+    assert (found is not None) == stops
+    assert found is None or found.why == "irrelevant"

@@ -22,6 +22,7 @@ from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.quantiles import with_quantile_columns, with_quantiles
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record, record_of
+from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
 from ajuste.analysis.summary import AsRun, as_run, measured, outlier_notes, with_intervals
 from ajuste.analysis.surface.blocks import blocks_of, correlations
 from ajuste.analysis.surface.surfaces import Promise, best_set, surfaces
@@ -33,6 +34,7 @@ from ajuste.design.combinations import principal
 from ajuste.design.stopping import Why
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
+from ajuste.model.relevance import NoChance
 from ajuste.model.results import Explained, History, Results, Tally
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Configuration, Trial
@@ -200,9 +202,10 @@ def assemble(
     created: str = "",
     ajuste: str = "",
     machines: Machines = ONE_MACHINE,
+    no_chance: Sequence[NoChance] = (),
 ) -> Results:
     """The results of ``trials``. ``notes`` are added to those that follow from study and trials; ``machines`` are those
-    of the blocks, where there are several.
+    of the blocks, where there are several; ``no_chance`` is what had no chance to matter.
     """
     study = resolved.study
     record = record_of(trials) if isinstance(trials, Sequence) else trials
@@ -212,6 +215,8 @@ def assemble(
     made = configurations(resolved)
     across = compared_machines(resolved, clean, machines)
     found = verdicts(resolved, clean, across)
+    idle = unrefuted(no_chance, found, resolved)
+    found = without_more_blocks(found, idle, resolved)
     known = means(resolved, clean)
     summaries = with_intervals(with_quantiles(measured(made, clean), clean, all_metrics), known)
     group = family(made, resolved.deciding, study.analysis.confidence)
@@ -240,7 +245,7 @@ def assemble(
         title=study.title or study.name,
         question=study.question,
         answer=" ".join(
-            filter(None, (agreed, "" if described else said, of_factors, lines_answer(apart, resolved.deciding)))
+            filter(None, (reasons(idle, resolved), agreed, "" if described else said, of_factors, lines_answer(apart, resolved.deciding)))
         ),
         run=run,
         seed=study.design.seed,
@@ -280,9 +285,10 @@ def assemble(
         explained=tuple(_with_initial(e, columns) for e in resolved.explained),
         environment=dict(environment or {}),
         reproduce=tuple(reproduce),
+        no_chance=idle,
         notes=tuple(
             dict.fromkeys(
-                (*_notes(resolved, clean, counted), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
+                (*(one.note for one in idle), *_notes(resolved, clean, counted), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
             )
         ),
         created=created,

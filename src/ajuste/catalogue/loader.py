@@ -21,11 +21,22 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import FigureSource, Metric
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Location, SamplerSource
+from ajuste.model.relevance import GuestQuestion, RelevanceCondition
 from ajuste.model.results import PredictionRule
 from ajuste.model.tunable import InstanceKind, Marker, Tunable
 from ajuste.model.workload import WorkloadKind
 
-M = TypeVar("M", Tunable, WorkloadKind, Metric, InstanceKind, PredictionRule, ModelledMachine)
+M = TypeVar(
+    "M",
+    Tunable,
+    WorkloadKind,
+    Metric,
+    InstanceKind,
+    PredictionRule,
+    ModelledMachine,
+    RelevanceCondition,
+    GuestQuestion,
+)
 V = TypeVar("V")
 
 _MACHINE_HINT = "see docs/explanation/modelled-machine.md for what a machine has"
@@ -43,6 +54,8 @@ class Catalogue:
     parts: Mapping[str, InstanceKind] = field(default_factory=dict)
     rules: dict[str, PredictionRule] = field(default_factory=dict)
     machines: Mapping[str, ModelledMachine] = field(default_factory=dict)
+    conditions: Mapping[str, RelevanceCondition] = field(default_factory=dict)
+    guest_questions: Mapping[str, GuestQuestion] = field(default_factory=dict)
     there: Callable[[Catalogue, Tunable, KernelVersion], tuple[str, ...]] = lambda *_: ()
     """Which of several the machine has that is spoken of; none where no machine is (see ``executor.host.machine``)."""
 
@@ -136,6 +149,10 @@ class Catalogue:
         """The related but different tunable that a kernel of ``version`` has instead, if there is one."""
         return place.counterpart(self.tunables, tunable, version)
 
+    def conditions_of(self, tunable: Tunable) -> tuple[RelevanceCondition, ...]:
+        """What must be met, or ``tunable`` cannot matter."""
+        return tuple(self.conditions[name] for name in tunable.matters_if)
+
     def check_level(self, tunable: Tunable, text: str, version: KernelVersion | None = None) -> str:
         """See ``ajuste.catalogue.level.check_level``."""
         return level.check_level(tunable, text, version)
@@ -174,6 +191,8 @@ def catalogue() -> Catalogue:
         parts=load(folder / "parts.toml", "part", InstanceKind),
         rules=load(folder / "rules.toml", "rule", PredictionRule),
         machines=Later(lambda: load(folder / "machines", "machine", ModelledMachine)),
+        conditions=Later(lambda: load(folder / "conditions.toml", "condition", RelevanceCondition)),
+        guest_questions=Later(lambda: load(folder / "guests.toml", "question", GuestQuestion)),
     )
 
 

@@ -32,6 +32,7 @@ from ajuste.report.plan import PlannedPackageSet, plan_report
 from ajuste.report.terminal import print_report
 from ajuste.run.experiment import resolved_study
 from ajuste.run.planning import planned_study
+from ajuste.run.relevance import chances_before
 from ajuste.run.testbed import RunOptions
 from ajuste.study.overrides import with_packages, with_topology
 from ajuste.study.resolved import ResolvedStudy
@@ -74,10 +75,13 @@ def show_plan(study: Study, catalogue: Catalogue, means: RunOptions, *, as_json:
     """Print every write, command and trial of ``study``, and do nothing."""
     means = replace(means, dry=True)
     resolved = resolved_study(study, catalogue, means)
+    no_chance = chances_before(resolved, catalogue)
     if study.target.kind == "host":
-        planned = planned_study(resolved, catalogue, _values_here(resolved, catalogue), user_here())
+        now = _values_here(resolved, catalogue)
+        planned = planned_study(resolved, catalogue, now, user_here(), no_chance)
     else:
-        planned = planned_study(resolved, catalogue).model_copy(update={"packages": _packages(study, means)})
+        planned = planned_study(resolved, catalogue, no_chance=no_chance)
+        planned = planned.model_copy(update={"packages": _packages(study, means)})
     if as_json:
         typer.echo(planned.model_dump_json(indent=2))
     else:

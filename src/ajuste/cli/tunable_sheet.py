@@ -167,12 +167,15 @@ def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
         ("Kernels", Text(kernels(tunable))),
     ]
     lines += [("Where" if not number else "", _place(where)) for number, where in enumerate(tunable.where)]
+    if tunable.matters_if:
+        lines.append(("Matters", Text(_matters(tunable))))
     if tunable.instances:
         lines.append(("Several", Text(_several(tunable))))
     if tunable.risk != "none":
         words = {"performance": "can slow the machine down", "hang": "can hang the machine"}[tunable.risk]
         lines.append(("Risk", Text(f"{words}. {tunable.risk_note}".rstrip(), style="yellow")))
     for label, text in (
+        ("Counters", _counters(tunable)),
         ("Removed", tunable.removed),
         ("Successor", f"{tunable.successor}, related but different" if tunable.successor else ""),
         ("Predecessor", f"{tunable.predecessor}, related but different" if tunable.predecessor else ""),
@@ -207,6 +210,17 @@ def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:
     return Text(f"{other.name} = {value}", style="bold") + Text(
         f"\nits {kin} in this kernel, a related but different tunable: {other.title}"
     )
+
+
+def _matters(tunable: Tunable) -> str:
+    """``if swap is on, and pages are swapped``."""
+    return f"if {', and '.join(condition.met for condition in catalogue().conditions_of(tunable))}"
+
+
+def _counters(tunable: Tunable) -> str:
+    """The kernel's counters that show whether it can matter."""
+    conditions = catalogue().conditions_of(tunable)
+    return ", ".join(dict.fromkeys(name for condition in conditions for name in condition.counters))
 
 
 def _several(tunable: Tunable) -> str:

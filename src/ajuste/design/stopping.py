@@ -27,8 +27,10 @@ MOST_ATTEMPTS = 2
 BEST_PART = 3
 """A search for the best ends when one in so many configurations may still be it."""
 
-Why = Literal["decided", "budget", "time", "interrupted", "failed"]
-"""Why a run ended. What is decided here is never ``interrupted``."""
+Why = Literal["decided", "budget", "time", "irrelevant", "interrupted", "failed"]
+"""Why a run ended; ``irrelevant``: what varies had no chance to matter. What is decided here is never
+``interrupted``.
+"""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,16 @@ def stop(
     if minutes >= limits.max_minutes:
         return Stop("time", f"reached the limit of {_time(limits.max_minutes)} after {_blocks(blocks)}; {still}")
     return None
+
+
+def stop_irrelevant(findings: Sequence[Finding], blocks: int, min_blocks: int) -> Stop | None:
+    """Whether to stop because nothing that varies has a chance to matter. As many blocks as were asked for are measured
+    in any case; where something is certain all the same, the rest is measured, too.
+    """
+    certain = any(one.deciding and one.verdict not in ("equivalent", "undecided") for one in findings)
+    if certain or blocks < min_blocks:
+        return None
+    return Stop("irrelevant", f"what varies had no chance to matter in {_blocks(blocks)}")
 
 
 def stop_refining(surfaces: KnownSurface, blocks: int, minutes: float, limits: StoppingLimits) -> Stop | None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.metric import Metric, Scale
+from ajuste.model.relevance import NoChance
 from ajuste.model.scheduling import Explanation
 from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import KERNEL_FACTOR, Factor
@@ -278,7 +279,7 @@ class Results(_Doc):
     metrics), no host times.
 
     ``answer`` is the answer to ``question`` in a sentence or two, ``stopped`` says why the run ended (``decided``,
-    ``budget``, ``time``, ``interrupted``, ``failed``) and ``stopped_because`` says it in words.
+    ``budget``, ``time``, ``irrelevant``, ``interrupted``, ``failed``) and ``stopped_because`` says it in words.
     ``design`` says in sentences how the trials were ordered and allotted. ``blocks`` counts those with a clean pair: of
     the baseline and any other configuration, not of all.
     ``environment`` is a nested mapping of text for people (kernel, QEMU, CPUs, memory, workload command lines,
@@ -297,6 +298,7 @@ class Results(_Doc):
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
     samplers.
     ``tuning`` is what a search has found: then the verdicts are those of its check alone.
+    ``no_chance`` are the factors that had no chance to matter, as far as no verdict says otherwise.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
     """
 
@@ -309,7 +311,7 @@ class Results(_Doc):
     seed: int | None
     clock: Clock | None
     digest: str
-    stopped: Literal["decided", "budget", "time", "interrupted", "failed"] | None
+    stopped: Literal["decided", "budget", "time", "irrelevant", "interrupted", "failed"] | None
     stopped_because: str
     level: float
     smallest_effect: float
@@ -342,6 +344,7 @@ class Results(_Doc):
     explained: tuple[Explained, ...] = ()
     environment: dict[str, Any] = Field(default_factory=dict)
     reproduce: tuple[str, ...] = ()
+    no_chance: tuple[NoChance, ...] = Field(default=(), exclude_if=lambda found: not found)
     notes: tuple[str, ...] = ()
     created: str = ""
     ajuste: str = ""

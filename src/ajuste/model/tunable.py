@@ -164,6 +164,8 @@ class Tunable(BaseModel):
     where they have one, that the kernel changes along with this one, ``companion_directories`` directories of files
     that it does. ``aliases`` are other names that people know it by.
 
+    ``matters_if`` names conditions (see ``model.relevance``) that must all be met, or it cannot matter.
+
     ``removed`` says when and why it went, ``successor`` names a related but different tunable of later kernels,
     ``predecessor`` the like of earlier ones.
     """
@@ -183,6 +185,7 @@ class Tunable(BaseModel):
     special: dict[str, str] = Field(default_factory=dict)
     default: str
     scaled: bool = False
+    matters_if: tuple[str, ...] = ()
     instances: str = ""
     chosen: dict[str, str] = Field(default_factory=dict)
     aliases: tuple[str, ...] = ()

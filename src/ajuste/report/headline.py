@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from ajuste.model.metric import Metric
+from ajuste.model.relevance import explains_all
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
 from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
@@ -47,7 +48,11 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
     deciding = deciding_metrics(results)
     metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
     found = (_Subject(results, metric, labels).headline() for metric in metrics[:MOST_METRICS])
-    return tuple(one for one in found if one is not None)
+    by_sentence: dict[str, Headline] = {}
+    for one in found:
+        if one is not None:
+            by_sentence.setdefault(one.sentence, one)
+    return tuple(by_sentence.values())
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,14 @@ class _Subject:
         if is_screening(self.results):
             return self._of_effects([one for one in self.results.effects if one.metric == self.metric.name])
         verdicts = verdicts_of(self.results, self.metric.name)
+        if any(one.verdict == "undecided" for one in verdicts) and self._reasons:
+            return self._say(f"{self._reasons}.")
         return self._of_verdicts(verdicts) if verdicts else self._described()
+
+    @property
+    def _reasons(self) -> str:
+        """Why nothing that varies can matter, if so."""
+        return "; ".join(one.sentence for one in explains_all(self.results.no_chance, self.results.factors))
 
     def _of_verdicts(self, verdicts: Sequence[Verdict]) -> Headline:
         if self.metric.direction == "none":

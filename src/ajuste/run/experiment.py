@@ -21,7 +21,9 @@ from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
+from ajuste.model.relevance import RELEVANCE, NoChance, kept_of
 from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.run.relevance import ActivityObserver, RelevanceLook
 from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
 from ajuste.study.resolve import resolve, resolver
@@ -135,7 +137,7 @@ def goes_on(experiment: Experiment, store: Store) -> bool:
     kept = store.latest_run(experiment.fingerprint, study.design.seed)
     if kept is None or study.target.clock == "virtual":
         return kept is not None
-    if kept.stopped in ("decided", "failed"):
+    if kept.stopped in ("decided", "irrelevant", "failed"):
         return False
     then = ResolvedStudy.model_validate_json(kept.resolved).study.budget
     spent = {"budget": study.budget.max_blocks > then.max_blocks, "time": study.budget.max_minutes > then.max_minutes}
@@ -272,6 +274,10 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
             store.set_environment(run, environment)
         return bed.executor(experiment, machine, first)
 
+    def keep(found: tuple[NoChance, ...]) -> None:
+        environment[RELEVANCE] = [one.model_dump(mode="json") for one in found]
+        store.set_environment(run, environment)
+
     resolved = experiment.resolved
     bed = testbed_for(resolved.study, means)
     if KERNEL_OPTIONS not in environment and (options := _kernel_options(experiment, means)):
@@ -283,7 +289,8 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
     first = keeper(means.home, run.id, resolved.writes, catalogue())
     with bed.connected, Executors(opened, ready) as executors, ExitStack() as stack:
         stack.callback(_say_what_came_up, executors, environment, ready)
-        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver).carry_out()
+        look = None if experiment.resolver else _look(bed.observer(experiment, catalogue()), environment, watcher, keep)
+        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look).carry_out()
         explained = resolved.study.analysis.explain and experiment.resolver is None
         if explained and stop.why != "failed" and bed.explains:
             from ajuste.run.recordings import record_decisive
@@ -291,6 +298,17 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
             record_decisive(run, store, executors, means.say)
         _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
         store.stop_run(run, stop.why, stop.words)
+
+
+def _look(
+    observer: ActivityObserver | None,
+    environment: Mapping[str, Any],
+    watcher: Watcher,
+    keep: Callable[[tuple[NoChance, ...]], None],
+) -> RelevanceLook | None:
+    if observer is None:
+        return None
+    return RelevanceLook(observer, keep, watcher.say, kept_of(environment))
 
 
 def _say_what_came_up(

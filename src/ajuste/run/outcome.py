@@ -11,6 +11,7 @@ from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
 from ajuste.kernel.spec import BUILT, TO_BUILD
 from ajuste.model.error import RunError
+from ajuste.model.relevance import kept_of
 from ajuste.model.results import Results
 from ajuste.model.wording import split_at
 from ajuste.study.resolved import ResolvedStudy
@@ -25,7 +26,7 @@ TUNE: Final = "ajuste tune "
 """How a search is named: by its whole command."""
 BISECT: Final = "ajuste kernel bisect "
 """How a step of a bisection is named, likewise: which kernels it takes follows from that."""
-_STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "time", "failed": "failed"}
+_STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "time", "irrelevant": "irrelevant", "failed": "failed"}
 
 
 def results_of(run: Run, store: Store) -> Results:
@@ -59,6 +60,7 @@ def _computed(run: Run, store: Store) -> Results:
         created=run.created,
         ajuste=run.ajuste,
         **({"machines": machines} if (machines := store.machines(run)) else {}),
+        **({"no_chance": no_chance} if (no_chance := kept_of(run.environment)) else {}),
     )
     if left_out := _left_out(run.environment):
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})

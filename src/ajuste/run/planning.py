@@ -12,6 +12,7 @@ from ajuste.analysis.results import configurations, effects, rates_of
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.plan import Command, Write, location_words
+from ajuste.model.relevance import NoChance
 from ajuste.model.trial import KERNEL_FACTOR, Configuration
 from ajuste.report.plan import (
     PlannedBudget,
@@ -33,11 +34,16 @@ RUN_PERCENTS: Final = (1.0, 3.0, 10.0)
 
 
 def planned_study(
-    resolved: ResolvedStudy, catalogue: Catalogue, current: Mapping[str, str] | None = None, user: str = ""
+    resolved: ResolvedStudy,
+    catalogue: Catalogue,
+    current: Mapping[str, str] | None = None,
+    user: str = "",
+    no_chance: Sequence[NoChance] = (),
 ) -> PlannedStudy:
     """Every write, command and trial of ``resolved``: the trials of the blocks that are run in any case.
 
     Of a host ``current`` says what its tunables are now, and ``user`` whose the commands are that say nothing else.
+    ``no_chance`` is what cannot matter there.
     """
     study, target = resolved.study, resolved.study.target
     made = configurations(resolved)
@@ -82,7 +88,7 @@ def planned_study(
         precision=study.analysis.precision,
         correction=_correction(resolved),
         needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
-        notes=(*_looked_at(study), *_further(resolved, made), *resolved.notes),
+        notes=(*(one.warning for one in no_chance), *_looked_at(study), *_further(resolved, made), *resolved.notes),
     )
 
 

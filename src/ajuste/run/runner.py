@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
 from ajuste.model.event import Restored, Written
+from ajuste.model.relevance import explains_all
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.outputs.trial import trial
 from ajuste.run.schedule import (
@@ -28,6 +29,7 @@ from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy
 
 if TYPE_CHECKING:
+    from ajuste.run.relevance import RelevanceLook
     from ajuste.store.store import Place, Run, Store
 
 _LOG: Final = logging.getLogger(__name__)
@@ -91,7 +93,8 @@ class Runner:
     Trials run at once where the executor allows it (virtual clock), also of several blocks, up to where something may
     be decided; there all wait for each other, so that what is measured does not depend on which trial was quicker.
 
-    With a ``resolver`` it is a search: the study grows by what is suggested.
+    With a ``resolver`` it is a search: the study grows by what is suggested. ``look`` sees in the first block whether
+    what varies can matter at all.
     """
 
     study: ResolvedStudy
@@ -100,6 +103,7 @@ class Runner:
     executors: Executors
     watcher: Watcher
     resolver: Resolver | None = None
+    look: RelevanceLook | None = None
     _schedule: Schedule = field(init=False)
     _history: TrialHistory = field(init=False)
     _before: dict[str, dict[str, str]] = field(default_factory=dict, init=False)  # by machine
@@ -127,15 +131,33 @@ class Runner:
             self.study = schedule.study
             if len(self.study.legs) > kept:
                 self._keep_study(self.study)
+            looks = self._begin_look(number)
             last = self._measure_blocks(number)
             if number == schedule.first and (stop := schedule.hopeless()):  # The first block is settled by now.
                 return stop
+            self._end_look(anew=looks)
             stop = schedule.look(last)
             schedule.tell(last, self.watcher)
             if stop is not None:
                 return stop
             number = last + 1
         return stop
+
+    def _begin_look(self, number: int) -> bool:
+        """Whether it is seen in block ``number`` what moves: once in a run, where something is measured."""
+        wanted = filter(self._is_wanted, self._schedule.block(number))
+        if self.look is None or not self.look.is_due or (slot := next(wanted, None)) is None:
+            return False
+        self.executors.prepared(self.study.find(slot.configuration).machine)
+        self.look.begin()
+        return True
+
+    def _end_look(self, *, anew: bool) -> None:
+        if self.look is None:
+            return
+        if anew:
+            self.look.end(self.executors)
+        self._schedule.no_chance = explains_all(self.look.kept or (), self.study.factors)
 
     def _keep_study(self, study: ResolvedStudy) -> None:
         """So that the run can be read without suggesting its configurations again."""

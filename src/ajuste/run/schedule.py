@@ -25,8 +25,10 @@ from ajuste.design.stopping import (
     reviews,
     stop,
     stop_at_best,
+    stop_irrelevant,
     stop_refining,
 )
+from ajuste.model.relevance import NoChance
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
 from ajuste.outputs.trial import is_broken, why_lost
@@ -130,6 +132,8 @@ class Schedule(ABC):
     limits: StoppingLimits
     found: tuple[Finding, ...] = ()
     """What is known since the last look."""
+    no_chance: tuple[NoChance, ...] = ()
+    """Why nothing that varies can matter, if so."""
     follows_from_trials = True
     """Whether blocks depend on the trials before them."""
 
@@ -207,11 +211,20 @@ class FixedSchedule(Schedule):
             return None
         self._looked = measured
         self.found = self.findings(number)
-        return self._judge(number, measured, minutes)
+        if (end := self._judge(number, measured, minutes)) is not None:
+            return end
+        return stop_irrelevant(self.found, measured, self.limits.min_blocks) if self.no_chance else None
 
     def tell(self, number: int, watcher: BlockWatcher) -> None:
         if number >= self._warm_up:
-            watcher.block_done(number, self.found)
+            watcher.block_done(number, self.expected)
+
+    @property
+    def expected(self) -> tuple[Finding, ...]:
+        """What is known; where it is no use to go on, nothing asks for more blocks."""
+        if not self.no_chance:
+            return self.found
+        return tuple(one.model_copy(update={"more_blocks": 0}) for one in self.found)
 
     def findings(self, number: int) -> tuple[Finding, ...]:
         """What can be said after block ``number``, all of whose trials are kept."""

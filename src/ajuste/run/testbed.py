@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ajuste.executor.guest.guest import GuestOptions
     from ajuste.executor.guest.initramfs import GuestFiles
     from ajuste.executor.guest.root import GuestRoot
+    from ajuste.run.relevance import ActivityObserver
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -111,6 +112,10 @@ class Testbed(ABC):
         """Evidence that the kernel is what the study takes it for, if for anything. Raises RunError if it is not."""
         return None
 
+    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
+        """What sees whether that which varies can matter; None where nothing can."""
+        return None
+
 
 class HostTestbed(Testbed):
     """This machine."""
@@ -126,6 +131,11 @@ class HostTestbed(Testbed):
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
         return prepared_for(experiment.resolved, self.means.home, self.means.say, first)
+
+    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
+        from ajuste.run.relevance import HostObserver
+
+        return HostObserver(experiment.resolved, catalogue)
 
 
 class BenchTestbed(HostTestbed):
@@ -157,6 +167,9 @@ class BenchTestbed(HostTestbed):
             accept_risk=self.means.accept_risk,
         )
         return BenchExecutor(self._connection, job, experiment.resolved, self.means.say)
+
+    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
+        return None
 
 
 class GuestTestbed(Testbed):
@@ -248,6 +261,15 @@ class GuestTestbed(Testbed):
         features = tuple(feature for proof in proofs for feature in proof.features)
         return proofs[0].model_copy(update={"features": features}) if proofs else None
 
+    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
+        from ajuste.kernel.symbols import kernel_symbols
+        from ajuste.run.relevance import GuestObserver
+
+        def names_of(machine: Machine) -> frozenset[str]:
+            return frozenset(one.name for one in kernel_symbols(experiment.images[machine.kernel], self.means.home))
+
+        return GuestObserver(experiment.resolved, catalogue, names_of)
+
     def _guest(self, experiment: Experiment, machine: Machine) -> tuple[KernelImage, GuestFiles, GuestOptions]:
         from ajuste.executor.guest.initramfs import GuestFiles
         from ajuste.executor.guest.root import root_arguments
@@ -297,6 +319,9 @@ class ClusterTestbed(GuestTestbed):
         # Workers that this process has started are as good as itself: nobody else can reach them.
         own = partial(super().executor, experiment, machine, first) if self._connection.cluster.channel else None
         return ClusterExecutor(self._connection, partial(pack_guest, *guest), self.means.say, own)
+
+    def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
+        return None
 
 
 def _root_of(study: Study, means: RunOptions) -> GuestRoot | None:

@@ -13,6 +13,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Write
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR, Configuration, Factor
 from ajuste.model.tunable import CgroupLimit, ProcessAttribute, SchedulerProgram, ScratchAttribute
+from ajuste.study.answerable import guest_notes
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
 from ajuste.study.files import study_files
@@ -142,7 +143,7 @@ def _assemble(
         programs=commands.programs,
         files={name: str(path.absolute()) for name, path in study_files(study).items()},
         explained=explain(study, knobs, factors, catalogue),
-        notes=(*successor_notes(knobs), *study.notes),
+        notes=(*successor_notes(knobs), *guest_notes(study, catalogue), *study.notes),
         modelled=modelled_machine(study, catalogue),
     )
 

@@ -1,0 +1,147 @@
+"""Relevance: when a setting can matter at all, and what was seen that leaves it no chance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ajuste.model.plan import SamplerSource
+from ajuste.model.trial import Factor
+
+RELEVANCE: Final = "relevance"
+"""Where the environment of a run has the findings of this kind."""
+
+Fact = Literal["cpus", "nodes"]
+"""How many CPUs or NUMA nodes the machine has."""
+
+FigureOrigin = SamplerSource | Literal["snmp", "netstat", "snmp6", "netdev"]
+"""What samplers read, and files of a network namespace that only this machine can be asked for."""
+
+_FIGURE: Final = re.compile(r"[a-z0-9]+:[A-Za-z0-9_.{}-]+")
+
+
+class RelevanceCondition(BaseModel):
+    """A condition without which settings cannot matter. ``met`` follows *Matters if*, ``unmet`` says what was seen
+    instead, in sentences that stand without a capital and a full stop; ``instead`` is what a person can do then.
+
+    It is not met where one of these says so; what cannot be read says nothing:
+
+    - ``fact``: the machine has one of them only.
+    - ``file``, whose text ``holds`` (a regular expression) does not match anywhere.
+    - ``figures``, groups of ``SOURCE:NAME``: nothing in one of the groups moved. Of a counter that means that it did
+      not grow (by more than ``at_least`` per second, where that is given), of a level that it was 0 all the time. The
+      first of a group must be there, the others where the kernel has them. ``{disk}`` and ``{interface}`` stand for
+      those of the setting.
+    - ``functions`` of the kernel: it has all of them, and none ran. They are all ways to the code that reads it.
+
+    ``standing``: it can be told before anything is measured.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
+    met: str
+    unmet: str
+    instead: str
+    fact: Fact | None = None
+    file: str = Field(default="", pattern=r"^(/(proc|sys)/.*)?$")
+    holds: str = ""
+    figures: tuple[tuple[str, ...], ...] = ()
+    at_least: float = Field(default=0.0, ge=0)
+    functions: tuple[str, ...] = ()
+    standing: bool = False
+
+    @model_validator(mode="after")
+    def _can_be_told(self) -> Self:
+        if not (self.fact or self.file or self.figures or self.functions):
+            raise ValueError("nothing says whether it is met; expected fact, file, figures or functions")
+        if bool(self.file) != bool(self.holds):
+            raise ValueError("file and holds belong together")
+        for name in (name for group in self.figures for name in group):
+            if not _FIGURE.fullmatch(name):
+                raise ValueError(f"{name!r} is no figure; expected SOURCE:NAME")
+        return self
+
+    def figures_of(self, parts: dict[str, str]) -> tuple[tuple[str, ...], ...]:
+        """The groups for an instance with these parts, such as a disk; without those that name what it has not."""
+        named = [tuple(_filled(name, parts) for name in group) for group in self.figures]
+        return tuple(group for group in named if not any("{" in name for name in group))
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """The names of all figures, without their sources, each once."""
+        return tuple(dict.fromkeys(name.partition(":")[2] for group in self.figures for name in group))
+
+
+def _filled(text: str, parts: dict[str, str]) -> str:
+    for name, value in parts.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+class NoChance(BaseModel):
+    """Why ``factor`` had no chance to matter: ``saw`` is what was seen, ``where`` it was looked for, and ``instead``
+    what a person can do. ``never_ran`` are functions of the kernel: all ways to the code that reads the setting.
+    ``hardly``: it had hardly a chance, so that nothing is stopped for it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    factor: str
+    saw: str
+    where: str = ""
+    instead: str = ""
+    never_ran: tuple[str, ...] = ()
+    hardly: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """Without a full stop: ``vm.swappiness had no chance to matter: no swap is on``."""
+        return f"{self.factor} had {'hardly a' if self.hardly else 'no'} chance to matter: {self.saw}"
+
+    @property
+    def warning(self) -> str:
+        """The same before anything is measured."""
+        return f"{self.factor} cannot matter as things are: {self.saw}. To see an effect, {self.instead}."
+
+    @property
+    def note(self) -> str:
+        """All of it, in sentences."""
+        where = f" ({self.where})" if self.where else ""
+        ran = f" The kernel never ran the code that reads it ({', '.join(self.never_ran)})." if self.never_ran else ""
+        return f"{self.sentence}{where}.{ran} To see an effect, {self.instead}."
+
+
+def kept_of(environment: Mapping[str, Any]) -> tuple[NoChance, ...] | None:
+    """What the ``environment`` of a run has of this kind; None if nobody looked."""
+    kept = environment.get(RELEVANCE)
+    return None if kept is None else tuple(NoChance.model_validate(one) for one in kept)
+
+
+def explains_all(found: Sequence[NoChance], factors: Sequence[Factor]) -> tuple[NoChance, ...]:
+    """Those of ``found`` for the factors that vary, if none of these had a chance; nothing otherwise."""
+    varied = [factor.name for factor in factors if len(factor.levels) > 1]
+    by_factor = {one.factor: one for one in found if not one.hardly}
+    return tuple(by_factor[name] for name in varied) if varied and all(name in by_factor for name in varied) else ()
+
+
+class GuestQuestion(BaseModel):
+    """A question that a guest cannot answer, for lack of what it asks about. ``tunables`` are names of the catalogue,
+    or beginnings followed by ``*``; ``arguments`` are words of the kernel's command line, ``options`` of its
+    configuration, likewise.
+
+    ``answer``: *refused*, unless only ``counts`` of instructions decide; *labelled*, with a note in the result.
+    ``clock``: under which clock that holds; both if it is empty.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
+    tunables: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    answer: Literal["refused", "labelled"]
+    clock: Literal["virtual", "wall", ""] = ""
+    counts: bool = False
+    why: str
+    instead: str
