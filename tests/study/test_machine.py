@@ -150,6 +150,20 @@ def test_on_the_command_line_the_modelled_time_decides_where_nothing_else_is_nam
         ask(machine="zen4-8c", vm=False, kernel=None)
 
 
+def test_a_study_that_names_what_it_describes_describes_the_modelled_time_too(tmp_path: Path) -> None:
+    for table, found in (
+        ('metrics = ["elapsed"], describe = ["page-faults"]', ("page-faults", "modelled-time")),
+        ('metrics = ["modelled-time"], describe = ["page-faults"]', ("page-faults",)),
+        ('metrics = ["elapsed"]', None),
+    ):
+        (tmp_path / "cache.toml").write_text(
+            'schema = 1\nname = "cache"\nfactor = []\nworkload = { kind = "matrix" }\n'
+            f'target = {{ kernel = "debian:6.1", machine = {{ model = "textbook" }} }}\nanalysis = {{ {table} }}\n'
+        )
+        study = read_study(tmp_path / "cache.toml", catalogue(), parse_kernel=parse_spec)
+        assert with_machine(study, "zen4-8c", catalogue()).analysis.describe == found
+
+
 def test_a_study_gets_another_machine(tmp_path: Path) -> None:
     study = read(tmp_path)
     assert resolved(with_machine(study, "zen4-8c", catalogue())).modelled == catalogue().machines["zen4-8c"]

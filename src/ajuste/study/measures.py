@@ -11,7 +11,14 @@ from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric, split_percentile
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Sampler, chooses
-from ajuste.outputs.base import CPU_SHARE, EXACT_METRICS, MODELLED_METRICS, background_share, counters_for
+from ajuste.outputs.base import (
+    CPU_SHARE,
+    EXACT_METRICS,
+    MODELLED_METRICS,
+    MODELLED_TIME,
+    background_share,
+    counters_for,
+)
 from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.services import service_metrics
 from ajuste.outputs.timeline import Timeline
@@ -167,7 +174,7 @@ def _modelled(name: str, title: str, what: str, unit: str = "") -> Metric:
 
 
 MODELLED: Final = (
-    _modelled("modelled-time", "Time", "Instructions at the machine's best rate, and the latency of every miss", "s"),
+    _modelled(MODELLED_TIME, "Time", "Instructions at the machine's best rate, and the latency of every miss", "s"),
     _modelled("l1d-misses", "L1 data cache misses", "Lines of data that were not in the first level"),
     _modelled("l1i-misses", "L1 instruction cache misses", "Lines of code that were not in the first level"),
     _modelled("l2-misses", "L2 cache misses", "Lines that were not in the second level either"),

@@ -14,7 +14,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import split_percentile
 from ajuste.model.topology import Topology
 from ajuste.model.trial import KERNEL_FACTOR
-from ajuste.outputs.base import MODELLED_METRICS
+from ajuste.outputs.base import MODELLED_METRICS, MODELLED_TIME
 from ajuste.study.check import check
 from ajuste.study.command_line.request import (
     TOPOLOGY_HINT,
@@ -74,17 +74,25 @@ def with_precision(study: Study, text: str) -> Study:
 
 
 def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
-    """``study`` with another machine to model, or one at all: by its name, or its file from here. Raises RequestError
-    for one that there is not, or that does not fit the study's guests.
+    """``study`` with another machine to model, or one at all: by its name, or its file from here. The study describes
+    the modelled time then, too. Raises RequestError for one that there is not, or that does not fit the study's guests.
     """
     place = Place(f"--machine {name}")
     if study.target.kind == "host":
         raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
     machine = MachineTable(model=absolute_machine(name))
-    changed = study.model_copy(update={"target": study.target.model_copy(update={"machine": machine})})
+    target = study.target.model_copy(update={"machine": machine})
+    changed = study.model_copy(update={"target": target, "analysis": _with_modelled_time(study.analysis)})
     for problem in check_modelled(changed, catalogue):
         raise RequestError(problem.message, hint=problem.hint, place=place)
     return changed
+
+
+def _with_modelled_time(analysis: AnalysisTable) -> AnalysisTable:
+    """What a study describes that names what it describes; others describe all that they have."""
+    if analysis.describe is None or MODELLED_TIME in (*analysis.metrics, *analysis.describe):
+        return analysis
+    return analysis.model_copy(update={"describe": (*analysis.describe, MODELLED_TIME)})
 
 
 def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
