@@ -101,9 +101,7 @@ class Carried:
     found: tuple[NoChance, ...] | None
 
 
-def carry_out(
-    resolved: ResolvedStudy, store: Store, guest: Guest, kept: tuple[NoChance, ...] | None = None
-) -> Carried:
+def carry_out(resolved: ResolvedStudy, store: Store, guest: Guest, kept: tuple[NoChance, ...] | None = None) -> Carried:
     run = store.new_run(study="s", fingerprint="f", seed=1, ajuste="0", named="s", resolved="", environment={})
     told: list[str] = []
     look = RelevanceLook(GuestObserver(resolved, catalogue(), lambda _: TCP), lambda _: None, told.append, kept)

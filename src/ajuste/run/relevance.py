@@ -64,6 +64,7 @@ class ActivityObserver(ABC):
     def standing(self) -> Activity:
         """What is there before anything is measured."""
 
+    @abstractmethod
     def begin(self) -> None:
         """The first block is about to begin."""
 
@@ -75,9 +76,7 @@ class ActivityObserver(ABC):
 class HostObserver(ActivityObserver):
     """This machine: whatever moves a counter, also another program's work, counts as a chance."""
 
-    def __init__(
-        self, resolved: ResolvedStudy, catalogue: Catalogue, source: InventorySource | None = None
-    ) -> None:
+    def __init__(self, resolved: ResolvedStudy, catalogue: Catalogue, source: InventorySource | None = None) -> None:
         super().__init__(resolved, catalogue)
         self._source = source or InventorySource()
         self._before: Mapping[str, int] = {}
@@ -113,6 +112,9 @@ class GuestObserver(ActivityObserver):
     def standing(self) -> Activity:
         target = self.resolved.study.target
         return Activity(facts={"cpus": target.cpus, "nodes": max(1, len(target.nodes))})
+
+    def begin(self) -> None:
+        """Nothing: its trials are made afterwards."""
 
     def end(self, executors: Executors) -> tuple[NoChance, ...]:
         names, every = probed(self.resolved)
@@ -225,7 +227,9 @@ def _activity(
     times = [event.at_ns for event in samples]
     figures: dict[str, float] = {}
     for source in dict.fromkeys(event.source for event in samples):
-        own = [{f"{source}:{key}": value for key, value in one.values.items()} for one in samples if one.source == source]
+        own = [
+            {f"{source}:{key}": value for key, value in one.values.items()} for one in samples if one.source == source
+        ]
         figures |= difference(own[0], own[-1])
     seconds = (max(times) - min(times)) / 1e9 if times else 0.0
     return Activity(figures, seconds, ran=ran, has=has)
