@@ -102,8 +102,9 @@ class NoChance(BaseModel):
 
     @property
     def warning(self) -> str:
-        """The same before anything is measured."""
-        return f"{self.factor} cannot matter as things are: {self.saw}. To see an effect, {self.instead}."
+        """The same while there is still something to measure."""
+        can = "can hardly" if self.hardly else "cannot"
+        return f"{self.factor} {can} matter as things are: {self.saw}. To see an effect, {self.instead}."
 
     @property
     def note(self) -> str:

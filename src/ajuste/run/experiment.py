@@ -288,7 +288,7 @@ def _look(
 ) -> RelevanceLook | None:
     if observer is None:
         return None
-    return RelevanceLook(observer, keep, watcher.say, kept_of(environment))
+    return RelevanceLook(observer, keep, watcher.warn, kept_of(environment))
 
 
 def _say_what_came_up(

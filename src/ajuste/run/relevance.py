@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from ajuste.analysis.relevance import Activity, conditions_for, difference, is_level, no_chances
+from ajuste.analysis.relevance import Activity, conditions_for, difference, is_level, no_chances, settings_of
 from ajuste.catalogue.loader import Catalogue, figure_sources
 from ajuste.design.blocks import block
 from ajuste.executor.executor import TrialRequest
@@ -117,6 +117,9 @@ class GuestObserver(ActivityObserver):
         """Nothing: its trials are made afterwards."""
 
     def end(self, executors: Executors) -> tuple[NoChance, ...]:
+        known_before = self.before()
+        if len(known_before) == len(settings_of(self.resolved, self.catalogue)):
+            return known_before  # No trial can tell more.
         names, every = probed(self.resolved)
         samplers = _samplers(self.figures)
         activity = self.standing()
@@ -241,12 +244,12 @@ def _activity(
 @dataclass
 class RelevanceLook:
     """Looks once in a run. ``kept`` is what an earlier process found, None if none did; ``keep`` keeps what is found,
-    and ``say`` tells it to the person at once.
+    and ``warn`` tells it to the person at once.
     """
 
     observer: ActivityObserver
     keep: Callable[[tuple[NoChance, ...]], None]
-    say: Callable[[str], None]
+    warn: Callable[[str], None]
     kept: tuple[NoChance, ...] | None = None
     _said: list[str] = field(default_factory=list)
 
@@ -258,21 +261,20 @@ class RelevanceLook:
 
     def begin(self) -> None:
         """Before the first block: what is known without measuring is said."""
-        for one in self.observer.before():
-            self._tell(one)
+        self._tell(self.observer.before())
         self.observer.begin()
 
     def end(self, executors: Executors) -> None:
         """After it."""
         self.kept = self.observer.end(executors)
         self.keep(self.kept)
-        for one in self.kept:
-            self._tell(one)
+        self._tell(self.kept)
 
-    def _tell(self, one: NoChance) -> None:
-        if one.sentence not in self._said:
-            self._said.append(one.sentence)
-            self.say(one.sentence)
+    def _tell(self, found: Iterable[NoChance]) -> None:
+        for one in found:
+            if one.warning not in self._said:
+                self._said.append(one.warning)
+                self.warn(one.warning)
 
 
 def chances_before(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:
