@@ -259,6 +259,10 @@ class RelevanceLook:
         depends = conditions_for(self.observer.resolved, self.observer.catalogue)
         return self.kept is None and any(True for _ in depends)
 
+    def remind(self) -> None:
+        """What an earlier process has found is said again."""
+        self._tell(self.kept or ())
+
     def begin(self) -> None:
         """Before the first block: what is known without measuring is said."""
         self._tell(self.observer.before())
