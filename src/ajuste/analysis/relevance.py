@@ -129,7 +129,7 @@ def _no_chance(factor: str, lacks: Sequence[_Lack], where: str) -> NoChance:
         where=where,
         instead=lacks[0].condition.instead,
         never_ran=lacks[0].never_ran if len(saw) == 1 else (),
-        hardly=any(lack.condition.at_least > 0 for lack in lacks),
+        hardly=any(lack.condition.hardly for lack in lacks),
     )
 
 
@@ -138,7 +138,7 @@ def _lacking(
 ) -> _Lack | None:
     """The first condition of ``tunable`` that was not met, those first that leave no doubt."""
     conditions = [one for one in catalogue.conditions_of(tunable) if one.standing or not standing]
-    for condition in sorted(conditions, key=lambda one: one.at_least > 0):
+    for condition in sorted(conditions, key=lambda one: one.hardly):
         if _never_ran(condition, activity):
             return _Lack(condition, condition.functions)
         if _is_unmet(condition, tunable, activity, written):
