@@ -151,6 +151,8 @@ class _Watcher:
 
     def say(self, text: str) -> None: ...
 
+    def warn(self, text: str) -> None: ...
+
     def trial_started(self, configuration: str, block: int) -> None:
         self.first = self.first or time.monotonic()
 

@@ -120,7 +120,8 @@ def test_a_little_waiting_leaves_hardly_a_chance(asked: Asked) -> None:
 
 
 def test_several_settings_have_no_chance_only_if_none_of_them_has(asked: Asked) -> None:
-    both = 'name = "both"\nlevels = ["a", "b"]\n[factor.settings.a]\n"vm.swappiness" = 10\n"{}" = {}\n[factor.settings.b]\n'
+    settings = '[factor.settings.a]\n"vm.swappiness" = 10\n"{}" = {}\n[factor.settings.b]\n'
+    both = f'name = "both"\nlevels = ["a", "b"]\n{settings}'
     other = both.format("vm.overcommit_memory", 0)
     alike = both.format("vm.page-cluster", 3)
     swap = {"meminfo:SwapTotal": 0}

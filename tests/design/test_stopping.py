@@ -126,7 +126,9 @@ def test_a_configuration_that_broke_in_every_attempt_of_the_first_block_is_hopel
     assert (found.slot.configuration, found.attempt) == ("b", 1)
 
 
-@pytest.mark.parametrize(("word", "blocks", "stops"), [("undecided", 5, True), ("undecided", 4, False), ("worsens", 5, False)])
+@pytest.mark.parametrize(
+    ("word", "blocks", "stops"), [("undecided", 5, True), ("undecided", 4, False), ("worsens", 5, False)]
+)
 def test_what_cannot_matter_is_measured_no_further_unless_something_is_certain(
     word: Any, blocks: int, stops: bool
 ) -> None:

@@ -174,3 +174,11 @@ def test_threads_do_not_lose_each_others_trials() -> None:
     text = shown(progress)
     assert "800 trials flagged" in text
     assert "Running" not in text
+
+
+@pytest.mark.parametrize(("quiet", "said"), [(False, "x cannot matter\\x1b\n"), (True, "")])
+def test_a_warning_is_a_line_that_stays_unless_nothing_is_to_be_said(quiet: bool, said: str) -> None:
+    out = io.StringIO()
+    with Progress(min_blocks=2, max_blocks=3, quiet=quiet, console=Console(file=out, width=30)) as progress:
+        progress.warn("x cannot matter\x1b")
+    assert out.getvalue() == said

@@ -99,7 +99,7 @@ def test_what_does_not_vary_is_no_question(ask: Ask) -> None:
 
 
 def test_a_profile_that_also_sets_other_things_is_labelled(ask: Ask) -> None:
-    profile = ARGUMENTS.format("mitigations=off").replace("[factor.settings.off]", '[factor.settings.off]\nnice = 5')
+    profile = ARGUMENTS.format("mitigations=off").replace("[factor.settings.off]", "[factor.settings.off]\nnice = 5")
     (note,) = guest_notes(ask(profile), catalogue())
     assert note.startswith("mitigations: ")
 

@@ -1,4 +1,4 @@
-"""Whether settings had a chance to matter: the conditions of the catalogue, against what moved while trials ran. Pure."""
+"""Whether settings had a chance to matter: the conditions of the catalogue against what moved in trials. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 from ajuste.catalogue.loader import Catalogue, figure_sources
 from ajuste.model.error import RequestError
 from ajuste.model.relevance import NoChance, RelevanceCondition, explains_all
-from ajuste.model.verdict import Verdict
 from ajuste.model.tunable import Tunable
+from ajuste.model.verdict import Verdict
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import is_tunable, names_set
 
@@ -100,8 +100,8 @@ def conditions_for(
 def no_chances(
     resolved: ResolvedStudy, catalogue: Catalogue, activity: Activity, *, where: str = "", standing: bool = False
 ) -> tuple[NoChance, ...]:
-    """The factors of ``resolved`` that had no chance to matter: each of their settings lacks a condition. ``where`` says
-    where that was looked for. ``standing``: of the conditions that can be told before measuring only.
+    """The factors of ``resolved`` that had no chance to matter: each of their settings lacks a condition. ``where``
+    says where that was looked for. ``standing``: of the conditions that can be told before measuring only.
     """
     written = frozenset(getattr(write.location, "path", "") for write in resolved.writes)
     found = []
@@ -129,7 +129,7 @@ def _no_chance(factor: str, lacks: Sequence[_Lack], where: str) -> NoChance:
         where=where,
         instead=lacks[0].condition.instead,
         never_ran=lacks[0].never_ran if len(saw) == 1 else (),
-        hardly=any(lack.condition.at_least > 0 for lack in lacks),
+        hardly=any(lack.condition.hardly for lack in lacks),
     )
 
 
@@ -138,7 +138,7 @@ def _lacking(
 ) -> _Lack | None:
     """The first condition of ``tunable`` that was not met, those first that leave no doubt."""
     conditions = [one for one in catalogue.conditions_of(tunable) if one.standing or not standing]
-    for condition in sorted(conditions, key=lambda one: one.at_least > 0):
+    for condition in sorted(conditions, key=lambda one: one.hardly):
         if _never_ran(condition, activity):
             return _Lack(condition, condition.functions)
         if _is_unmet(condition, tunable, activity, written):
@@ -146,9 +146,7 @@ def _lacking(
     return None
 
 
-def _is_unmet(
-    condition: RelevanceCondition, tunable: Tunable, activity: Activity, written: Collection[str]
-) -> bool:
+def _is_unmet(condition: RelevanceCondition, tunable: Tunable, activity: Activity, written: Collection[str]) -> bool:
     """Whether anything tells that ``condition`` was not met. The files that are ``written`` tell nothing."""
     if condition.fact and activity.facts.get(condition.fact, 2) < 2:
         return True

@@ -240,13 +240,13 @@ def assemble(
     described = study.design.combine in ("screening", "ablation")
     predicted = predictions(resolved, summaries)
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
+    first = (reasons(idle, resolved), agreed, "" if described else said)
+    sentences = (*first, of_factors, lines_answer(apart, resolved.deciding))
     return Results(
         study=study.name,
         title=study.title or study.name,
         question=study.question,
-        answer=" ".join(
-            filter(None, (reasons(idle, resolved), agreed, "" if described else said, of_factors, lines_answer(apart, resolved.deciding)))
-        ),
+        answer=" ".join(filter(None, sentences)),
         run=run,
         seed=study.design.seed,
         clock=study.target.clock,
@@ -288,7 +288,7 @@ def assemble(
         no_chance=idle,
         notes=tuple(
             dict.fromkeys(
-                (*(one.note for one in idle), *_notes(resolved, clean, counted), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
+                (*_notes(resolved, clean, counted, idle), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
             )
         ),
         created=created,
@@ -372,8 +372,8 @@ def _first(notes: Sequence[str]) -> list[str]:
     return [*notes[:MOST_NOTES], *said]
 
 
-def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally) -> list[str]:
-    notes = list(resolved.notes)
+def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally, idle: Sequence[NoChance]) -> list[str]:
+    notes = [*(one.note for one in idle), *resolved.notes]
     if resolved.study.target.clock == "virtual":
         notes.append(VIRTUAL_CLOCK)
     else:

@@ -37,7 +37,7 @@ class RelevanceCondition(BaseModel):
       those of the setting.
     - ``functions`` of the kernel: it has all of them, and none ran. They are all ways to the code that reads it.
 
-    ``standing``: it can be told before anything is measured.
+    ``standing``: it can be told before anything is measured. ``hardly``: without it a setting still does a little.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,6 +52,7 @@ class RelevanceCondition(BaseModel):
     at_least: float = Field(default=0.0, ge=0)
     functions: tuple[str, ...] = ()
     standing: bool = False
+    hardly: bool = False
 
     @model_validator(mode="after")
     def _can_be_told(self) -> Self:
@@ -102,8 +103,9 @@ class NoChance(BaseModel):
 
     @property
     def warning(self) -> str:
-        """The same before anything is measured."""
-        return f"{self.factor} cannot matter as things are: {self.saw}. To see an effect, {self.instead}."
+        """The same while there is still something to measure."""
+        can = "can hardly" if self.hardly else "cannot"
+        return f"{self.factor} {can} matter as things are: {self.saw}. To see an effect, {self.instead}."
 
     @property
     def note(self) -> str:

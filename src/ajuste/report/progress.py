@@ -93,6 +93,13 @@ class Display:
         with self._lock:
             self._said = text
 
+    def warn(self, text: str) -> None:
+        """What a person should know before the end: a line that stays."""
+        _LOG.warning("progress", extra={"text": text})
+        if not self._quiet:
+            with suppress(OSError, ValueError):  # Nobody reads it any more.
+                self._console.print(Text(visible_line(text)), soft_wrap=not self._shown)
+
     def renderable(self) -> rich.console.RenderableType:
         """The lines as they are now."""
         raise NotImplementedError

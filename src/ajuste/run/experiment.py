@@ -308,7 +308,9 @@ def _look(
 ) -> RelevanceLook | None:
     if observer is None:
         return None
-    return RelevanceLook(observer, keep, watcher.say, kept_of(environment))
+    look = RelevanceLook(observer, keep, watcher.warn, kept_of(environment))
+    look.remind()
+    return look
 
 
 def _say_what_came_up(

@@ -26,7 +26,13 @@ TUNE: Final = "ajuste tune "
 """How a search is named: by its whole command."""
 BISECT: Final = "ajuste kernel bisect "
 """How a step of a bisection is named, likewise: which kernels it takes follows from that."""
-_STOPPED: dict[str, Why] = {"decided": "decided", "budget": "budget", "time": "time", "irrelevant": "irrelevant", "failed": "failed"}
+_STOPPED: dict[str, Why] = {
+    "decided": "decided",
+    "budget": "budget",
+    "time": "time",
+    "irrelevant": "irrelevant",
+    "failed": "failed",
+}
 
 
 def results_of(run: Run, store: Store) -> Results:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from ajuste.analysis.relevance import Activity, conditions_for, difference, is_level, no_chances
+from ajuste.analysis.relevance import Activity, conditions_for, difference, is_level, no_chances, settings_of
 from ajuste.catalogue.loader import Catalogue, figure_sources
 from ajuste.design.blocks import block
 from ajuste.executor.executor import TrialRequest
@@ -64,6 +64,7 @@ class ActivityObserver(ABC):
     def standing(self) -> Activity:
         """What is there before anything is measured."""
 
+    @abstractmethod
     def begin(self) -> None:
         """The first block is about to begin."""
 
@@ -75,9 +76,7 @@ class ActivityObserver(ABC):
 class HostObserver(ActivityObserver):
     """This machine: whatever moves a counter, also another program's work, counts as a chance."""
 
-    def __init__(
-        self, resolved: ResolvedStudy, catalogue: Catalogue, source: InventorySource | None = None
-    ) -> None:
+    def __init__(self, resolved: ResolvedStudy, catalogue: Catalogue, source: InventorySource | None = None) -> None:
         super().__init__(resolved, catalogue)
         self._source = source or InventorySource()
         self._before: Mapping[str, int] = {}
@@ -114,7 +113,13 @@ class GuestObserver(ActivityObserver):
         target = self.resolved.study.target
         return Activity(facts={"cpus": target.cpus, "nodes": max(1, len(target.nodes))})
 
+    def begin(self) -> None:
+        """Nothing: its trials are made afterwards."""
+
     def end(self, executors: Executors) -> tuple[NoChance, ...]:
+        known_before = self.before()
+        if len(known_before) == len(settings_of(self.resolved, self.catalogue)):
+            return known_before  # No trial can tell more.
         names, every = probed(self.resolved)
         samplers = _samplers(self.figures)
         activity = self.standing()
@@ -225,7 +230,9 @@ def _activity(
     times = [event.at_ns for event in samples]
     figures: dict[str, float] = {}
     for source in dict.fromkeys(event.source for event in samples):
-        own = [{f"{source}:{key}": value for key, value in one.values.items()} for one in samples if one.source == source]
+        own = [
+            {f"{source}:{key}": value for key, value in one.values.items()} for one in samples if one.source == source
+        ]
         figures |= difference(own[0], own[-1])
     seconds = (max(times) - min(times)) / 1e9 if times else 0.0
     return Activity(figures, seconds, ran=ran, has=has)
@@ -237,12 +244,12 @@ def _activity(
 @dataclass
 class RelevanceLook:
     """Looks once in a run. ``kept`` is what an earlier process found, None if none did; ``keep`` keeps what is found,
-    and ``say`` tells it to the person at once.
+    and ``warn`` tells it to the person at once.
     """
 
     observer: ActivityObserver
     keep: Callable[[tuple[NoChance, ...]], None]
-    say: Callable[[str], None]
+    warn: Callable[[str], None]
     kept: tuple[NoChance, ...] | None = None
     _said: list[str] = field(default_factory=list)
 
@@ -252,23 +259,26 @@ class RelevanceLook:
         depends = conditions_for(self.observer.resolved, self.observer.catalogue)
         return self.kept is None and any(True for _ in depends)
 
+    def remind(self) -> None:
+        """What an earlier process has found is said again."""
+        self._tell(self.kept or ())
+
     def begin(self) -> None:
         """Before the first block: what is known without measuring is said."""
-        for one in self.observer.before():
-            self._tell(one)
+        self._tell(self.observer.before())
         self.observer.begin()
 
     def end(self, executors: Executors) -> None:
         """After it."""
         self.kept = self.observer.end(executors)
         self.keep(self.kept)
-        for one in self.kept:
-            self._tell(one)
+        self._tell(self.kept)
 
-    def _tell(self, one: NoChance) -> None:
-        if one.sentence not in self._said:
-            self._said.append(one.sentence)
-            self.say(one.sentence)
+    def _tell(self, found: Iterable[NoChance]) -> None:
+        for one in found:
+            if one.warning not in self._said:
+                self._said.append(one.warning)
+                self.warn(one.warning)
 
 
 def chances_before(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:

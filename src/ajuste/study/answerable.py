@@ -60,16 +60,21 @@ def _varied(factor: FactorTable, catalogue: Catalogue) -> Iterator[tuple[str, st
         if is_tunable(name):
             seen.add(("tunables", canonical(name, catalogue).partition("[")[0]))
         elif name == KERNEL_ARGUMENTS:
-            words = [set(set_by(factor, level).get(name, "").split()) for level in factor.levels]
-            seen |= {("arguments", word.partition("=")[0]) for word in set.union(*words) - set.intersection(*words)}
+            words = [set_by(factor, level).get(name, "").split() for level in factor.levels]
+            seen |= {("arguments", word.partition("=")[0]) for word in _differing(words)}
         elif name == KERNEL_FACTOR:
-            specs = [set(set_by(factor, level).get(name, "").split("+")[1:]) for level in factor.levels]
-            seen |= {("options", text.partition("=")[0]) for text in set.union(*specs) - set.intersection(*specs)}
-            seen |= {("kernels", text) for text in {level.partition("+")[0] for level in factor.levels}}
+            specs = [set_by(factor, level).get(name, "").split("+") for level in factor.levels]
+            seen |= {("options", text.partition("=")[0]) for text in _differing([spec[1:] for spec in specs])}
+            seen |= {("kernels", spec[0]) for spec in specs}
         else:
             seen.add(("others", name))
     kernels = {one for one in seen if one[0] == "kernels"}
     return iter(sorted(seen - kernels if len(kernels) == 1 else seen))
+
+
+def _differing(levels: Sequence[Sequence[str]]) -> set[str]:
+    """What only some of the levels have."""
+    return {word for level in levels for word in level if not all(word in other for other in levels)}
 
 
 def _is_about(question: GuestQuestion, kind: str, name: str) -> bool:
