@@ -84,15 +84,13 @@ def choose_packages(request: PackageRequest, home: Home, say: Say, *, refresh: b
     archive = package_lists(kernel_sources()[source.source], home, say)
     archive.refresh(force=refresh)
     table = source.releases[request.release]
-    if lacking := sorted(set(table.suites).intersection(archive.missing_suites())):
-        raise RunError(
-            f"could not fetch the package lists of {', '.join(lacking)}", hint="check the network, and run it again"
-        )
+    if (main := table.suites[0]) in archive.missing_suites():
+        raise RunError(f"could not fetch the package lists of {main}", hint="check the network, and run it again")
     pool = _Release(archive, table.suites)
     for name in request.names:
         if not pool.find(name):
             raise _unknown(name, request.release, archive, table.suites)
-    names = (*request.names, *table.base, *archive.essential(table.suites[0]))
+    names = (*request.names, *table.base, *archive.essential(main))
     return ChosenPackages(archive, tuple(closure(names, pool, request.release)))
 
 
@@ -101,7 +99,7 @@ def _unknown(name: str, release: str, archive: Archive, suites: tuple[str, ...])
     alike = {one.name for one in archive.packages(archive.names(name[:2])) if set(suites).intersection(one.suites)}
     return RequestError(
         f"package {name} not found in Debian {release}",
-        hint=did_you_mean(nearest_names(name, sorted(alike), most=3, parts=False))
+        hint=did_you_mean(nearest_names(name, sorted(alike), parts=False))
         or f"search for it: https://packages.debian.org/search?suite={release}&keywords={name}",
     )
 
