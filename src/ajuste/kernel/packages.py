@@ -19,7 +19,6 @@ from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import kernel_sources, package_source
 from ajuste.machine.files import make_directory, sha256_of
 from ajuste.machine.home import Home
-from ajuste.machine.lock import hold
 from ajuste.model.error import RequestError, RunError, did_you_mean, nearest_names
 from ajuste.model.wording import Say
 
@@ -137,11 +136,9 @@ def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path
     make_directory(root)
     for package in chosen.packages:
         file = place_of(home, package.sha256)
-        if file.is_file():
-            hold(file)
-            if sha256_of(file) != package.sha256:
-                say(f"the cached package {package} is damaged: fetching it again")
-                file.unlink()
+        if file.is_file() and sha256_of(file) != package.sha256:
+            say(f"the cached package {package} is damaged: fetching it again")
+            file.unlink()
     missing = chosen.missing(home)
     installed = sum(package.installed_bytes for package in chosen.packages)
     require_space(root, _size_bytes(missing) + installed + _SPARE_BYTES, "packages")
@@ -151,10 +148,7 @@ def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path
             for package, file in zip(missing, chosen.archive.download(missing, Path(directory)), strict=True):
                 file.rename(place_of(home, package.sha256))
         _LOG.info("packages fetched", extra={"packages": len(missing), "bytes": _size_bytes(missing)})
-    files = [place_of(home, package.sha256) for package in chosen.packages]
-    for file in files:
-        hold(file)
-    return files
+    return [place_of(home, package.sha256) for package in chosen.packages]
 
 
 def _size_bytes(packages: Iterable[Package]) -> int:
